@@ -1,0 +1,112 @@
+"""The ansatz u = G + D·N + Σ amplitude·S: lift, distance times network, singular functions. Boundary values are exact by construction.
+
+`freeze` turns a linear equation at given points into rows: linear expressions in the network's jet, in the singular amplitudes, and a target. This is
+all that a solver sees. With `hard=False` (the paper's composite loss) G = 0 and D = 1, and boundary rows are added by whoever wants them.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from cordes.domains.domain import AbstractDomain
+from cordes.jet import Jet, contract, jet_of
+from cordes.networks.inputs import Inputs
+from cordes.networks.network import AbstractNetwork, Frozen
+from cordes.singular.functions import SingularFunctions
+
+BLOCK = 1024
+
+
+class Rows(NamedTuple):
+    """Frozen linear equations: network expression + singular·amplitudes = target, one for each point, weights included."""
+
+    frozen: Frozen
+    singular: Array
+    target: Array
+
+    @property
+    def count(self) -> int:
+        return self.target.shape[0]
+
+
+class Ansatz:
+    """Everything that is fixed while a problem is solved; the state is a network and the amplitudes of the singular functions."""
+
+    def __init__(
+        self, domain: AbstractDomain, g: Callable | None, interfaces: Sequence[Callable] = (), singular: SingularFunctions | None = None, powers=(), hard=True
+    ):
+        self.domain = domain
+        self.hard = hard
+        self.inputs = Inputs(domain, interfaces, powers)
+        self.singular = singular if singular is not None and hard else SingularFunctions(domain)
+        self._lift = domain.lift(g, interfaces) if g is not None and hard else None
+        self._freeze = jax.jit(self._freeze_block)
+        self._value = jax.jit(self._value_block)
+        self._jet = jax.jit(self._jet_block)
+
+    def distance(self, x: Array) -> Array:
+        return self.domain.distance(x) if self.hard else jnp.ones(())
+
+    def lift(self, x: Array) -> Array:
+        return self._lift(x) if self._lift is not None else jnp.zeros(())
+
+    # Rows ---------------------------------------------------------------------------------------------------------------------------------------
+
+    def freeze(self, x: np.ndarray, A: Array, b: Array, c: Array, f: Array, factor: Array) -> Rows:
+        """Rows factor·(A:D²u + b·∇u - cu - f) at points (N, d); `factor` (N,) holds the multiplier and the weight of each row."""
+        return in_blocks(self._freeze, (jnp.asarray(x), A, b, c, f, factor))
+
+    def _freeze_block(self, x: Array, A: Array, b: Array, c: Array, f: Array, factor: Array) -> Rows:
+        A, b, c, f = factor[:, None, None] * A, factor[:, None] * b, factor * c, factor * f
+
+        def applied(jet: Jet) -> Array:
+            return contract(A, jet.hessian) + jnp.sum(b * jet.gradient, axis=1) - c * jet.value
+
+        D = jax.vmap(jet_of(self.distance))(x)
+        target = f if self._lift is None else f - applied(jax.vmap(jet_of(self.lift))(x))
+        # A:D²(DN) + b·∇(DN) - cDN, sorted by derivatives of N.
+        first = 2 * jnp.einsum("nij,nj->ni", A, D.gradient) + D.value[:, None] * b
+        frozen = Frozen(jax.vmap(self.inputs.jet)(x), applied(D), first, D.value[:, None, None] * A)
+        return Rows(frozen, self.singular.rows(x, -c, b, A), target)
+
+    # Values -------------------------------------------------------------------------------------------------------------------------------------
+
+    def value(self, network: AbstractNetwork, amplitudes: Array, x: np.ndarray) -> Array:
+        return in_blocks(lambda block: self._value(network, amplitudes, block), (jnp.asarray(x),))
+
+    def jet(self, network: AbstractNetwork, amplitudes: Array, x: np.ndarray) -> Jet:
+        return in_blocks(lambda block: self._jet(network, amplitudes, block), (jnp.asarray(x),))
+
+    def _value_block(self, network: AbstractNetwork, amplitudes: Array, x: Array) -> Array:
+        total = jax.vmap(self.lift)(x) + jax.vmap(self.distance)(x) * network.value(x)
+        zero = jnp.zeros((len(x), 2))
+        return total + (self.singular.rows(x, jnp.ones(len(x)), zero, jnp.zeros((len(x), 2, 2))) @ amplitudes if self.singular.families else 0.0)
+
+    def _jet_block(self, network: AbstractNetwork, amplitudes: Array, x: Array) -> Jet:
+        G, D, N = jax.vmap(jet_of(self.lift))(x), jax.vmap(jet_of(self.distance))(x), network.jet(x)
+        cross = D.gradient[:, :, None] * N.gradient[:, None, :]
+        value = G.value + D.value * N.value
+        gradient = G.gradient + D.value[:, None] * N.gradient + N.value[:, None] * D.gradient
+        hessian = G.hessian + D.value[:, None, None] * N.hessian + N.value[:, None, None] * D.hessian + cross + jnp.swapaxes(cross, 1, 2)
+        if self.singular.families:
+            S = self.singular.jets(x)
+            value = value + S.value @ amplitudes
+            gradient = gradient + jnp.einsum("nsi,s->ni", S.gradient, amplitudes)
+            hessian = hessian + jnp.einsum("nsij,s->nij", S.hessian, amplitudes)
+        return Jet(value, gradient, hessian)
+
+
+def in_blocks(function: Callable, arrays: tuple[Array, ...], block: int = BLOCK):
+    """Apply a compiled function to blocks of a fixed number of points, so that each shape is compiled once and memory stays bounded."""
+    count = arrays[0].shape[0]
+    if count == 0:
+        raise ValueError("no points")
+    blocks = -(-count // block)
+    padding = blocks * block - count
+    padded = [jnp.concatenate([array, jnp.broadcast_to(array[-1:], (padding, *array.shape[1:]))]) if padding else array for array in arrays]
+    parts = [function(*(array[k * block : (k + 1) * block] for array in padded)) for k in range(blocks)]
+    return jax.tree.map(lambda *leaves: jnp.concatenate(leaves)[:count], *parts)

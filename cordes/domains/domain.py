@@ -1,0 +1,70 @@
+"""The abstract domain: a bounded convex set and what the rest of the program needs to know of it."""
+
+import abc
+from collections.abc import Callable, Sequence
+
+import equinox as eqx
+import numpy as np
+from jaxtyping import Array, Float
+
+Scalar = Float[Array, ""]
+PointFunction = Callable[[Array], Array]
+
+
+class AbstractDomain(eqx.Module):
+    """A bounded convex set. Subclass it to solve on a domain of your own.
+
+    Points are float64. Functions of one point (`distance`, a lift) take shape (d,) and are written with jax.numpy; functions that make or
+    test many points take and give NumPy arrays.
+    """
+
+    @property
+    @abc.abstractmethod
+    def dimension(self) -> int: ...
+
+    @property
+    @abc.abstractmethod
+    def volume(self) -> float: ...
+
+    @property
+    @abc.abstractmethod
+    def bounding_box(self) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper corner of the smallest axis-parallel box around the domain."""
+
+    @property
+    @abc.abstractmethod
+    def center(self) -> np.ndarray:
+        """A point well inside the domain."""
+
+    @property
+    def vertices(self) -> np.ndarray | None:
+        """Corners of a two-dimensional polygonal domain in counter-clockwise order, shape (n, 2); None where the boundary is smooth or d != 2."""
+        return None
+
+    @abc.abstractmethod
+    def distance(self, x: Float[Array, " d"]) -> Scalar:
+        """A smooth function, positive inside and zero on the boundary with non-zero slope there except at corners (the paper's D)."""
+
+    @abc.abstractmethod
+    def contains(self, points: np.ndarray, tolerance: float = 0.0) -> np.ndarray:
+        """Whether points (..., d) lie in the closed domain; `tolerance` is a length by which they may miss it."""
+
+    @abc.abstractmethod
+    def interior_points(self, count: int, seed: int = 0, kind: str = "uniform") -> np.ndarray:
+        """`count` points, uniformly distributed: independent (`uniform`) or scrambled Sobol (`sobol`). Shape (count, d)."""
+
+    @abc.abstractmethod
+    def quadrature(self, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """Gauss points and weights, `count` in each direction; the weights sum to the volume."""
+
+    @abc.abstractmethod
+    def boundary_at(self, directions: np.ndarray) -> np.ndarray:
+        """The boundary point that each ray from `center` along a direction (..., d) hits."""
+
+    @abc.abstractmethod
+    def boundary_points(self, count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+        """Points distributed uniformly over the boundary, with outward unit normals."""
+
+    @abc.abstractmethod
+    def lift(self, g: PointFunction, interfaces: Sequence[PointFunction] = ()) -> PointFunction:
+        """A function of one point that equals g on the boundary to rounding and is smooth inside, made from the boundary values of g alone."""

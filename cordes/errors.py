@@ -1,0 +1,46 @@
+"""What a user can get wrong, as one family of exceptions.
+
+Every message names what is wrong, where (the point) and with which value, and says what to do about it. The command line turns these into
+exit status 2 and `{"error": {"kind", "message"}}`.
+"""
+
+import difflib
+from collections.abc import Iterable
+
+
+class CordesError(ValueError):
+    """Bad input. `kind` is a short stable word for programs that read the JSON output."""
+
+    kind = "bad_input"
+
+
+class DomainError(CordesError):
+    """A domain that is degenerate, unbounded or not convex."""
+
+    kind = "domain"
+
+
+class CoefficientError(CordesError):
+    """A coefficient or datum of a problem that cannot be used."""
+
+    kind = "coefficient"
+
+
+class FileError(CordesError):
+    """A problem file or a saved answer that cannot be read, or an output that cannot be written."""
+
+    kind = "file"
+
+
+class OptionError(CordesError):
+    """An unknown name or an option that makes no sense here."""
+
+    kind = "option"
+
+
+def unknown(what: str, name: str, known: Iterable[str]) -> OptionError:
+    """The error for an unknown name, with the nearest known ones."""
+    known = sorted(known)
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.4)
+    hint = f"Did you mean {' or '.join(near)}?" if near else f"Known: {', '.join(known)}."
+    return OptionError(f"There is no {what} '{name}'. {hint}")

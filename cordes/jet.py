@@ -1,0 +1,47 @@
+"""Jets: a function's value, gradient and second derivatives at many points.
+
+Two shapes are used everywhere. `Jet` holds the full Hessian. `OperatorJet` holds A:D²u instead, which is all that a linear equation needs and
+costs d + 2 columns through a network where the Hessian costs 1 + d + d(d+1)/2.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+
+class Jet(NamedTuple):
+    """Value (...), gradient (..., d) and Hessian (..., d, d)."""
+
+    value: Array
+    gradient: Array
+    hessian: Array
+
+
+class OperatorJet(NamedTuple):
+    """Value (...), gradient (..., d) and A:D²u (...)."""
+
+    value: Array
+    gradient: Array
+    second: Array
+
+
+def jet_of(function: Callable[[Array], Array]) -> Callable[[Array], Jet]:
+    """The jet of a function of one point, by forward over reverse differentiation; for user functions, lifts and distances."""
+
+    def jet(x: Array) -> Jet:
+        def value_and_gradient(x):
+            value, gradient = jax.value_and_grad(function)(x)
+            return gradient, (value, gradient)
+
+        hessian, (value, gradient) = jax.jacfwd(value_and_gradient, has_aux=True)(x)
+        return Jet(value, gradient, hessian)
+
+    return jet
+
+
+def contract(A: Array, hessian: Array) -> Array:
+    """A:D²u over leading axes."""
+    return jnp.sum(A * hessian, axis=(-2, -1))

@@ -1,0 +1,60 @@
+"""What a network sees of a point: scaled coordinates, and functions of the interfaces across which second derivatives may jump.
+
+A function that is C¹ with a jump of D²u across φ = 0 is a smooth function of (x, φ|φ|). So each interface adds the input φ|φ|, which is C^{1,1}:
+the network stays in H² by construction and can jump where the equation does. `powers` adds |φ|^p for solutions that are rougher in another way;
+p > 2 keeps the second derivative bounded.
+"""
+
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from cordes.domains.domain import AbstractDomain
+from cordes.jet import Jet, jet_of
+
+
+class Inputs(eqx.Module):
+    """x ↦ z = ((x - center)/scale, φ|φ|/s, |φ|^p/s', ...), with its jet."""
+
+    center: np.ndarray
+    scale: np.ndarray
+    interface_scale: np.ndarray
+    interfaces: tuple[Callable[[Array], Array], ...] = eqx.field(static=True)
+    powers: tuple[float, ...] = eqx.field(static=True)
+
+    def __init__(self, domain: AbstractDomain, interfaces=(), powers: tuple[float, ...] = ()):
+        lower, upper = domain.bounding_box
+        self.center = (lower + upper) / 2
+        self.scale = (upper - lower) / 2
+        self.interfaces = tuple(interfaces)
+        self.powers = tuple(powers)
+        points = domain.interior_points(256, seed=0)
+        largest = [float(np.max(np.abs(jax.vmap(phi)(points)))) for phi in self.interfaces]
+        self.interface_scale = np.array([value if value > 0 else 1.0 for value in largest])
+
+    @property
+    def count(self) -> int:
+        return len(self.center) + len(self.interfaces) * (1 + len(self.powers))
+
+    def jet(self, x: Array) -> Jet:
+        """Jet of z at one point: value (m,), gradient (m, d), Hessian (m, d, d)."""
+        dimension = x.shape[0]
+        values = [(x - self.center) / self.scale]
+        gradients = [jnp.diag(1 / jnp.asarray(self.scale))]
+        hessians = [jnp.zeros((dimension, dimension, dimension))]
+        for phi, scale in zip(self.interfaces, self.interface_scale, strict=True):
+            value, gradient, hessian = jet_of(phi)(x)
+            value, gradient, hessian = value / scale, gradient / scale, hessian / scale
+            size, sign = jnp.abs(value), jnp.sign(value)
+            outer = jnp.outer(gradient, gradient)
+            columns = [(value * size, 2 * size, 2 * sign)]
+            columns += [(size**p, p * size ** (p - 1) * sign, p * (p - 1) * size ** (p - 2)) for p in self.powers]
+            for function, slope, curvature in columns:
+                values.append(function[None])
+                gradients.append((slope * gradient)[None])
+                hessians.append((curvature * outer + slope * hessian)[None])
+        return Jet(jnp.concatenate(values), jnp.concatenate(gradients), jnp.concatenate(hessians))

@@ -1,0 +1,43 @@
+"""A multi-layer perceptron: all weights are trained."""
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from cordes.networks.inputs import Inputs
+from cordes.networks.network import AbstractNetwork
+
+
+class MLP(AbstractNetwork):
+    """`depth` hidden layers of `width` neurons.
+
+    Weights and biases start uniform in ±1/√fan_in, as PyTorch's linear layers do (`initial="uniform"`, what the paper used), or with
+    Glorot's variance (`initial="glorot"`, better for tanh with second-order training). The last layer has no constant.
+    """
+
+    inputs: Inputs
+    layers: tuple[tuple[Array, Array], ...]
+    coefficients: Array
+    activation: str = eqx.field(static=True)
+
+    def __init__(self, inputs: Inputs, width: int, depth: int, activation: str = "silu", seed: int = 0, initial: str = "uniform", dtype=jnp.float64):
+        generator = np.random.default_rng([seed, 104729])
+        sizes = [inputs.count] + [width] * depth
+        layers = []
+        for fan_in, fan_out in zip(sizes[:-1], sizes[1:], strict=True):
+            bound = fan_in**-0.5 if initial == "uniform" else (6 / (fan_in + fan_out)) ** 0.5
+            weight = generator.uniform(-bound, bound, (fan_in, fan_out))
+            bias = generator.uniform(-bound, bound, fan_out) if initial == "uniform" else 0.1 * generator.standard_normal(fan_out)
+            layers.append((jnp.asarray(weight, dtype), jnp.asarray(bias, dtype)))
+        self.inputs = inputs
+        self.layers = tuple(layers)
+        self.coefficients = jnp.asarray(generator.uniform(-(width**-0.5), width**-0.5, width), dtype)
+        self.activation = activation
+
+    @property
+    def parameters(self):
+        return self.layers, self.coefficients
+
+    def with_parameters(self, parameters):
+        return eqx.tree_at(lambda network: (network.layers, network.coefficients), self, parameters)

@@ -1,0 +1,139 @@
+"""Networks as features times coefficients, and their hand-written jets.
+
+Every network here is a stack of hidden layers whose last output, the features, is combined linearly. A linear differential expression
+
+    zeroth·N + first·∇N + second:D²N        (`Frozen`: one row for each point)
+
+is all that a solver needs of it, so it is computed in one pass through the layers. The columns (h, ∂₁h, …, ∂_dh, second:D²h) are kept as
+separate (points, width) arrays: one batched product over a stacked axis was several times slower on a CPU.
+"""
+
+import abc
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+from jaxtyping import PyTree
+
+from cordes.jet import Jet, OperatorJet
+from cordes.networks.activations import activation_jet
+from cordes.networks.inputs import Inputs
+
+
+class Frozen(NamedTuple):
+    """A linear second-order expression at N points: zeroth (N,), first (N, d), symmetric second (N, d, d), and the jet of the network's inputs."""
+
+    inputs: Jet
+    zeroth: Array
+    first: Array
+    second: Array
+
+
+class Columns(NamedTuple):
+    """Hidden values, their partial derivatives, and one second-order contraction, each (N, width)."""
+
+    value: Array
+    partial: tuple[Array, ...]
+    second: Array
+
+
+def quadratic(matrix: Array, partial: tuple[Array, ...]) -> Array:
+    """Σ_ij matrix_ij s_i s_j for a symmetric matrix (N, d, d), without the (N, width, d, d) array."""
+    total = jnp.zeros_like(partial[0])
+    for i, left in enumerate(partial):
+        total += matrix[:, i, i, None] * left**2
+        for j in range(i):
+            total += 2 * matrix[:, i, j, None] * left * partial[j]
+    return total
+
+
+class AbstractNetwork(eqx.Module):
+    """N(x) = features(x) · coefficients."""
+
+    inputs: eqx.AbstractVar[Inputs]
+    layers: eqx.AbstractVar[tuple[tuple[Array, Array], ...]]
+    coefficients: eqx.AbstractVar[Array]
+    activation: eqx.AbstractVar[str]
+
+    @property
+    @abc.abstractmethod
+    def parameters(self) -> PyTree:
+        """What a training solver may change."""
+
+    @abc.abstractmethod
+    def with_parameters(self, parameters: PyTree) -> "AbstractNetwork": ...
+
+    def with_coefficients(self, coefficients: Array) -> "AbstractNetwork":
+        return eqx.tree_at(lambda network: network.coefficients, self, coefficients)
+
+    def _hidden(self, inputs: Jet, second: Array) -> Columns:
+        """The features' columns at N points, `second` (N, d, d) contracted with their Hessians."""
+        sigma = activation_jet(self.activation)
+        dtype = self.coefficients.dtype
+        value = inputs.value.astype(dtype)
+        gradient = inputs.gradient.astype(dtype)
+        second = second.astype(dtype)
+        partial = tuple(gradient[:, :, i] for i in range(gradient.shape[2]))
+        contraction = jnp.sum(second[:, None] * inputs.hessian.astype(dtype), axis=(2, 3))
+        for weight, bias in self.layers:
+            s = value @ weight + bias
+            slopes = tuple(column @ weight for column in partial)
+            function, first, curvature = sigma(s)
+            contraction = first * (contraction @ weight) + curvature * quadratic(second, slopes)
+            value, partial = function, tuple(first * slope for slope in slopes)
+        return Columns(value, partial, contraction)
+
+    def row_features(self, frozen: Frozen) -> Array:
+        """The linear expression applied to each feature: the least-squares matrix (N, width)."""
+        columns = self._hidden(frozen.inputs, frozen.second)
+        dtype = columns.value.dtype
+        total = frozen.zeroth.astype(dtype)[:, None] * columns.value + columns.second
+        for i, partial in enumerate(columns.partial):
+            total += frozen.first.astype(dtype)[:, i, None] * partial
+        return total
+
+    def rows(self, frozen: Frozen) -> Array:
+        """The linear expression applied to the network, (N,). The last layer is applied before the columns are combined: d + 2 narrow products."""
+        columns = self._hidden(frozen.inputs, frozen.second)
+        dtype = columns.value.dtype
+        total = frozen.zeroth.astype(dtype) * (columns.value @ self.coefficients) + columns.second @ self.coefficients
+        for i, partial in enumerate(columns.partial):
+            total += frozen.first.astype(dtype)[:, i] * (partial @ self.coefficients)
+        return total
+
+    def value(self, x: Array) -> Array:
+        """N at points (N, d)."""
+        sigma = activation_jet(self.activation)
+        hidden = jax.vmap(lambda point: self.inputs.jet(point).value)(x)
+        for weight, bias in self.layers:
+            hidden = sigma(hidden @ weight + bias)[0]
+        return hidden @ self.coefficients
+
+    def operator_jet(self, x: Array, A: Array) -> OperatorJet:
+        """(N, ∇N, A:D²N) at points (N, d) with matrices (N, d, d), in one pass."""
+        columns = self._hidden(jax.vmap(self.inputs.jet)(x), A)
+        gradient = jnp.stack([partial @ self.coefficients for partial in columns.partial], axis=-1)
+        return OperatorJet(columns.value @ self.coefficients, gradient, columns.second @ self.coefficients)
+
+    def jet(self, x: Array) -> Jet:
+        """(N, ∇N, D²N) at points (N, d), in one pass: 1 + d + d(d+1)/2 columns."""
+        sigma = activation_jet(self.activation)
+        inputs = jax.vmap(self.inputs.jet)(x)
+        d = x.shape[1]
+        pairs = [(i, j) for i in range(d) for j in range(i + 1)]
+        value = inputs.value
+        partial = [inputs.gradient[:, :, i] for i in range(d)]
+        mixed = [inputs.hessian[:, :, i, j] for i, j in pairs]
+        for weight, bias in self.layers:
+            slopes = [column @ weight for column in partial]
+            function, first, curvature = sigma(value @ weight + bias)
+            mixed = [first * (column @ weight) + curvature * slopes[i] * slopes[j] for column, (i, j) in zip(mixed, pairs, strict=True)]
+            value, partial = function, [first * slope for slope in slopes]
+        gradient = jnp.stack([column @ self.coefficients for column in partial], axis=-1)
+        hessian = jnp.zeros((len(x), d, d), gradient.dtype)
+        for column, (i, j) in zip(mixed, pairs, strict=True):
+            entry = column @ self.coefficients
+            hessian = hessian.at[:, i, j].set(entry).at[:, j, i].set(entry)
+        return Jet(value @ self.coefficients, gradient, hessian)

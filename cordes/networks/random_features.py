@@ -1,0 +1,38 @@
+"""One hidden layer with random frozen weights: a linear equation becomes one least-squares problem for the coefficients."""
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from cordes.networks.inputs import Inputs
+from cordes.networks.network import AbstractNetwork
+
+
+class RandomFeatures(AbstractNetwork):
+    """Σ_j coefficients_j σ(w_j·z + b_j), w_j normal with deviation `frequency`."""
+
+    inputs: Inputs
+    layers: tuple[tuple[Array, Array], ...]
+    coefficients: Array
+    activation: str = eqx.field(static=True)
+
+    def __init__(self, inputs: Inputs, width: int, frequency: float, seed: int = 0, activation: str = "sine"):
+        generator = np.random.default_rng([seed, width])
+        weight = frequency * generator.standard_normal((inputs.count, width))
+        # A sine needs a phase over a whole period; the others need their bend somewhere inside the domain.
+        if activation == "sine":
+            bias = 2 * np.pi * generator.random(width)
+        else:
+            bias = -np.sum(weight * generator.uniform(-1, 1, weight.shape), axis=0)
+        self.inputs = inputs
+        self.layers = ((jnp.asarray(weight), jnp.asarray(bias)),)
+        self.coefficients = jnp.zeros(width)
+        self.activation = activation
+
+    @property
+    def parameters(self):
+        return self.coefficients
+
+    def with_parameters(self, parameters):
+        return self.with_coefficients(parameters)

@@ -1,0 +1,59 @@
+"""Collocation points: quasi-random over the domain, denser towards singular points, with the weights that keep sums of squares an L² norm."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy.stats import qmc
+
+from cordes.domains.domain import AbstractDomain
+from cordes.singular.points import SingularPoint
+
+# Half of the points look at the singular points; r = ρ u^GRADING puts as many of them into each scale as the singular functions need.
+GRADED_SHARE = 0.5
+GRADING = 3.0
+
+
+class Points(NamedTuple):
+    """Points (N, d) and row weights (N,): Σ (weight · residual)² is an estimate of the mean square of the residual."""
+
+    x: np.ndarray
+    weight: np.ndarray
+
+
+def collocation_points(domain: AbstractDomain, count: int, seed: int, singular: Sequence[SingularPoint] = (), kind: str = "sobol") -> Points:
+    """`count` points for fitting or judging; another seed gives fresh ones."""
+    if not singular:
+        return Points(domain.interior_points(count, seed, kind), np.full(count, count**-0.5))
+    graded = int(GRADED_SHARE * count) // len(singular)
+    uniform = count - graded * len(singular)
+    radii = [_reach(domain, point, singular) for point in singular]
+    parts = [domain.interior_points(uniform, seed, kind)]
+    for k, (point, reach) in enumerate(zip(singular, radii, strict=True)):
+        u = qmc.Sobol(2, seed=np.random.default_rng([seed, k])).random_base2(int(np.ceil(np.log2(max(graded, 2)))))[:graded]
+        r = reach * np.maximum(u[:, 0], 1e-12) ** GRADING
+        angle = point.rays[0] + (point.rays[-1] - point.rays[0]) * u[:, 1]
+        parts.append(point.location + r[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1))
+    x = np.concatenate(parts)
+    density = np.full(count, uniform / count / domain.volume)
+    for point, reach in zip(singular, radii, strict=True):
+        r = np.maximum(np.linalg.norm(x - point.location, axis=1), 1e-300)
+        inside = r <= reach
+        width = point.rays[-1] - point.rays[0]
+        # Density of r is r^(1/G-1)/(G ρ^(1/G)); in the plane it spreads over an arc of length r·width.
+        density += np.where(inside, graded / count * (r / reach) ** (1 / GRADING) / (GRADING * width * r**2), 0.0)
+    return Points(x, np.sqrt(1 / (domain.volume * density * count)))
+
+
+def _reach(domain: AbstractDomain, point: SingularPoint, others: Sequence[SingularPoint]) -> float:
+    """A radius within which the point's sectors stay inside the domain and away from the other singular points."""
+    gaps = [np.linalg.norm(point.location - other.location) for other in others if other is not point]
+    if domain.vertices is not None:
+        edges = np.roll(domain.vertices, -1, axis=0) - domain.vertices
+        normals = np.stack([-edges[:, 1], edges[:, 0]], axis=1) / np.linalg.norm(edges, axis=1, keepdims=True)
+        heights = np.sum((point.location - domain.vertices) * normals, axis=1)
+        gaps += list(heights[heights > 1e-9 * np.max(np.abs(edges))])
+    else:
+        directions = np.random.default_rng(0).standard_normal((256, 2))
+        gaps.append(np.min(np.linalg.norm(domain.boundary_at(directions) - point.location, axis=1)))
+    return 0.95 * float(min(gaps))

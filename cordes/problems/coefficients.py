@@ -1,0 +1,84 @@
+"""Turning what a user writes into checked functions of one point: shape, dtype, traceability, NaN."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from cordes.errors import CoefficientError
+
+
+def show(value: Any) -> str:
+    """A value as it appears in a message."""
+    return np.array2string(np.asarray(value), precision=6, separator=", ").replace("\n", "")
+
+
+def as_function(name: str, given: Any, shape: tuple[int, ...], signature: str = "x") -> tuple[Callable[..., Array], bool]:
+    """A function of one point with values of `shape`, and whether it is constant."""
+    if callable(given):
+        return given, False
+    try:
+        constant = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise CoefficientError(f"{name} is {given!r}: it must be a number, an array of shape {shape} or a function of {signature}.") from error
+    if constant.shape != shape:
+        raise CoefficientError(f"{name} has shape {constant.shape}, but shape {shape} is needed.")
+    if not np.all(np.isfinite(constant)):
+        raise CoefficientError(f"{name} = {show(constant)} is not finite.")
+    return (lambda *_: jnp.asarray(constant)), True
+
+
+def check_shape(name: str, function: Callable[..., Array], shape: tuple[int, ...], *arguments: Array) -> None:
+    """Trace the function once: it must be written with jax.numpy and return a float array of `shape`."""
+    try:
+        result = jax.eval_shape(function, *arguments)
+    except jax.errors.JAXTypeError as error:
+        reason = str(error).splitlines()[0]
+        raise CoefficientError(
+            f"{name} cannot be traced by JAX: write it with jax.numpy (jnp.sin instead of math.sin or numpy.sin; jnp.where instead of if). JAX says: {reason}"
+        ) from error
+    except Exception as error:
+        # numpy and math functions fail on tracers in many ways (TypeError, AttributeError, ...); all of them are the user's function failing.
+        raise CoefficientError(f"{name} failed at x = {show(arguments[0])} of shape {arguments[0].shape}: {type(error).__name__}: {error}") from error
+    if not hasattr(result, "shape"):
+        raise CoefficientError(f"{name} returns {type(result).__name__}; it must return an array of shape {shape}.")
+    if result.shape != shape:
+        raise CoefficientError(f"{name}(x) has shape {result.shape}, but shape {shape} is needed.")
+    if not jnp.issubdtype(result.dtype, jnp.number) or jnp.issubdtype(result.dtype, jnp.complexfloating):
+        raise CoefficientError(f"{name}(x) has dtype {result.dtype}; real numbers are needed.")
+
+
+def check_finite(name: str, values: np.ndarray, points: np.ndarray, where: str = "") -> None:
+    bad = ~np.all(np.isfinite(values.reshape(len(points), -1)), axis=1)
+    if np.any(bad):
+        i = int(np.argmax(bad))
+        raise CoefficientError(
+            f"{name} is not finite at {np.sum(bad)} of {len(points)} sampled points{where}: {name}({show(points[i])}) = {show(values[i])}. "
+            "Guard powers and divisions (jnp.cbrt for cube roots, jnp.where with a safe argument)."
+        )
+
+
+def check_elliptic(name: str, matrices: np.ndarray, points: np.ndarray) -> None:
+    """Symmetric and positive definite at every sampled point."""
+    size = np.max(np.abs(matrices), axis=(1, 2))
+    skew = np.max(np.abs(matrices - np.swapaxes(matrices, 1, 2)), axis=(1, 2))
+    if np.any(skew > 1e-10 * size):
+        i = int(np.argmax(skew / size))
+        raise CoefficientError(
+            f"{name} is not symmetric: {name}({show(points[i])}) = {show(matrices[i])}. Only the symmetric part acts on D²u: pass (A + Aᵀ)/2."
+        )
+    smallest = np.linalg.eigvalsh(matrices)[:, 0]
+    if np.any(smallest <= 0):
+        i = int(np.argmin(smallest))
+        raise CoefficientError(
+            f"{name} is not positive definite: {name}({show(points[i])}) = {show(matrices[i])} has the eigenvalue {smallest[i]:.6g}. "
+            "The equation is not elliptic there; if all eigenvalues are negative, change the sign of the whole equation."
+        )
+
+
+def sample(function: Callable[[Array], Array], points: np.ndarray) -> np.ndarray:
+    """Values of a function of one point at many points, in float64."""
+    return np.asarray(jax.jit(jax.vmap(function))(jnp.asarray(points)), dtype=np.float64)

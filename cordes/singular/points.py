@@ -1,0 +1,143 @@
+"""Where singular functions are needed: corners, crossings of interfaces, points where an interface meets the boundary.
+
+At such a point the plane (or the corner) falls into sectors between rays; in each sector the coefficient matrix is frozen at its limit. Only
+two-dimensional domains with straight edges have corners; crossings inside are found on every two-dimensional domain. Interfaces that are not
+straight near the point are left alone: the rays would not be where the coefficients jump.
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import combinations
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from cordes.domains.domain import AbstractDomain
+
+
+class SingularPoint(NamedTuple):
+    """A point, the angles of its rays, and A in each sector between two neighbouring rays.
+
+    On the boundary the first and last ray are the two edges; inside, the last ray is the first one after a full turn.
+    """
+
+    location: np.ndarray
+    rays: np.ndarray
+    matrices: np.ndarray
+    on_boundary: bool
+
+    @property
+    def sectors(self) -> int:
+        return len(self.matrices)
+
+
+def find_singular_points(domain: AbstractDomain, interfaces: Sequence[Callable], A: Callable) -> list[SingularPoint]:
+    """All singular points of a two-dimensional problem; none in other dimensions."""
+    if domain.dimension != 2:
+        return []
+    lower, upper = domain.bounding_box
+    size = float(np.max(upper - lower))
+    lines = [_Interface(phi, size) for phi in interfaces]
+    found: list[SingularPoint] = []
+    if domain.vertices is not None:
+        found += _on_boundary(domain.vertices, lines, A, size)
+    for location in _crossings(domain, lines, size):
+        rays = np.sort(np.concatenate([line.directions(location) for line in lines if line.passes(location)]) % (2 * np.pi))
+        if all(line.straight_at(location) for line in lines if line.passes(location)):
+            found.append(_with_matrices(location, np.append(rays, rays[0] + 2 * np.pi), A, size, on_boundary=False))
+    return found
+
+
+class _Interface:
+    """The zero set of φ, with φ scaled to be a length near it."""
+
+    def __init__(self, phi: Callable, size: float):
+        self.values = jax.jit(jax.vmap(phi))
+        self.slope = jax.jit(jax.grad(lambda x: jnp.asarray(phi(x), float)))
+        self.size = size
+
+    def passes(self, point: np.ndarray) -> bool:
+        gradient = np.linalg.norm(self.slope(point))
+        return bool(abs(self.values(point[None])[0]) <= 1e-9 * self.size * gradient) and gradient > 0
+
+    def directions(self, point: np.ndarray) -> np.ndarray:
+        """Angles of the two directions along the interface."""
+        normal = np.asarray(self.slope(point))
+        angle = np.arctan2(normal[1], normal[0]) + np.pi / 2
+        return np.array([angle, angle + np.pi])
+
+    def straight_at(self, point: np.ndarray) -> bool:
+        angles = self.directions(point)
+        steps = self.size * np.array([0.01, 0.03])
+        nearby = np.array([point + step * np.array([np.cos(a), np.sin(a)]) for a in angles for step in steps])
+        return bool(np.all(np.abs(self.values(nearby)) <= 1e-7 * self.size * np.linalg.norm(self.slope(point))))
+
+
+def _with_matrices(location: np.ndarray, rays: np.ndarray, A: Callable, size: float, on_boundary: bool) -> SingularPoint:
+    """Freeze A in each sector, seen from the sector's middle at a tiny distance."""
+    middle = (rays[1:] + rays[:-1]) / 2
+    nearby = location + 1e-7 * size * np.stack([np.cos(middle), np.sin(middle)], axis=1)
+    return SingularPoint(location, rays, np.asarray(jax.vmap(A)(jnp.asarray(nearby))), on_boundary)
+
+
+def _on_boundary(vertices: np.ndarray, lines: list[_Interface], A: Callable, size: float) -> list[SingularPoint]:
+    """Corners, and points inside an edge where an interface arrives."""
+    candidates: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+    for k, corner in enumerate(vertices):
+        following, previous = vertices[(k + 1) % len(vertices)], vertices[k - 1]
+        candidates.append((corner, following - corner, previous - corner))
+        for line in lines:
+            for point in _zeros_on_segment(line, corner, following):
+                ends = min(np.linalg.norm(point - corner), np.linalg.norm(point - following))
+                known = any(np.linalg.norm(point - other) < 1e-7 * size for other, _, _ in candidates)
+                if ends > 1e-7 * size and not known:
+                    candidates.append((point, following - corner, corner - following))
+    found = []
+    for location, forward, backward in candidates:
+        start = np.arctan2(forward[1], forward[0])
+        width = (np.arctan2(backward[1], backward[0]) - start) % (2 * np.pi)
+        here = [line for line in lines if line.passes(location)]
+        offsets = np.concatenate([(line.directions(location) - start) % (2 * np.pi) for line in here] or [np.zeros(0)])
+        offsets = np.unique(np.round(offsets[(offsets > 1e-6) & (offsets < width - 1e-6)], 9))
+        if all(line.straight_at(location) for line in here):
+            found.append(_with_matrices(location, start + np.concatenate([[0.0], offsets, [width]]), A, size, on_boundary=True))
+    return found
+
+
+def _zeros_on_segment(line: _Interface, start: np.ndarray, end: np.ndarray, samples: int = 401) -> list[np.ndarray]:
+    """Sign changes of φ along a segment, by bisection."""
+    s = np.linspace(0, 1, samples)
+    values = np.asarray(line.values(start + s[:, None] * (end - start)))
+    if np.max(np.abs(values)) == 0:
+        return []
+    zeros = [s[i] for i in range(1, samples - 1) if values[i] == 0]
+    for i in np.flatnonzero(values[:-1] * values[1:] < 0):
+        low, high, sign = s[i], s[i + 1], np.sign(values[i])
+        for _ in range(60):
+            middle = (low + high) / 2
+            same = np.sign(np.asarray(line.values((start + middle * (end - start))[None]))[0]) == sign
+            low, high = (middle, high) if same else (low, middle)
+        zeros.append((low + high) / 2)
+    return [start + z * (end - start) for z in zeros]
+
+
+def _crossings(domain: AbstractDomain, lines: list[_Interface], size: float) -> list[np.ndarray]:
+    """Common zeros of two interfaces inside the domain, by Newton's method from sampled starts."""
+    found: list[np.ndarray] = []
+    starts = domain.interior_points(64, seed=21, kind="sobol")
+    for first, second in combinations(lines, 2):
+        for point in starts:
+            for _ in range(30):
+                values = np.array([line.values(point[None])[0] for line in (first, second)])
+                slopes = np.array([line.slope(point) for line in (first, second)])
+                if abs(np.linalg.det(slopes)) <= 1e-12 * np.prod(np.linalg.norm(slopes, axis=1)) or not np.all(np.isfinite(slopes)):
+                    break
+                step = np.linalg.solve(slopes, values)
+                point = point - step
+                if np.linalg.norm(step) < 1e-14 * size or np.linalg.norm(point - domain.center) > 10 * size:
+                    break
+            inside = bool(domain.contains(point[None], tolerance=-1e-6 * size)[0])
+            if inside and first.passes(point) and second.passes(point) and all(np.linalg.norm(point - q) > 1e-6 * size for q in found):
+                found.append(point)
+    return found
