@@ -4,6 +4,7 @@
 all that a solver sees. With `hard=False` (the paper's composite loss) G = 0 and D = 1, and boundary rows are added by whoever wants them.
 """
 
+import copy
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -48,6 +49,12 @@ class Ansatz:
         self._value = jax.jit(self._value_block)
         self._jet = jax.jit(self._jet_block)
 
+    def with_singular(self, singular: SingularFunctions) -> "Ansatz":
+        """The same ansatz with other singular functions; what is compiled stays compiled."""
+        other = copy.copy(self)
+        other.singular = singular
+        return other
+
     def distance(self, x: Array) -> Array:
         return self.domain.distance(x) if self.hard else jnp.ones(())
 
@@ -58,10 +65,12 @@ class Ansatz:
 
     def freeze(self, x: np.ndarray, A: Array, b: Array, c: Array, f: Array, factor: Array) -> Rows:
         """Rows factor·(A:D²u + b·∇u - cu - f) at points (N, d); `factor` (N,) holds the multiplier and the weight of each row."""
-        return in_blocks(self._freeze, (jnp.asarray(x), A, b, c, f, factor))
-
-    def _freeze_block(self, x: Array, A: Array, b: Array, c: Array, f: Array, factor: Array) -> Rows:
         A, b, c, f = factor[:, None, None] * A, factor[:, None] * b, factor * c, factor * f
+        frozen, target = in_blocks(self._freeze, (jnp.asarray(x), A, b, c, f))
+        singular = self.singular.rows(x, -np.asarray(c), np.asarray(b), np.asarray(A)) if self.singular.count else np.zeros((len(x), 0))
+        return Rows(frozen, jnp.asarray(singular), target)
+
+    def _freeze_block(self, x: Array, A: Array, b: Array, c: Array, f: Array) -> tuple[Frozen, Array]:
 
         def applied(jet: Jet) -> Array:
             return contract(A, jet.hessian) + jnp.sum(b * jet.gradient, axis=1) - c * jet.value
@@ -71,33 +80,31 @@ class Ansatz:
         # A:D²(DN) + b·∇(DN) - cDN, sorted by derivatives of N.
         first = 2 * jnp.einsum("nij,nj->ni", A, D.gradient) + D.value[:, None] * b
         frozen = Frozen(jax.vmap(self.inputs.jet)(x), applied(D), first, D.value[:, None, None] * A)
-        return Rows(frozen, self.singular.rows(x, -c, b, A), target)
+        return frozen, target
 
     # Values -------------------------------------------------------------------------------------------------------------------------------------
 
     def value(self, network: AbstractNetwork, amplitudes: Array, x: np.ndarray) -> Array:
-        return in_blocks(lambda block: self._value(network, amplitudes, block), (jnp.asarray(x),))
+        total = in_blocks(lambda block: self._value(network, block), (jnp.asarray(x),))
+        return total + self.singular.values(x) @ np.asarray(amplitudes) if self.singular.count else total
 
     def jet(self, network: AbstractNetwork, amplitudes: Array, x: np.ndarray) -> Jet:
-        return in_blocks(lambda block: self._jet(network, amplitudes, block), (jnp.asarray(x),))
+        total = in_blocks(lambda block: self._jet(network, block), (jnp.asarray(x),))
+        if not self.singular.count:
+            return total
+        return jax.tree.map(jnp.add, total, self.singular.combined_jet(x, np.asarray(amplitudes)))
 
-    def _value_block(self, network: AbstractNetwork, amplitudes: Array, x: Array) -> Array:
-        total = jax.vmap(self.lift)(x) + jax.vmap(self.distance)(x) * network.value(x)
-        zero = jnp.zeros((len(x), 2))
-        return total + (self.singular.rows(x, jnp.ones(len(x)), zero, jnp.zeros((len(x), 2, 2))) @ amplitudes if self.singular.families else 0.0)
+    def _value_block(self, network: AbstractNetwork, x: Array) -> Array:
+        return jax.vmap(self.lift)(x) + jax.vmap(self.distance)(x) * network.value(x)
 
-    def _jet_block(self, network: AbstractNetwork, amplitudes: Array, x: Array) -> Jet:
+    def _jet_block(self, network: AbstractNetwork, x: Array) -> Jet:
         G, D, N = jax.vmap(jet_of(self.lift))(x), jax.vmap(jet_of(self.distance))(x), network.jet(x)
         cross = D.gradient[:, :, None] * N.gradient[:, None, :]
-        value = G.value + D.value * N.value
-        gradient = G.gradient + D.value[:, None] * N.gradient + N.value[:, None] * D.gradient
-        hessian = G.hessian + D.value[:, None, None] * N.hessian + N.value[:, None, None] * D.hessian + cross + jnp.swapaxes(cross, 1, 2)
-        if self.singular.families:
-            S = self.singular.jets(x)
-            value = value + S.value @ amplitudes
-            gradient = gradient + jnp.einsum("nsi,s->ni", S.gradient, amplitudes)
-            hessian = hessian + jnp.einsum("nsij,s->nij", S.hessian, amplitudes)
-        return Jet(value, gradient, hessian)
+        return Jet(
+            G.value + D.value * N.value,
+            G.gradient + D.value[:, None] * N.gradient + N.value[:, None] * D.gradient,
+            G.hessian + D.value[:, None, None] * N.hessian + N.value[:, None, None] * D.hessian + cross + jnp.swapaxes(cross, 1, 2),
+        )
 
 
 def in_blocks(function: Callable, arrays: tuple[Array, ...], block: int = BLOCK):

@@ -9,8 +9,7 @@ from scipy.stats import qmc
 from cordes.domains.domain import AbstractDomain
 from cordes.singular.points import SingularPoint
 
-# Half of the points look at the singular points; r = ρ u^GRADING puts as many of them into each scale as the singular functions need.
-GRADED_SHARE = 0.5
+# r = ρ u^GRADING puts points into each scale around a singular point.
 GRADING = 3.0
 
 
@@ -21,22 +20,23 @@ class Points(NamedTuple):
     weight: np.ndarray
 
 
-def collocation_points(domain: AbstractDomain, count: int, seed: int, singular: Sequence[SingularPoint] = (), kind: str = "sobol") -> Points:
-    """`count` points for fitting or judging; another seed gives fresh ones."""
+def collocation_points(
+    domain: AbstractDomain, uniform: int, seed: int, singular: Sequence[SingularPoint] = (), counts: Sequence[int] = (), kind: str = "sobol"
+) -> Points:
+    """Points for fitting or judging: `uniform` ones and counts[k] around the k-th singular point; another seed gives fresh ones."""
     if not singular:
-        return Points(domain.interior_points(count, seed, kind), np.full(count, count**-0.5))
-    graded = int(GRADED_SHARE * count) // len(singular)
-    uniform = count - graded * len(singular)
+        return Points(domain.interior_points(uniform, seed, kind), np.full(uniform, uniform**-0.5))
+    count = uniform + sum(counts)
     radii = [_reach(domain, point, singular) for point in singular]
     parts = [domain.interior_points(uniform, seed, kind)]
-    for k, (point, reach) in enumerate(zip(singular, radii, strict=True)):
+    for k, (point, reach, graded) in enumerate(zip(singular, radii, counts, strict=True)):
         u = qmc.Sobol(2, seed=np.random.default_rng([seed, k])).random_base2(int(np.ceil(np.log2(max(graded, 2)))))[:graded]
         r = reach * np.maximum(u[:, 0], 1e-12) ** GRADING
         angle = point.rays[0] + (point.rays[-1] - point.rays[0]) * u[:, 1]
         parts.append(point.location + r[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1))
     x = np.concatenate(parts)
     density = np.full(count, uniform / count / domain.volume)
-    for point, reach in zip(singular, radii, strict=True):
+    for point, reach, graded in zip(singular, radii, counts, strict=True):
         r = np.maximum(np.linalg.norm(x - point.location, axis=1), 1e-300)
         inside = r <= reach
         width = point.rays[-1] - point.rays[0]

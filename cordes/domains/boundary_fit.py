@@ -5,10 +5,12 @@ blending of edges) leave their own mark on the second derivatives inside. So g i
 and, across interfaces, generic powers of the interface function; the exact formula then carries only the remainder.
 """
 
+import functools
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,15 +20,35 @@ from jax import Array
 from cordes.domains.domain import PointFunction
 from cordes.errors import CoefficientError
 
-# Kinks of piecewise smooth data: φ|φ| times polynomials also contains |φ|³, φ³|φ|, … when φ is linear.
+# Kinks of piecewise smooth data: φ|φ| times polynomials also contains |φ|³, φ³|φ|, … when φ is linear. True stands for the odd power φ|φ|ᵖ⁻¹.
 PIECEWISE_POWERS = ((2.0, True),)
-# Data of other smoothness. Measured on |x1 − x2|^(8/3), circle of radius 2: relative remainder 1e-3 with polynomials alone, 3e-9 with the powers 2,
-# 2.5, 3, 3.5, 1e-11 with these. True stands for the odd power φ|φ|^(p−1); the pairs left out are polynomials in φ.
+# Data of other smoothness; the pairs left out are polynomials in φ. Measured on |x1 − x2|^(8/3) on the circle of radius 2: relative remainder
+# 1e-3 with polynomials alone, 3e-9 with the powers 2, 2.5, 3, 3.5 and 1e-11 with these.
 GENERIC_POWERS = tuple((power, odd) for power in (2.0, 2.25, 2.5, 2.75, 3.0, 3.5) for odd in (False, True) if (power, odd) not in ((2.0, False), (3.0, True)))
-LARGEST_BASIS = 150
+HIGHEST_DEGREE = 16
+LARGEST_BASIS = 153
+# Many polynomials are small or zero on the whole boundary and large inside. Dividing those of degree k by this number to the k makes the shortest
+# solution prefer low degrees: second derivatives inside stay near those of the data, where without it they come out up to a thousand times larger.
+DEGREE_PENALTY = 3.0
+CUTOFFS = (1e-8, 1e-10, 1e-12, 1e-14)
 ROUNDING = 1e-13
 # A richer fit is taken only if it is better by this factor: what does not help much oscillates inside for nothing.
 WORTHWHILE = 10.0
+
+
+class Basis(NamedTuple):
+    """Polynomials of total degree at most `degree`, and those of degree at most `multiplier` times each of the `powers` of each interface."""
+
+    degree: int
+    powers: tuple[tuple[float, bool], ...] = ()
+    multiplier: int = 0
+
+
+class Coordinates(NamedTuple):
+    """What a basis is evaluated in: the affine map of the domain into [-1, 1]ᵈ, for arrays (..., d), and interface functions with their sizes."""
+
+    normalise: Any
+    interfaces: list[tuple[PointFunction, float]]
 
 
 def constant_value(g: PointFunction, point: np.ndarray) -> float | None:
@@ -38,13 +60,22 @@ def constant_value(g: PointFunction, point: np.ndarray) -> float | None:
             dependent.update(id(variable) for variable in equation.outvars)
     if any(id(variable) in dependent for variable in jaxpr.outvars):
         return None
-    return float(_boundary_values(g, point[None])[0])
+    return float(boundary_values(g, point[None])[0])
+
+
+def boundary_values(g: PointFunction, points: np.ndarray) -> np.ndarray:
+    """g at boundary points (n, d); CoefficientError where it is not finite."""
+    values = np.asarray(jax.vmap(g)(jnp.asarray(points)), dtype=np.float64)
+    bad = ~np.isfinite(values)
+    if np.any(bad):
+        raise CoefficientError(f"g is {values[bad][0]} at the boundary point {points[bad][0].tolist()}. Boundary values must be finite.")
+    return values
 
 
 def sample_count(dimension: int, interfaces: int) -> int:
     """How many boundary points a fit needs: four for each function of its richest basis."""
-    polynomials = math.comb(dimension + _degree(dimension, LARGEST_BASIS), dimension)
-    return 4 * (polynomials + interfaces * _multipliers(dimension, interfaces) * len(GENERIC_POWERS)) + 64
+    richest = _bases(dimension, interfaces)[-1]
+    return 4 * len(_degrees(richest, dimension, interfaces)) + 64
 
 
 def edge_points(vertices: np.ndarray, count: int) -> np.ndarray:
@@ -55,120 +86,144 @@ def edge_points(vertices: np.ndarray, count: int) -> np.ndarray:
     return (vertices[:, None] + parameter[:, None] * ahead[:, None]).reshape(-1, 2)
 
 
-def fit_boundary(g: PointFunction, points: np.ndarray, normalise: PointFunction, interfaces: Sequence[PointFunction]) -> PointFunction:
+def fit_boundary(g: PointFunction, points: np.ndarray, normalise: Any, interfaces: Sequence[PointFunction]) -> PointFunction:
     """A function of one point close to g at the boundary `points`, smooth away from the interfaces and of class C^{1,1} across them.
 
-    `normalise` is the affine map that takes the domain into the cube [-1, 1]ᵈ. Interfaces that do not meet the boundary are left out. Bases are
-    tried from the poorest to the richest; the first that reaches rounding is taken, else the first that is about as good as the best.
+    `normalise` is the affine map that takes the domain into the cube [-1, 1]ᵈ, for NumPy and jax arrays (..., d). Interfaces that do not meet
+    the boundary are left out. Bases are tried from the poorest to the richest, and cutoffs of small singular values from the coarsest to the
+    finest; the first fit that reaches rounding is taken, else the first that is about as good as the best.
     """
-    values = _boundary_values(g, points)
+    values = boundary_values(g, points)
     scale = float(np.max(np.abs(values)))
     if scale == 0.0:
         return lambda x: jnp.zeros(())
     dimension = points.shape[1]
-    fits: list[tuple[float, PointFunction]] = []
-    for basis in _bases(dimension, normalise, _crossing(interfaces, points)):
-        fits.append(_least_squares(basis, points, values))
+    crossing, heights = _crossing(interfaces, points)
+    y = normalise(points)
+    fits: list[tuple[float, Basis, np.ndarray]] = []
+    for basis in _bases(dimension, len(crossing)):
+        columns = _evaluate(basis, y, heights, np)
+        penalties = DEGREE_PENALTY ** _degrees(basis, dimension, len(crossing))
+        for error, coefficients in _least_squares(columns / penalties, values):
+            fits.append((error, basis, coefficients / penalties))
         if fits[-1][0] <= ROUNDING * scale:
-            return fits[-1][1]
-    best = min(remainder for remainder, _ in fits)
-    return next(function for remainder, function in fits if remainder <= WORTHWHILE * best)
+            break
+    bound = max(ROUNDING * scale, WORTHWHILE * min(error for error, _, _ in fits))
+    _, basis, coefficients = next(fit for fit in fits if fit[0] <= bound)
+    return _function(basis, coefficients, Coordinates(normalise, crossing))
 
 
-def _bases(dimension: int, normalise: PointFunction, interfaces: list[tuple[PointFunction, float]]) -> list[PointFunction]:
-    """Functions of one point that give the values of all members of a basis, from the poorest basis to the richest."""
+def _bases(dimension: int, interfaces: int) -> list[Basis]:
+    """The bases to try, from the poorest to the richest."""
     highest = _degree(dimension, LARGEST_BASIS)
-    degrees = [degree for degree in (0, 1, 2, 3, 4, 6, 8, 10) if degree < highest] + [highest]
-
-    def of_polynomials(degree: int) -> PointFunction:
-        polynomials = _polynomials(degree, dimension)
-        return lambda x: polynomials(normalise(x))
-
-    def with_interfaces(powers: Sequence[tuple[float, bool]], multipliers: int) -> PointFunction:
-        polynomials, factors = _polynomials(highest, dimension), _polynomials(_degree(dimension, multipliers), dimension)
-
-        def basis(x: Array) -> Array:
-            y = normalise(x)
-            heights = [interface(x) / size for interface, size in interfaces]
-            kinks = jnp.stack([_power(height, power, odd) for height in heights for power, odd in powers])
-            return jnp.concatenate([polynomials(y), jnp.outer(kinks, factors(y)).ravel()])
-
-        return basis
-
-    bases = [of_polynomials(degree) for degree in degrees]
+    bases = [Basis(degree) for degree in (0, 1, 2, 3, 4, 6, 8, 10, 12) if degree < highest] + [Basis(highest)]
     if interfaces:
-        few = _multipliers(dimension, len(interfaces))
-        bases.append(with_interfaces(PIECEWISE_POWERS, few * (len(GENERIC_POWERS) // 2)))
-        bases.append(with_interfaces(GENERIC_POWERS, few))
+        # The factors of generic powers are few, so that the whole basis stays near 300 functions.
+        few = max(1, min(10, 200 // (len(GENERIC_POWERS) * interfaces)))
+        bases.append(Basis(highest, PIECEWISE_POWERS, _degree(dimension, few * len(GENERIC_POWERS) // 2)))
+        bases.append(Basis(highest, GENERIC_POWERS, _degree(dimension, few)))
     return bases
 
 
-def _least_squares(basis: PointFunction, points: np.ndarray, values: np.ndarray) -> tuple[float, PointFunction]:
-    """The shortest least-squares solution in columns of equal length, and the largest error at the points."""
-    columns = np.asarray(jax.jit(jax.vmap(basis))(jnp.asarray(points)))
-    lengths = np.maximum(np.linalg.norm(columns, axis=0), 1e-300)
-    coefficients = np.linalg.lstsq(columns / lengths, values, rcond=1e-12)[0] / lengths
-    return float(np.max(np.abs(columns @ coefficients - values))), lambda x: basis(x) @ coefficients
-
-
-def _polynomials(degree: int, dimension: int) -> Callable[[Array], Array]:
-    """Products of Chebyshev polynomials of total degree at most `degree`, in order of their degree."""
-    exponents = [Counter(chosen) for total in range(degree + 1) for chosen in itertools.combinations_with_replacement(range(dimension), total)]
-    # A product has at most `degree` factors other than T₀ = 1, which keeps high dimensions cheap.
-    width = max(1, min(degree, dimension))
-    factors = np.zeros((len(exponents), width, 2), dtype=int)
-    for row, exponent in enumerate(exponents):
-        factors[row, : len(exponent)] = sorted(exponent.items())
-
-    def polynomials(y: Array) -> Array:
-        table = [jnp.ones_like(y), y]
-        for _ in range(degree - 1):
-            table.append(2 * y * table[-1] - table[-2])
-        chebyshev = jnp.stack(table[: degree + 1], axis=-1)
-        product = chebyshev[factors[:, 0, 0], factors[:, 0, 1]]
-        for column in range(1, width):
-            product = product * chebyshev[factors[:, column, 0], factors[:, column, 1]]
-        return product
-
-    return polynomials
-
-
-def _power(height: Array, power: float, odd: bool) -> Array:
-    """|φ|ᵖ or φ|φ|ᵖ⁻¹ with the derivatives at φ = 0 that the limit has (zero), where differentiating the power itself would give NaN."""
-    if power == 2.0 and odd:
-        return height * jnp.abs(height)
-    on_interface = height == 0
-    safe = jnp.where(on_interface, 1.0, height)
-    value = jnp.abs(safe) ** power * (jnp.sign(safe) if odd else 1.0)
-    return jnp.where(on_interface, 0.0, value)
-
-
-def _crossing(interfaces: Sequence[PointFunction], points: np.ndarray) -> list[tuple[PointFunction, float]]:
-    """The interfaces that meet the boundary, each with its largest value there."""
-    found = []
-    for interface in interfaces:
-        heights = np.asarray(jax.vmap(interface)(jnp.asarray(points)))
-        if np.all(np.isfinite(heights)) and np.min(heights) < 0 < np.max(heights):
-            found.append((interface, float(np.max(np.abs(heights)))))
-    return found
-
-
-def _boundary_values(g: PointFunction, points: np.ndarray) -> np.ndarray:
-    values = np.asarray(jax.jit(jax.vmap(g))(jnp.asarray(points)), dtype=np.float64)
-    bad = ~np.isfinite(values)
-    if np.any(bad):
-        raise CoefficientError(f"g is {values[bad][0]} at the boundary point {points[bad][0].tolist()}. Boundary values must be finite.")
-    return values
-
-
 def _degree(dimension: int, largest: int) -> int:
-    """The highest total degree with at most `largest` polynomials, and no more than 12, beyond which fits gain nothing on smooth data."""
+    """The highest total degree with at most `largest` polynomials."""
     degree = 0
-    while degree < 12 and math.comb(dimension + degree + 1, dimension) <= largest:
+    while degree < HIGHEST_DEGREE and math.comb(dimension + degree + 1, dimension) <= largest:
         degree += 1
     return degree
 
 
-def _multipliers(dimension: int, interfaces: int) -> int:
-    """How many polynomials multiply each power of an interface: ten, or what keeps the whole basis near 300 functions."""
-    return math.comb(dimension + _degree(dimension, max(1, min(10, 200 // (len(GENERIC_POWERS) * max(1, interfaces))))), dimension)
+def _least_squares(columns: np.ndarray, values: np.ndarray) -> list[tuple[float, np.ndarray]]:
+    """The shortest least-squares solutions for each cutoff, with the largest error at the points."""
+    left, singular, right = np.linalg.svd(columns, full_matrices=False)
+    projections = left.T @ values
+    solutions = []
+    for cutoff in CUTOFFS:
+        rank = int(np.sum(singular > cutoff * singular[0]))
+        coefficients = right[:rank].T @ (projections[:rank] / singular[:rank])
+        solutions.append((float(np.max(np.abs(columns @ coefficients - values))), coefficients))
+    return solutions
+
+
+def _function(basis: Basis, coefficients: np.ndarray, coordinates: Coordinates) -> PointFunction:
+    """The linear combination of a basis as a function of one point."""
+
+    def fitted(x: Array) -> Array:
+        heights = [interface(x) / size for interface, size in coordinates.interfaces] if basis.powers else []
+        return _evaluate(basis, coordinates.normalise(x), heights, jnp) @ coefficients
+
+    return fitted
+
+
+def _evaluate(basis: Basis, y: Any, heights: Sequence[Any], numpy: Any) -> Any:
+    """All functions of a basis at points y (..., d), with `numpy` or `jax.numpy`: shape (..., count)."""
+    polynomials = _polynomials(basis.degree, y, numpy)
+    if not basis.powers:
+        return polynomials
+    factors = polynomials[..., None, : math.comb(y.shape[-1] + basis.multiplier, basis.multiplier)]
+    kinks = [_kinks(height, basis.powers, numpy)[..., None] * factors for height in heights]
+    return numpy.concatenate([polynomials, *[kink.reshape(*y.shape[:-1], -1) for kink in kinks]], axis=-1)
+
+
+def _degrees(basis: Basis, dimension: int, interfaces: int) -> np.ndarray:
+    """The degree of each function of a basis, in the order of `_evaluate`; a power of an interface counts as its exponent."""
+    degrees = [np.array([sum(exponent.values()) for exponent in _exponents(degree, dimension)]) for degree in (basis.degree, basis.multiplier)]
+    return np.concatenate([degrees[0], *[degrees[1] + power for _ in range(interfaces) for power, _ in basis.powers]])
+
+
+def _exponents(degree: int, dimension: int) -> list[Counter[int]]:
+    """For each product of total degree at most `degree`, in order of the degree: the coordinates in it and their degrees."""
+    return [Counter(chosen) for total in range(degree + 1) for chosen in itertools.combinations_with_replacement(range(dimension), total)]
+
+
+def _polynomials(degree: int, y: Any, numpy: Any) -> Any:
+    """Products of Chebyshev polynomials of total degree at most `degree` at points y (..., d), in order of the degree.
+
+    Two steps, powers of the coordinates and products with constant matrices: that compiles in a fraction of the time of a recurrence. The digits
+    which powers lose to cancellation, six at degree 16, fall on terms of high degree, whose coefficients are small.
+    """
+    dimension = y.shape[-1]
+    monomials = (y[..., None] ** np.arange(degree + 1)).reshape(*y.shape[:-1], dimension * (degree + 1))
+    product = 1.0
+    for selection in _selections(degree, dimension):
+        product = product * (monomials @ selection)
+    return product
+
+
+@functools.lru_cache(maxsize=64)
+def _selections(degree: int, dimension: int) -> tuple[np.ndarray, ...]:
+    """Matrices that take the powers of all coordinates to the first, second, … factors of all products.
+
+    A product has at most `degree` factors other than T₀ = 1, which keeps high dimensions cheap.
+    """
+    exponents, width = _exponents(degree, dimension), max(1, min(degree, dimension))
+    chebyshev = np.zeros((degree + 1, degree + 1))
+    for k in range(degree + 1):
+        chebyshev[k, : k + 1] = np.polynomial.chebyshev.cheb2poly(np.eye(degree + 1)[k, : k + 1])
+    selections = np.zeros((width, dimension, degree + 1, len(exponents)))
+    for row, exponent in enumerate(exponents):
+        factors = [*exponent.items(), *[(0, 0)] * (width - len(exponent))]
+        for column, (coordinate, power) in enumerate(factors):
+            selections[column, coordinate, :, row] = chebyshev[power]
+    return tuple(selections.reshape(width, dimension * (degree + 1), len(exponents)))
+
+
+def _kinks(height: Any, powers: Sequence[tuple[float, bool]], numpy: Any) -> Any:
+    """|φ|ᵖ or φ|φ|ᵖ⁻¹ for each power, with the derivatives at φ = 0 that the limit has (zero), where differentiating the power would give NaN."""
+    exponents, odd = np.array([power for power, _ in powers]), np.array([odd for _, odd in powers])
+    on_interface = height == 0
+    safe = numpy.where(on_interface, 1.0, height)[..., None]
+    values = numpy.abs(safe) ** exponents * numpy.where(odd, numpy.sign(safe), 1.0)
+    return numpy.where(on_interface[..., None], 0.0, values)
+
+
+def _crossing(interfaces: Sequence[PointFunction], points: np.ndarray) -> tuple[list[tuple[PointFunction, float]], list[np.ndarray]]:
+    """The interfaces that meet the boundary, each with its largest value there, and their values divided by it."""
+    found, values = [], []
+    for interface in interfaces:
+        heights = np.asarray(jax.vmap(interface)(jnp.asarray(points)))
+        if np.all(np.isfinite(heights)) and np.min(heights) < 0 < np.max(heights):
+            size = float(np.max(np.abs(heights)))
+            found.append((interface, size))
+            values.append(heights / size)
+    return found, values

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy.special
@@ -78,18 +79,19 @@ def radial_lift(center: np.ndarray, matrix: np.ndarray, g: PointFunction, interf
         directions = _circle(2 * np.pi * (np.arange(count) + 0.5) / count)
     else:
         directions = sphere_points(count, dimension, np.random.default_rng(0))
-    fitted = fit_boundary(g, center + directions @ matrix.T, lambda x: jnp.asarray(inverse) @ (x - center), interfaces)
+    fitted = fit_boundary(g, center + directions @ matrix.T, lambda x: (x - center) @ inverse.T, interfaces)
 
     def lift(x: Array) -> Array:
-        y = jnp.asarray(inverse) @ (x - center)
+        y = (x - center) @ inverse.T
         square = y @ y
         # Below this the remainder and its first two derivatives are under 1e-30, and y/|y| would lose its meaning.
         at_center = square < 1e-30
         y = jnp.where(at_center, jnp.eye(dimension)[0], y)
         square = jnp.where(at_center, 1.0, square)
         boundary_point = center + jnp.asarray(matrix) @ (y / jnp.sqrt(square))
-        remainder = square**2 * (g(boundary_point) - fitted(boundary_point))
-        return fitted(x) + jnp.where(at_center, 0.0, remainder)
+        # One batch of two points, because compiling the fit twice costs seconds.
+        inside, outside = jax.vmap(fitted)(jnp.stack([x, boundary_point]))
+        return inside + jnp.where(at_center, 0.0, square**2 * (g(boundary_point) - outside))
 
     return lift
 

@@ -1,0 +1,38 @@
+"""Named problems: `cordes.gallery["ex4.2-continuous"]`. A problem is made, and checked, when it is first asked for."""
+
+from collections.abc import Callable, Iterator, Mapping
+
+from cordes.errors import unknown
+from cordes.gallery import paper_linear
+from cordes.problems.linear import Linear
+
+
+class Gallery(Mapping[str, Linear]):
+    """A mapping from names to problems, made lazily; `describe(name)` is a line about one."""
+
+    def __init__(self, entries: dict[str, tuple[Callable[[], Linear], str]]):
+        self._entries = entries
+        self._made: dict[str, Linear] = {}
+
+    def __getitem__(self, name: str) -> Linear:
+        if name not in self._entries:
+            raise unknown("gallery problem", name, self._entries)
+        if name not in self._made:
+            self._made[name] = self._entries[name][0]()
+            self._made[name].source = {"gallery": name}
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._entries
+
+    def describe(self, name: str) -> str:
+        return self._entries[name][1]
+
+
+gallery = Gallery(paper_linear.PROBLEMS)

@@ -40,6 +40,16 @@ class Inputs(eqx.Module):
     def count(self) -> int:
         return len(self.center) + len(self.interfaces) * (1 + len(self.powers))
 
+    def active(self, choice: str) -> np.ndarray:
+        """Which inputs a network looks at: `coordinates` alone, with the `interfaces` φ|φ|, or with all `powers` too."""
+        d, each = len(self.center), 1 + len(self.powers)
+        mask = np.ones(self.count)
+        if choice != "powers":
+            mask[d:] = 0.0
+        if choice == "interfaces":
+            mask[d::each] = 1.0
+        return mask
+
     def jet(self, x: Array) -> Jet:
         """Jet of z at one point: value (m,), gradient (m, d), Hessian (m, d, d)."""
         dimension = x.shape[0]

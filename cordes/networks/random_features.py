@@ -10,16 +10,18 @@ from cordes.networks.network import AbstractNetwork
 
 
 class RandomFeatures(AbstractNetwork):
-    """Σ_j coefficients_j σ(w_j·z + b_j), w_j normal with deviation `frequency`."""
+    """Σ_j coefficients_j σ(w_j·z + b_j), w_j normal with deviation `frequency`; inputs that are not `active` get no weight."""
 
     inputs: Inputs
     layers: tuple[tuple[Array, Array], ...]
     coefficients: Array
     activation: str = eqx.field(static=True)
 
-    def __init__(self, inputs: Inputs, width: int, frequency: float, seed: int = 0, activation: str = "sine"):
+    def __init__(self, inputs: Inputs, width: int, frequency: float, seed: int = 0, active: np.ndarray | None = None, activation: str = "sine"):
         generator = np.random.default_rng([seed, width])
         weight = frequency * generator.standard_normal((inputs.count, width))
+        if active is not None:
+            weight = weight * np.asarray(active)[:, None]
         # A sine needs a phase over a whole period; the others need their bend somewhere inside the domain.
         if activation == "sine":
             bias = 2 * np.pi * generator.random(width)

@@ -28,7 +28,7 @@ _EXCERPT = 100
 _COORDINATE = re.compile(r"x[0-9]+")
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Expression:
     """A function of one point (d,) that was parsed from `text`; gives a scalar of the point's dtype.
 
@@ -46,6 +46,10 @@ class Expression:
         for name, definition in self.definitions.items():
             scope.values[name] = definition.evaluate(scope)
         return jnp.asarray(self.evaluate(scope), dtype=x.dtype)
+
+    def __repr__(self) -> str:
+        # The definitions are left out: written into each other they could grow without bound, and JAX asks every function for its name.
+        return f"Expression({self.text!r})"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,12 +92,8 @@ def _fold(name: str) -> Callable[..., Any]:
     return fold
 
 
-def _elementary(name: str) -> Function:
-    return Function(lambda module, argument: getattr(module, name)(argument))
-
-
 _ELEMENTARY = ["sin", "cos", "tan", "arcsin", "arccos", "arctan", "sinh", "cosh", "tanh", "exp", "log", "sqrt", "cbrt", "abs", "sign", "floor"]
-FUNCTIONS = {name: _elementary(name) for name in _ELEMENTARY} | {
+FUNCTIONS = {name: Function(lambda module, value, name=name: getattr(module, name)(value)) for name in _ELEMENTARY} | {
     "arctan2": Function(lambda module, y, x: module.arctan2(y, x), 2, 2),
     "min": Function(_fold("minimum"), 2, None),
     "max": Function(_fold("maximum"), 2, None),
@@ -153,9 +153,7 @@ class _Parser:
         if not self.text:
             raise FileError(f"{self.label}: the expression is empty.")
         if len(self.text) > MAX_LENGTH:
-            raise FileError(
-                f"{self.label}: the expression has {len(self.text)} characters, {MAX_LENGTH} are allowed. Split it with the table [definitions]."
-            )
+            raise FileError(f"{self.label}: the expression has {len(self.text)} characters, {MAX_LENGTH} are allowed. Split it with [definitions].")
         # A comment would swallow the lines after it, which have become one line.
         odd = next((i for i, character in enumerate(self.text) if character in "#^" or not character.isprintable()), None)
         if odd is not None:

@@ -72,7 +72,8 @@ class Linear:
         self.b, constant_b = as_function("b", np.zeros(d) if b is None else b, (d,))
         self.c, constant_c = as_function("c", 0.0 if c is None else c, ())
         self.f, _ = as_function("f", f, ())
-        self.g, self.constant_g = as_function("g", g, ())
+        self.g, constant_g = as_function("g", g, ())
+        self.zero_g = constant_g and bool(self.g() == 0)
         self.has_drift = not constant_b or bool(np.any(self.b() != 0))
         self.has_reaction = not constant_c or bool(self.c() != 0)
         self.interfaces = check_interfaces(interfaces, domain)
@@ -165,9 +166,11 @@ def check_boundary_data(g: Callable, domain: AbstractDomain) -> None:
 
 def warn_about_jumps(functions: dict[str, Callable], domain: AbstractDomain, interfaces: Sequence[Callable]) -> None:
     """Bisect along random chords; a jump that no declared interface explains is reported once for each coefficient."""
-    chords = 48
-    ends = domain.interior_points(2 * chords, seed=15)
-    starts, ends = ends[:chords], ends[chords:]
+    points = domain.interior_points(192, seed=15)
+    # Chords join points on the same side of every interface: each path shows one jump at most, and a declared one must not hide another.
+    sides = np.stack([np.zeros(len(points)), *(sample(phi, points) > 0 for phi in interfaces)])
+    points = points[np.lexsort(sides)]
+    starts, ends = points[0::2], points[1::2]
     lower, upper = domain.bounding_box
     size = float(np.max(upper - lower))
     for name, function in functions.items():

@@ -127,7 +127,7 @@ def _null_functions(point: SingularPoint, exponent: complex) -> list[Eigenfuncti
     kept: list[Eigenfunction] = []
     basis = np.zeros((0, len(angles)))
     for candidate in candidates:
-        profile = angular_values(candidate, angles, sectors)
+        profile = angular_jet(candidate, angles, sectors)[0][:, 0]
         rest = profile - basis.T @ (basis @ profile)
         if np.linalg.norm(rest) > 1e-3 * max(np.linalg.norm(profile), 1e-12) and np.linalg.norm(profile) > 1e-3:
             basis = np.vstack([basis, rest / np.linalg.norm(rest)])
@@ -135,10 +135,16 @@ def _null_functions(point: SingularPoint, exponent: complex) -> list[Eigenfuncti
     return kept
 
 
-def angular_values(function: Eigenfunction, angles: np.ndarray, sectors: np.ndarray) -> np.ndarray:
-    """Re Θ at given angles whose sectors are known (for r = 1)."""
-    total = np.zeros(len(angles), dtype=complex)
+def angular_jet(function: Eigenfunction, angles: np.ndarray, sectors: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Θ, Θ', Θ'' at angles whose sectors are known, each (N, 1); real where the exponent is."""
+    beta = function.exponent
+    total = np.zeros((3, len(angles)), dtype=complex)
     for k, root in enumerate((function.roots[sectors], np.conj(function.roots[sectors]))):
         middle = np.cos(function.middles[sectors]) + root * np.sin(function.middles[sectors])
-        total += function.coefficients[sectors, k] * ((np.cos(angles) + root * np.sin(angles)) / middle) ** function.exponent
-    return total.real
+        ratio = (np.cos(angles) + root * np.sin(angles)) / middle
+        turn = (-np.sin(angles) + root * np.cos(angles)) / middle
+        power = function.coefficients[sectors, k] * ratio ** (beta - 2)
+        # d/dθ w^β = β w^(β-1) w', and w'' = -w.
+        total += [power * ratio**2, beta * power * ratio * turn, beta * (beta - 1) * power * turn**2 - beta * power * ratio**2]
+    value, first, second = total[:, :, None] if beta.imag else total.real[:, :, None]
+    return value, first, second

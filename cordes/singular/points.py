@@ -2,7 +2,7 @@
 
 At such a point the plane (or the corner) falls into sectors between rays; in each sector the coefficient matrix is frozen at its limit. Only
 two-dimensional domains with straight edges have corners; crossings inside are found on every two-dimensional domain. Interfaces that are not
-straight near the point are left alone: the rays would not be where the coefficients jump.
+straight near the point are left alone: the rays would not be where the coefficients jump. Tips of cones in the coefficients (A contains |x|) are found too.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,26 +14,32 @@ import jax.numpy as jnp
 import numpy as np
 
 from cordes.domains.domain import AbstractDomain
+from cordes.singular.cones import find_cones
 
 
 class SingularPoint(NamedTuple):
     """A point, the angles of its rays, and A in each sector between two neighbouring rays.
 
-    On the boundary the first and last ray are the two edges; inside, the last ray is the first one after a full turn.
+    On the boundary the first and last ray are the two edges; inside, the last ray is the first one after a full turn. `step` is the gain of one term of
+    the expansion over the one that caused it: 1 in general, 2 where A is constant in each sector and there is no drift at the point.
     """
 
     location: np.ndarray
     rays: np.ndarray
     matrices: np.ndarray
     on_boundary: bool
+    step: int = 1
 
     @property
     def sectors(self) -> int:
         return len(self.matrices)
 
 
-def find_singular_points(domain: AbstractDomain, interfaces: Sequence[Callable], A: Callable) -> list[SingularPoint]:
-    """All singular points of a two-dimensional problem; none in other dimensions."""
+def find_singular_points(domain: AbstractDomain, interfaces: Sequence[Callable], coefficients: Callable) -> list[SingularPoint]:
+    """All singular points of a two-dimensional problem; none in other dimensions.
+
+    `coefficients` maps points (n, 2) to the NumPy arrays A (n, 2, 2), b (n, 2), c (n,), f (n,).
+    """
     if domain.dimension != 2:
         return []
     lower, upper = domain.bounding_box
@@ -41,11 +47,20 @@ def find_singular_points(domain: AbstractDomain, interfaces: Sequence[Callable],
     lines = [_Interface(phi, size) for phi in interfaces]
     found: list[SingularPoint] = []
     if domain.vertices is not None:
-        found += _on_boundary(domain.vertices, lines, A, size)
+        found += _on_boundary(domain.vertices, lines, coefficients, size)
     for location in _crossings(domain, lines, size):
         rays = np.sort(np.concatenate([line.directions(location) for line in lines if line.passes(location)]) % (2 * np.pi))
         if all(line.straight_at(location) for line in lines if line.passes(location)):
-            found.append(_with_matrices(location, np.append(rays, rays[0] + 2 * np.pi), A, size, on_boundary=False))
+            found.append(_with_matrices(location, np.append(rays, rays[0] + 2 * np.pi), coefficients, size, on_boundary=False))
+
+    def flat(points: np.ndarray) -> np.ndarray:
+        return np.concatenate([part.reshape(len(points), -1) for part in coefficients(points)], axis=1)
+
+    def near_interface(points: np.ndarray) -> np.ndarray:
+        return np.any([line.near(points, 0.05 * size) for line in lines] or [np.zeros(len(points), bool)], axis=0)
+
+    turn = np.array([0.0, 2 * np.pi])
+    found += [_with_matrices(tip, turn, coefficients, size, on_boundary=False) for tip in find_cones(domain, flat, near_interface)]
     return found
 
 
@@ -61,6 +76,10 @@ class _Interface:
         gradient = np.linalg.norm(self.slope(point))
         return bool(abs(self.values(point[None])[0]) <= 1e-9 * self.size * gradient) and gradient > 0
 
+    def near(self, points: np.ndarray, reach: float) -> np.ndarray:
+        slopes = np.linalg.norm(np.asarray(jax.vmap(self.slope)(points)), axis=1)
+        return np.abs(np.asarray(self.values(points))) <= reach * slopes
+
     def directions(self, point: np.ndarray) -> np.ndarray:
         """Angles of the two directions along the interface."""
         normal = np.asarray(self.slope(point))
@@ -74,14 +93,17 @@ class _Interface:
         return bool(np.all(np.abs(self.values(nearby)) <= 1e-7 * self.size * np.linalg.norm(self.slope(point))))
 
 
-def _with_matrices(location: np.ndarray, rays: np.ndarray, A: Callable, size: float, on_boundary: bool) -> SingularPoint:
-    """Freeze A in each sector, seen from the sector's middle at a tiny distance."""
+def _with_matrices(location: np.ndarray, rays: np.ndarray, coefficients: Callable, size: float, on_boundary: bool) -> SingularPoint:
+    """Freeze A in each sector, seen from the sector's middle at a tiny distance, and see whether it varies from there on."""
     middle = (rays[1:] + rays[:-1]) / 2
-    nearby = location + 1e-7 * size * np.stack([np.cos(middle), np.sin(middle)], axis=1)
-    return SingularPoint(location, rays, np.asarray(jax.vmap(A)(jnp.asarray(nearby))), on_boundary)
+    directions = np.stack([np.cos(middle), np.sin(middle)], axis=1)
+    matrices, drift, _, _ = coefficients(location + 1e-7 * size * directions)
+    farther = [coefficients(location + reach * size * directions)[0] for reach in (0.01, 0.05)]
+    varies = any(np.max(np.abs(other - matrices)) > 1e-9 * np.max(np.abs(matrices)) for other in farther)
+    return SingularPoint(location, rays, matrices, on_boundary, 1 if varies or np.max(np.abs(drift)) > 1e-5 else 2)
 
 
-def _on_boundary(vertices: np.ndarray, lines: list[_Interface], A: Callable, size: float) -> list[SingularPoint]:
+def _on_boundary(vertices: np.ndarray, lines: list[_Interface], coefficients: Callable, size: float) -> list[SingularPoint]:
     """Corners, and points inside an edge where an interface arrives."""
     candidates: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
     for k, corner in enumerate(vertices):
@@ -101,7 +123,7 @@ def _on_boundary(vertices: np.ndarray, lines: list[_Interface], A: Callable, siz
         offsets = np.concatenate([(line.directions(location) - start) % (2 * np.pi) for line in here] or [np.zeros(0)])
         offsets = np.unique(np.round(offsets[(offsets > 1e-6) & (offsets < width - 1e-6)], 9))
         if all(line.straight_at(location) for line in here):
-            found.append(_with_matrices(location, start + np.concatenate([[0.0], offsets, [width]]), A, size, on_boundary=True))
+            found.append(_with_matrices(location, start + np.concatenate([[0.0], offsets, [width]]), coefficients, size, on_boundary=True))
     return found
 
 

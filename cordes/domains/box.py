@@ -1,0 +1,178 @@
+"""The axis-parallel box."""
+
+import itertools
+from collections.abc import Sequence
+from typing import Any, final
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from cordes.domains.boundary_fit import constant_value, edge_points, fit_boundary, sample_count
+from cordes.domains.checks import Frozen, check_count, check_directions, freeze, real_vector
+from cordes.domains.domain import AbstractDomain, PointFunction, Scalar
+from cordes.domains.unit_cube import cube_points, gauss_rule, tensor_rule
+from cordes.errors import DomainError
+
+LARGEST_LIFT_DIMENSION = 8
+
+
+@final
+class Box(AbstractDomain):
+    """The box of all x with lower < x < upper, in any dimension; its distance function is Π (uᵢ − xᵢ)(xᵢ − lᵢ)."""
+
+    _lower: Frozen = eqx.field(static=True)
+    _upper: Frozen = eqx.field(static=True)
+
+    def __init__(self, lower: Any, upper: Any):
+        lower = real_vector("The lower corner of the box", lower)
+        upper = real_vector("The upper corner of the box", upper)
+        if lower.shape != upper.shape:
+            raise DomainError(f"The corners of the box have {len(lower)} and {len(upper)} coordinates. Give the same number for both.")
+        if np.any(lower >= upper):
+            axis = int(np.argmax(lower >= upper))
+            raise DomainError(f"The box is empty along axis {axis}: lower is {lower[axis]}, upper is {upper[axis]}. Give lower < upper.")
+        self._lower = freeze(lower)
+        self._upper = freeze(upper)
+
+    def __repr__(self) -> str:
+        return f"Box(lower={list(self._lower)}, upper={list(self._upper)})"
+
+    @property
+    def lower(self) -> np.ndarray:
+        return np.array(self._lower)
+
+    @property
+    def upper(self) -> np.ndarray:
+        return np.array(self._upper)
+
+    @property
+    def widths(self) -> np.ndarray:
+        return self.upper - self.lower
+
+    @property
+    def dimension(self) -> int:
+        return len(self._lower)
+
+    @property
+    def volume(self) -> float:
+        return float(np.prod(self.widths))
+
+    @property
+    def bounding_box(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.lower, self.upper
+
+    @property
+    def center(self) -> np.ndarray:
+        return (self.lower + self.upper) / 2
+
+    @property
+    def vertices(self) -> np.ndarray | None:
+        if self.dimension != 2:
+            return None
+        (left, bottom), (right, top) = self._lower, self._upper
+        return np.array([[left, bottom], [right, bottom], [right, top], [left, top]])
+
+    @property
+    def circumradius(self) -> float:
+        """Radius of a ball around `center` that contains the domain."""
+        return float(np.linalg.norm(self.widths)) / 2
+
+    @property
+    def inradius(self) -> float:
+        """Radius of the largest ball in the domain."""
+        return float(np.min(self.widths)) / 2
+
+    def distance(self, x: Array) -> Scalar:
+        return jnp.prod((jnp.asarray(self._upper, x.dtype) - x) * (x - jnp.asarray(self._lower, x.dtype)))
+
+    def contains(self, points: np.ndarray, tolerance: float = 0.0) -> np.ndarray:
+        points = np.asarray(points)
+        return np.all((points >= self.lower - tolerance) & (points <= self.upper + tolerance), axis=-1)
+
+    def interior_points(self, count: int, seed: int = 0, kind: str = "uniform") -> np.ndarray:
+        return self.lower + self.widths * cube_points(count, self.dimension, seed, kind)
+
+    def quadrature(self, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """The product of Gauss rules, exact where the degree in each coordinate is at most 2·count − 1."""
+        points, weights = tensor_rule([gauss_rule(check_count(count))] * self.dimension)
+        return self.lower + self.widths * points, self.volume * weights
+
+    def boundary_at(self, directions: np.ndarray) -> np.ndarray:
+        """The boundary points hit by rays from the centre; the coordinates of the faces hit are those of the box, without rounding."""
+        directions = check_directions(directions, self.dimension)
+        with np.errstate(divide="ignore"):
+            reach = self.widths / 2 / np.abs(directions)
+        nearest = np.min(reach, axis=-1, keepdims=True)
+        inside = np.clip(self.center + nearest * directions, self.lower, self.upper)
+        faces = np.where(directions > 0, self.upper, self.lower)
+        return np.where(reach <= nearest * (1 + 4 * np.finfo(float).eps), faces, inside)
+
+    def boundary_points(self, count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+        generator = np.random.default_rng(seed)
+        count = check_count(count)
+        # The face normal to axis i has the area volume/widthᵢ.
+        share = 1 / self.widths
+        axes = generator.choice(self.dimension, size=count, p=share / np.sum(share))
+        sides = generator.integers(0, 2, size=count)
+        points = self.lower + self.widths * generator.random((count, self.dimension))
+        rows = np.arange(count)
+        points[rows, axes] = np.where(sides == 1, self.upper[axes], self.lower[axes])
+        normals = np.zeros_like(points)
+        normals[rows, axes] = 2.0 * sides - 1
+        return points, normals
+
+    def lift(self, g: PointFunction, interfaces: Sequence[PointFunction] = ()) -> PointFunction:
+        """Transfinite interpolation of g (`boolean_sum`), which is as smooth as g on the faces.
+
+        A kink of g on a face is carried inwards along the normal of the face, which is right for an interface xᵢ = const and wrong for an
+        oblique one. In two and three dimensions g is therefore fitted first where an oblique interface is given, and only the remainder is
+        interpolated.
+        """
+        constant = constant_value(g, self.lower)
+        if constant is not None:
+            return lambda x: jnp.asarray(constant)
+        if self.dimension > LARGEST_LIFT_DIMENSION:
+            raise DomainError(
+                f"Boundary values that are not constant cannot be extended into a box in {self.dimension} dimensions: that takes 3^{self.dimension} − 1 "
+                f"values of g for each point, and {LARGEST_LIFT_DIMENSION} dimensions are the limit. Subtract an extension of g from u, so that g = 0."
+            )
+        oblique = [interface for interface in interfaces if not self._parallel_to_face(interface)]
+        if not oblique or self.dimension > 3:
+            return boolean_sum(self.lower, self.upper, g)
+        count = sample_count(self.dimension, len(oblique))
+        points = self.boundary_points(count)[0] if self.vertices is None else edge_points(self.vertices, count)
+        fitted = fit_boundary(g, points, lambda x: (x - self.center) * (2 / self.widths), oblique)
+        remainder = boolean_sum(self.lower, self.upper, lambda x: g(x) - fitted(x))
+        return lambda x: fitted(x) + remainder(x)
+
+    def _parallel_to_face(self, interface: PointFunction) -> bool:
+        """Whether an interface function depends on one coordinate only, judged by its slopes at sample points."""
+        slopes = np.abs(np.asarray(jax.vmap(jax.grad(interface))(jnp.asarray(self.interior_points(32, kind="sobol")))))
+        return int(np.sum(np.max(slopes, axis=0) > 1e-12 * np.max(slopes))) <= 1
+
+
+def boolean_sum(lower: np.ndarray, upper: np.ndarray, g: PointFunction) -> PointFunction:
+    """The function I − Π(I − Pᵢ) applied to g, where Pᵢ interpolates linearly between the two faces normal to axis i.
+
+    Multiplied out, it is a sum over the 3ᵈ − 1 faces of every dimension, from facets to corners: g at the projection of x on the face, times the
+    linear weights of the fixed coordinates, with sign + for an odd number of them and − for an even one. On a facet all other terms cancel
+    in pairs, so G = g there; inside, G is as smooth as g on the faces.
+    """
+    dimension = len(lower)
+    # For each face and coordinate: 0 free, 1 on the lower bound, 2 on the upper bound.
+    codes = np.array([code for code in itertools.product(range(3), repeat=dimension) if any(code)])
+    signs = np.where(np.sum(codes > 0, axis=1) % 2 == 1, 1.0, -1.0)
+    bounds = np.where(codes == 1, lower, upper)
+
+    def lift(x: Array) -> Array:
+        rise = (x - lower) / (upper - lower)
+        choices = jnp.stack([jnp.ones_like(rise), (upper - x) / (upper - lower), rise], axis=-1)
+        weights = jnp.asarray(signs)
+        for axis in range(dimension):
+            weights = weights * choices[axis, codes[:, axis]]
+        return weights @ jax.vmap(g)(jnp.where(codes == 0, x, bounds))
+
+    return lift

@@ -1,0 +1,221 @@
+"""The convex polygon."""
+
+from collections.abc import Sequence
+from typing import Any, final
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.optimize
+from jax import Array
+
+from cordes.domains.boundary_fit import boundary_values, constant_value, edge_points, fit_boundary, sample_count
+from cordes.domains.checks import Frozen, check_count, check_directions, freeze, real_array
+from cordes.domains.domain import AbstractDomain, PointFunction, Scalar
+from cordes.domains.unit_cube import cube_points, gauss_rule, tensor_rule
+from cordes.errors import DomainError
+
+# Sine of an angle below which a vertex counts as straight, and relative distance below which two vertices count as one.
+STRAIGHT = 1e-10
+
+
+@final
+class Polygon(AbstractDomain):
+    """The convex polygon with the given vertices, in either orientation; its distance function is the product of the distances to the edges,
+    scaled to one at the centroid.
+
+    Checked when made: at least three vertices, none repeated, none with an angle of 180°, convex, not winding around twice.
+    """
+
+    _vertices: tuple[Frozen, ...] = eqx.field(static=True)
+
+    def __init__(self, vertices: Any):
+        array = real_array("The vertices of the polygon", vertices, "a list of points of the plane")
+        if array.ndim != 2 or array.shape[1] != 2:
+            raise DomainError(f"The vertices of the polygon must have shape (n, 2), not {array.shape}.")
+        self._vertices = tuple(freeze(vertex) for vertex in _counter_clockwise(array))
+
+    def __repr__(self) -> str:
+        return f"Polygon(vertices={[list(vertex) for vertex in self._vertices]})"
+
+    @property
+    def vertices(self) -> np.ndarray:
+        return np.array(self._vertices)
+
+    @property
+    def edges(self) -> np.ndarray:
+        """The vectors from each vertex to the next, shape (n, 2)."""
+        return np.roll(self.vertices, -1, axis=0) - self.vertices
+
+    @property
+    def normals(self) -> np.ndarray:
+        """Outward unit normals of the edges, shape (n, 2)."""
+        edges = self.edges
+        return np.stack([edges[:, 1], -edges[:, 0]], axis=1) / np.linalg.norm(edges, axis=1, keepdims=True)
+
+    @property
+    def dimension(self) -> int:
+        return 2
+
+    @property
+    def volume(self) -> float:
+        return float(np.sum(_fan(self.vertices, self.vertices[0])))
+
+    @property
+    def bounding_box(self) -> tuple[np.ndarray, np.ndarray]:
+        return np.min(self.vertices, axis=0), np.max(self.vertices, axis=0)
+
+    @property
+    def center(self) -> np.ndarray:
+        """The centroid."""
+        vertices = self.vertices
+        areas = _fan(vertices, vertices[0])
+        middles = (vertices[0] + vertices + np.roll(vertices, -1, axis=0)) / 3
+        return areas @ middles / np.sum(areas)
+
+    @property
+    def circumradius(self) -> float:
+        """Radius of a ball around `center` that contains the domain."""
+        return float(np.max(np.linalg.norm(self.vertices - self.center, axis=1)))
+
+    @property
+    def inradius(self) -> float:
+        """Radius of the largest ball in the domain, by linear programming: max r with nₖ·(x − pₖ) + r ≤ 0 for every edge."""
+        offsets = self.vertices - self.center
+        constraints = np.concatenate([self.normals, np.ones((len(offsets), 1))], axis=1)
+        heights = np.sum(self.normals * offsets, axis=1)
+        found = scipy.optimize.linprog([0, 0, -1], A_ub=constraints, b_ub=heights, bounds=[(None, None), (None, None), (0, None)])
+        return float(found.x[2])
+
+    def distance(self, x: Array) -> Scalar:
+        center_heights = self._heights(self.center)
+        scale = float(np.exp(np.mean(np.log(center_heights))))
+        return jnp.prod(jnp.sum(jnp.asarray(self.normals, x.dtype) * (jnp.asarray(self.vertices, x.dtype) - x), axis=1) / scale)
+
+    def contains(self, points: np.ndarray, tolerance: float = 0.0) -> np.ndarray:
+        return np.all(self._heights(np.asarray(points)) >= -tolerance, axis=-1)
+
+    def interior_points(self, count: int, seed: int = 0, kind: str = "uniform") -> np.ndarray:
+        """Points of the unit square carried over by a map that preserves area: the first coordinate runs around the centroid through the fan of
+        triangles, the square root of the second is the relative distance from the centroid."""
+        square = cube_points(count, 2, seed, kind)
+        center, vertices = self.center, self.vertices
+        shares = np.cumsum(_fan(vertices, center)) / self.volume
+        triangle = np.minimum(np.searchsorted(shares, square[:, 0], side="right"), len(vertices) - 1)
+        start = np.concatenate([[0.0], shares])[triangle]
+        along = np.clip((square[:, :1] - start[:, None]) / (shares[triangle] - start)[:, None], 0, 1)
+        outer = vertices[triangle] + along * self.edges[triangle]
+        return center + np.sqrt(square[:, 1:]) * (outer - center)
+
+    def quadrature(self, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """Collapsed Gauss rules, count × count points on each triangle of the fan around the centroid, exact up to degree 2·count − 1."""
+        points, weights = tensor_rule([gauss_rule(check_count(count), 1), gauss_rule(count)])
+        center = self.center
+        outer = self.vertices[:, None] + points[:, 1:] * self.edges[:, None]
+        areas = _fan(self.vertices, center)
+        return (center + points[:, :1] * (outer - center)).reshape(-1, 2), (2 * areas[:, None] * weights).ravel()
+
+    def boundary_at(self, directions: np.ndarray) -> np.ndarray:
+        directions = check_directions(directions, 2)
+        speeds = directions @ self.normals.T
+        with np.errstate(divide="ignore"):
+            reach = np.where(speeds > 0, self._heights(self.center) / np.maximum(speeds, 0), np.inf)
+        edge = np.argmin(reach, axis=-1)
+        points = self.center + np.min(reach, axis=-1)[..., None] * directions
+        # Back on the edge, from which rounding has moved the point.
+        along = np.sum((points - self.vertices[edge]) * self.edges[edge], axis=-1) / np.sum(self.edges[edge] ** 2, axis=-1)
+        return self.vertices[edge] + np.clip(along, 0, 1)[..., None] * self.edges[edge]
+
+    def boundary_points(self, count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+        generator = np.random.default_rng(seed)
+        lengths = np.linalg.norm(self.edges, axis=1)
+        edge = generator.choice(len(lengths), size=check_count(count), p=lengths / np.sum(lengths))
+        return self.vertices[edge] + generator.random((len(edge), 1)) * self.edges[edge], self.normals[edge]
+
+    def lift(self, g: PointFunction, interfaces: Sequence[PointFunction] = ()) -> PointFunction:
+        """A fit of g by polynomials and interface powers, and the `corner_patch` of what is left."""
+        vertices = self.vertices
+        constant = constant_value(g, vertices[0])
+        if constant is not None:
+            return lambda x: jnp.asarray(constant)
+        points = edge_points(vertices, sample_count(2, len(interfaces)))
+        lower, upper = self.bounding_box
+        fitted = fit_boundary(g, points, lambda x: (2 * x - lower - upper) / (upper - lower), interfaces)
+        remainder = corner_patch(vertices, self.normals, lambda x: g(x) - fitted(x))
+        return lambda x: fitted(x) + remainder(x)
+
+    def _heights(self, points: np.ndarray) -> np.ndarray:
+        """Distances to the lines through the edges, positive inside, shape (..., n)."""
+        return np.sum((self.vertices - points[..., None, :]) * self.normals, axis=-1)
+
+
+def corner_patch(vertices: np.ndarray, normals: np.ndarray, h: PointFunction) -> PointFunction:
+    """A function equal to h on the boundary of a convex polygon, made from n boundary values of h for each point.
+
+    At each vertex vᵢ the two adjacent edges, with smooth parameters sᵢ₋₁ and sᵢ of their own, give h(eᵢ₋₁(sᵢ₋₁)) + h(eᵢ(sᵢ)) − h(vᵢ), which is
+    exact on both edges. These corner functions are blended by κᵢ, the normalised product of the distances to all edges but those two, so
+    that on an edge only its two ends count and both give h. The parameter is sᵢ = κᵢ₊₁/(κᵢ + κᵢ₊₁) with Wachspress weights κ; on its edge it
+    is the relative arc length, on the edges before and after it is 0 and 1, inside it stays between. Nothing but vertices' neighbours
+    vanishes in a denominator, so that the patch is as smooth as h on each edge up to the boundary, vertices included, whatever the
+    slopes of h on the two sides of a vertex. Only in a triangle the edges before and after an edge meet, in the vertex opposite,
+    where its parameter has no limit; there the weights are cubed, which leaves the second derivatives continuous.
+    """
+    count = len(vertices)
+    ahead = np.roll(vertices, -1, axis=0) - vertices
+    before = np.roll(normals, 1, axis=0)
+    sines = before[:, 0] * normals[:, 1] - before[:, 1] * normals[:, 0]
+    scale = np.max(np.linalg.norm(ahead, axis=1))
+    index = np.arange(count)
+    adjacent = (index[None] == index[:, None]) | (index[None] == (index[:, None] - 1) % count)
+    power = 3 if count == 3 else 1
+    at_vertices = boundary_values(h, vertices)
+
+    def patch(x: Array) -> Array:
+        heights = jnp.sum(jnp.asarray(normals) * (vertices - x), axis=1) / scale
+        before_edge = jnp.roll(heights, 1) / sines
+        after_edge = jnp.roll(heights, -1) / np.roll(sines, -1)
+        total = before_edge + after_edge
+        meeting = total <= 1e-100
+        parameter = jnp.where(meeting, 0.5, before_edge / jnp.where(meeting, 1.0, total))
+        weights = (sines * jnp.prod(jnp.where(adjacent, 1.0, heights), axis=1)) ** power
+        weights = weights / jnp.sum(weights)
+        on_edges = jax.vmap(h)(vertices + parameter[:, None] * ahead)
+        return (weights + jnp.roll(weights, -1)) @ on_edges - weights @ at_vertices
+
+    return patch
+
+
+def _fan(vertices: np.ndarray, apex: np.ndarray) -> np.ndarray:
+    """Signed areas of the triangles between an apex and the edges."""
+    here, ahead = vertices - apex, np.roll(vertices, -1, axis=0) - apex
+    return (here[:, 0] * ahead[:, 1] - here[:, 1] * ahead[:, 0]) / 2
+
+
+def _counter_clockwise(vertices: np.ndarray) -> np.ndarray:
+    """The vertices in counter-clockwise order, starting with the same one; DomainError where they are not those of a convex polygon."""
+    if len(vertices) < 3:
+        raise DomainError(f"A polygon needs at least three vertices; {len(vertices)} given: {vertices.tolist()}.")
+    size = np.max(np.ptp(vertices, axis=0))
+    for k, vertex in enumerate(vertices):
+        near = np.flatnonzero(np.max(np.abs(vertices[:k] - vertex), axis=1) <= STRAIGHT * size)
+        if len(near):
+            raise DomainError(f"Vertices {near[0]} and {k} of the polygon are the same point {vertex.tolist()}. Leave one out.")
+    ahead = np.roll(vertices, -1, axis=0) - vertices
+    ahead /= np.linalg.norm(ahead, axis=1, keepdims=True)
+    behind = np.roll(ahead, 1, axis=0)
+    sines = behind[:, 0] * ahead[:, 1] - behind[:, 1] * ahead[:, 0]
+    if np.max(np.abs(sines)) <= STRAIGHT:
+        raise DomainError(f"The vertices of the polygon {vertices.tolist()} lie on a line, so that it has no area.")
+    turns = np.arctan2(sines, np.sum(behind * ahead, axis=1))
+    orientation = 1.0 if np.sum(turns) > 0 else -1.0
+    for k, sine in enumerate(orientation * sines):
+        name = f"vertex {k} at {vertices[k].tolist()}"
+        if abs(sine) <= STRAIGHT:
+            angle = "180°: leave it out" if np.abs(turns[k]) < 1 else "0°: the edges run back along each other"
+            raise DomainError(f"The polygon has at {name} an angle of {angle}.")
+        if sine < 0:
+            raise DomainError(f"The polygon is not convex: {name} is a re-entrant corner or edges cross. The bounds need a convex domain.")
+    if abs(np.sum(turns)) > 3 * np.pi:
+        raise DomainError(f"The polygon winds around {abs(np.sum(turns)) / (2 * np.pi):.0f} times: its edges cross. List the vertices in order along the boundary.")
+    return vertices if orientation > 0 else np.concatenate([vertices[:1], vertices[:0:-1]])

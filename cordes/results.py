@@ -1,0 +1,42 @@
+"""How a solve ended: one sentence and a remedy each."""
+
+import enum
+
+
+class Result(enum.StrEnum):
+    """The end of a solve. The value is the stable word of the JSON output; `sentence` explains it, `remedy` says what to do."""
+
+    converged = "converged"
+    tolerance_not_reached = "tolerance_not_reached"
+    not_certifiable = "not_certifiable"
+    stagnated = "stagnated"
+    time_out = "time_out"
+    interrupted = "interrupted"
+    not_elliptic = "not_elliptic"
+    nonfinite = "nonfinite"
+
+    @property
+    def sentence(self) -> str:
+        return _TEXT[self][0]
+
+    @property
+    def remedy(self) -> str:
+        return _TEXT[self][1]
+
+
+_TEXT: dict[Result, tuple[str, str]] = {
+    Result.converged: ("The residual on fresh points met the tolerance or stopped falling at a small value.", "Nothing to do."),
+    Result.tolerance_not_reached: (
+        "The tolerance was not met before the method stopped improving.",
+        "Allow more features (features=…) or steps (steps=…), declare interfaces where coefficients jump, or ask for less.",
+    ),
+    Result.not_certifiable: ("No theorem gives a bound for this problem.", "Read the reason of the certificate; solve without tol to get the answer alone."),
+    Result.stagnated: (
+        "The residual on fresh points stopped falling while it was still large.",
+        "Look for undeclared interfaces or a rough solution; try method='gauss-newton' or more features.",
+    ),
+    Result.time_out: ("max_seconds passed; the best answer so far is returned.", "Allow more time, or continue with start=solution."),
+    Result.interrupted: ("The solve was interrupted; the best answer so far is returned.", "Continue with start=solution."),
+    Result.not_elliptic: ("The frozen coefficient matrix lost its ellipticity.", "Check the coefficients, or start nearer to the solution."),
+    Result.nonfinite: ("The loss became infinite or not a number; the last finite answer is returned.", "Lower the learning rate, or check the data for poles."),
+}

@@ -1,0 +1,29 @@
+"""What a solver hands back, whatever its method."""
+
+from typing import NamedTuple
+
+import numpy as np
+from jax import Array
+
+from cordes.networks.network import AbstractNetwork
+from cordes.results import Result
+
+
+class Answer(NamedTuple):
+    """The state of the ansatz, how the solve ended, and how it went.
+
+    `residual` is the root mean square of the (scaled) residual on fresh points. `history` holds one dictionary for each stage or step.
+    """
+
+    network: AbstractNetwork
+    amplitudes: Array
+    result: Result
+    residual: float
+    points: int
+    history: list[dict]
+
+    @property
+    def parameters(self) -> int:
+        import jax
+
+        return sum(int(np.size(leaf)) for leaf in jax.tree.leaves(self.network.parameters)) + int(np.size(self.amplitudes))

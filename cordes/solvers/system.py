@@ -1,0 +1,119 @@
+"""From a problem to rows: the part of a solve that every method shares."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from cordes.ansatz import Ansatz, Rows, in_blocks
+from cordes.networks.network import AbstractNetwork, Frozen
+from cordes.points import Points, collocation_points
+from cordes.problems.linear import Coefficients, cordes_multiplier
+from cordes.singular import SingularFunctions, SingularPoint, find_singular_points
+
+# Generic powers of |φ| for solutions that are rougher at an interface than a jump of D²u; chosen once, without looking at any exact solution.
+POWERS = (2.25, 2.5, 3.0, 3.5)
+# Largest exponent and angular degree of the singular functions, by richness.
+RICHNESS = ((4.0, 5), (5.0, 6), (6.0, 8))
+FRESH = 2048
+
+
+class System:
+    """A problem, its ansatz and the choice of the multiplier. `rows` freezes the equation at points."""
+
+    def __init__(self, problem: Any, multiplier: bool = True, delta: float = 0.0, hard: bool = True, singular: bool = True, powers=POWERS):
+        self.problem = problem
+        self.domain = problem.domain
+        self.multiplier = multiplier
+        self.delta = delta
+        self.hard = hard
+        self.coefficients = _coefficients_in_blocks(problem.linearise)
+        self.singular_points: list[SingularPoint] = []
+        if singular and hard:
+            self.singular_points = find_singular_points(self.domain, problem.interfaces, self._numpy_coefficients)
+        self._powers = powers if problem.interfaces else ()
+        self.ansatz = self._make_ansatz(0)
+
+    def _numpy_coefficients(self, x: np.ndarray) -> tuple[np.ndarray, ...]:
+        return tuple(np.asarray(part) for part in self.coefficients(x))
+
+    def _make_ansatz(self, richness: int) -> Ansatz:
+        largest, degree = RICHNESS[richness]
+        self.richness = richness
+        functions = SingularFunctions(self.domain, self.singular_points, largest, degree)
+        g = None if getattr(self.problem, "zero_g", False) else self.problem.g
+        return Ansatz(self.domain, g, self.problem.interfaces, functions, self._powers, self.hard)
+
+    def enrich(self) -> bool:
+        """More singular functions; False when there is nothing to add."""
+        if not self.singular_points or self.richness + 1 >= len(RICHNESS):
+            return False
+        self.ansatz = self.ansatz.with_singular(SingularFunctions(self.domain, self.singular_points, *RICHNESS[self.richness + 1]))
+        self.richness += 1
+        return True
+
+    def points(self, uniform: int, seed: int, per_function: float = 2.5) -> Points:
+        """Points that determine `uniform / oversampling` features and all singular functions."""
+        counts = [int(per_function * count) + 8 for count in self.ansatz.singular.counts]
+        return collocation_points(self.domain, uniform, seed, self.singular_points, counts)
+
+    def fresh_points(self, seed: int, count: int = FRESH) -> Points:
+        """Points that serve to judge and never to fit."""
+        return self.points(count, seed + 1_000_003, per_function=1.0)
+
+    def factors(self, coefficients: Coefficients) -> Array:
+        """The Cordès multiplier, or one."""
+        if not self.multiplier:
+            return jnp.ones(coefficients.f.shape)
+        return cordes_multiplier(coefficients.A, self.delta)
+
+    def rows(self, points: Points) -> Rows:
+        coefficients = self.coefficients(points.x)
+        factor = self.factors(coefficients) * jnp.asarray(points.weight)
+        return self.ansatz.freeze(points.x, coefficients.A, coefficients.b, coefficients.c, coefficients.f, factor)
+
+    def boundary_rows(self, count: int, seed: int, weight: float) -> Rows:
+        """√weight · (u - g) at boundary points, for the paper's composite loss."""
+        x, _ = self.domain.boundary_points(count, seed)
+        d = self.domain.dimension
+        size = (weight / count) ** 0.5
+        zero = jnp.zeros((count, d, d))
+        g = jax.vmap(self.problem.g)(jnp.asarray(x))
+        return self.ansatz.freeze(x, zero, jnp.zeros((count, d)), -jnp.ones(count), g, jnp.full(count, size))
+
+
+def _coefficients_in_blocks(linearise: Callable) -> Callable[[np.ndarray], Coefficients]:
+    compiled = jax.jit(jax.vmap(linearise))
+    return lambda x: in_blocks(compiled, (jnp.asarray(x),))
+
+
+@jax.jit
+def _row_features(network: AbstractNetwork, frozen: Frozen) -> Array:
+    return network.row_features(frozen)
+
+
+def feature_matrix(network: AbstractNetwork, rows: Rows) -> np.ndarray:
+    """The least-squares matrix: features of the network, then singular functions."""
+    leaves, structure = jax.tree.flatten(rows.frozen)
+    features = in_blocks(lambda *block: _row_features(network, jax.tree.unflatten(structure, block)), tuple(leaves))
+    return np.concatenate([np.asarray(features), np.asarray(rows.singular)], axis=1)
+
+
+class Clock:
+    """Seconds since the start, and whether the time is up."""
+
+    def __init__(self, limit: float | None = None):
+        self.start = time.perf_counter()
+        self.limit = limit
+
+    @property
+    def seconds(self) -> float:
+        return time.perf_counter() - self.start
+
+    @property
+    def over(self) -> bool:
+        return self.limit is not None and self.seconds > self.limit
