@@ -38,11 +38,19 @@ class Ansatz:
     """Everything that is fixed while a problem is solved; the state is a network and the amplitudes of the singular functions."""
 
     def __init__(
-        self, domain: AbstractDomain, g: Callable | None, interfaces: Sequence[Callable] = (), singular: SingularFunctions | None = None, powers=(), hard=True
+        self,
+        domain: AbstractDomain,
+        g: Callable | None,
+        interfaces: Sequence[Callable] = (),
+        shown: Sequence[Callable] = (),
+        singular: SingularFunctions | None = None,
+        powers: tuple[float, ...] = (),
+        hard: bool = True,
     ):
+        """`interfaces` shape the lift, `shown` are those that the network sees, with `powers`; g = None means zero boundary values."""
         self.domain = domain
         self.hard = hard
-        self.inputs = Inputs(domain, interfaces, powers)
+        self.inputs = Inputs(domain, shown, powers)
         self.singular = singular if singular is not None and hard else SingularFunctions(domain)
         self._lift = domain.lift(g, interfaces) if g is not None and hard else None
         self._freeze = jax.jit(self._freeze_block)

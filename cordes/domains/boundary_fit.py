@@ -24,7 +24,9 @@ from cordes.errors import CoefficientError
 PIECEWISE_POWERS = ((2.0, True),)
 # Data of other smoothness; the pairs left out are polynomials in φ. Measured on |x1 − x2|^(8/3) on the circle of radius 2: relative remainder
 # 1e-3 with polynomials alone, 3e-9 with the powers 2, 2.5, 3, 3.5 and 1e-11 with these.
-GENERIC_POWERS = tuple((power, odd) for power in (2.0, 2.25, 2.5, 2.75, 3.0, 3.5) for odd in (False, True) if (power, odd) not in ((2.0, False), (3.0, True)))
+GENERIC_POWERS = tuple(
+    (power, odd) for power in (2.0, 2.25, 2.5, 2.75, 3.0, 3.5) for odd in (False, True) if (power, odd) not in ((2.0, False), (3.0, True))
+)
 HIGHEST_DEGREE = 16
 LARGEST_BASIS = 153
 # Many polynomials are small or zero on the whole boundary and large inside. Dividing those of degree k by this number to the k makes the shortest
@@ -74,7 +76,7 @@ def boundary_values(g: PointFunction, points: np.ndarray) -> np.ndarray:
 
 def sample_count(dimension: int, interfaces: int) -> int:
     """How many boundary points a fit needs: four for each function of its richest basis."""
-    richest = _bases(dimension, interfaces)[-1]
+    richest = _families(dimension, interfaces)[-1][-1]
     return 4 * len(_degrees(richest, dimension, interfaces)) + 64
 
 
@@ -97,15 +99,10 @@ def fit_boundary(g: PointFunction, points: np.ndarray, normalise: Any, interface
     scale = float(np.max(np.abs(values)))
     if scale == 0.0:
         return lambda x: jnp.zeros(())
-    dimension = points.shape[1]
     crossing, heights = _crossing(interfaces, points)
-    y = normalise(points)
     fits: list[tuple[float, Basis, np.ndarray]] = []
-    for basis in _bases(dimension, len(crossing)):
-        columns = _evaluate(basis, y, heights, np)
-        penalties = DEGREE_PENALTY ** _degrees(basis, dimension, len(crossing))
-        for error, coefficients in _least_squares(columns / penalties, values):
-            fits.append((error, basis, coefficients / penalties))
+    for family in _families(points.shape[1], len(crossing)):
+        fits += _fit_family(family, normalise(points), heights, values)
         if fits[-1][0] <= ROUNDING * scale:
             break
     bound = max(ROUNDING * scale, WORTHWHILE * min(error for error, _, _ in fits))
@@ -113,16 +110,42 @@ def fit_boundary(g: PointFunction, points: np.ndarray, normalise: Any, interface
     return _function(basis, coefficients, Coordinates(normalise, crossing))
 
 
-def _bases(dimension: int, interfaces: int) -> list[Basis]:
-    """The bases to try, from the poorest to the richest."""
+def _fit_family(family: list[Basis], y: np.ndarray, heights: list[np.ndarray], values: np.ndarray) -> list[tuple[float, Basis, np.ndarray]]:
+    """The shortest least-squares solutions in each basis of a family for each cutoff, with the largest error at the points; not beyond a basis
+    that reaches rounding.
+
+    The functions of each basis come first in the next, so that one QR decomposition serves the whole family and the singular value
+    decompositions are those of small triangles.
+    """
+    penalties = DEGREE_PENALTY ** _degrees(family[-1], y.shape[-1], len(heights))
+    columns = _evaluate(family[-1], y, heights, np) / penalties
+    orthogonal, triangle = np.linalg.qr(columns)
+    targets = orthogonal.T @ values
+    fits = []
+    for basis in family:
+        count = len(_degrees(basis, y.shape[-1], len(heights)))
+        left, singular, right = np.linalg.svd(triangle[:count, :count])
+        projections = left.T @ targets[:count]
+        for cutoff in CUTOFFS:
+            rank = int(np.sum(singular > cutoff * singular[0]))
+            coefficients = right[:rank].T @ (projections[:rank] / singular[:rank])
+            error = float(np.max(np.abs(columns[:, :count] @ coefficients - values)))
+            fits.append((error, basis, coefficients / penalties[:count]))
+        if fits[-1][0] <= ROUNDING * np.max(np.abs(values)):
+            break
+    return fits
+
+
+def _families(dimension: int, interfaces: int) -> list[list[Basis]]:
+    """The bases to try, from the poorest to the richest, in families where each basis begins with the one before it."""
     highest = _degree(dimension, LARGEST_BASIS)
-    bases = [Basis(degree) for degree in (0, 1, 2, 3, 4, 6, 8, 10, 12) if degree < highest] + [Basis(highest)]
+    families = [[Basis(degree) for degree in (0, 1, 2, 3, 4, 6, 8, 10, 12) if degree < highest] + [Basis(highest)]]
     if interfaces:
         # The factors of generic powers are few, so that the whole basis stays near 300 functions.
         few = max(1, min(10, 200 // (len(GENERIC_POWERS) * interfaces)))
-        bases.append(Basis(highest, PIECEWISE_POWERS, _degree(dimension, few * len(GENERIC_POWERS) // 2)))
-        bases.append(Basis(highest, GENERIC_POWERS, _degree(dimension, few)))
-    return bases
+        families.append([Basis(highest, PIECEWISE_POWERS, _degree(dimension, few * len(GENERIC_POWERS) // 2))])
+        families.append([Basis(highest, GENERIC_POWERS, _degree(dimension, few))])
+    return families
 
 
 def _degree(dimension: int, largest: int) -> int:
@@ -131,18 +154,6 @@ def _degree(dimension: int, largest: int) -> int:
     while degree < HIGHEST_DEGREE and math.comb(dimension + degree + 1, dimension) <= largest:
         degree += 1
     return degree
-
-
-def _least_squares(columns: np.ndarray, values: np.ndarray) -> list[tuple[float, np.ndarray]]:
-    """The shortest least-squares solutions for each cutoff, with the largest error at the points."""
-    left, singular, right = np.linalg.svd(columns, full_matrices=False)
-    projections = left.T @ values
-    solutions = []
-    for cutoff in CUTOFFS:
-        rank = int(np.sum(singular > cutoff * singular[0]))
-        coefficients = right[:rank].T @ (projections[:rank] / singular[:rank])
-        solutions.append((float(np.max(np.abs(columns @ coefficients - values))), coefficients))
-    return solutions
 
 
 def _function(basis: Basis, coefficients: np.ndarray, coordinates: Coordinates) -> PointFunction:

@@ -1,7 +1,7 @@
 """The axis-parallel box."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, final
 
 import equinox as eqx
@@ -125,7 +125,7 @@ class Box(AbstractDomain):
         return points, normals
 
     def lift(self, g: PointFunction, interfaces: Sequence[PointFunction] = ()) -> PointFunction:
-        """Transfinite interpolation of g (`boolean_sum`), which is as smooth as g on the faces.
+        """Transfinite interpolation of g (`face_blend`), which is as smooth as g on the faces.
 
         A kink of g on a face is carried inwards along the normal of the face, which is right for an interface xᵢ = const and wrong for an
         oblique one. In two and three dimensions g is therefore fitted first where an oblique interface is given, and only the remainder is
@@ -136,17 +136,28 @@ class Box(AbstractDomain):
             return lambda x: jnp.asarray(constant)
         if self.dimension > LARGEST_LIFT_DIMENSION:
             raise DomainError(
-                f"Boundary values that are not constant cannot be extended into a box in {self.dimension} dimensions: that takes 3^{self.dimension} − 1 "
-                f"values of g for each point, and {LARGEST_LIFT_DIMENSION} dimensions are the limit. Subtract an extension of g from u, so that g = 0."
+                f"Boundary values that vary cannot be extended into a box in {self.dimension} dimensions: "
+                f"each point takes 3^{self.dimension} − 1 values of g, and {LARGEST_LIFT_DIMENSION} dimensions are the limit. Subtract an extension of g from u, so that g is constant."
             )
-        oblique = [interface for interface in interfaces if not self._parallel_to_face(interface)]
+        blend = face_blend(self.lower, self.upper)
+        fitted = self._fit(g, [interface for interface in interfaces if not self._parallel_to_face(interface)])
+
+        def lift(x: Array) -> Array:
+            on_faces, weights = blend(x)
+            if fitted is None:
+                return weights @ jax.vmap(g)(on_faces)
+            fits = jax.vmap(fitted)(jnp.concatenate([x[None], on_faces]))
+            return fits[0] + weights @ (jax.vmap(g)(on_faces) - fits[1:])
+
+        return lift
+
+    def _fit(self, g: PointFunction, oblique: list[PointFunction]) -> PointFunction | None:
+        """The fit of g for oblique interfaces; None where there are none, or too many dimensions for a fit to be of use."""
         if not oblique or self.dimension > 3:
-            return boolean_sum(self.lower, self.upper, g)
+            return None
         count = sample_count(self.dimension, len(oblique))
         points = self.boundary_points(count)[0] if self.vertices is None else edge_points(self.vertices, count)
-        fitted = fit_boundary(g, points, lambda x: (x - self.center) * (2 / self.widths), oblique)
-        remainder = boolean_sum(self.lower, self.upper, lambda x: g(x) - fitted(x))
-        return lambda x: fitted(x) + remainder(x)
+        return fit_boundary(g, points, lambda x: (x - self.center) * (2 / self.widths), oblique)
 
     def _parallel_to_face(self, interface: PointFunction) -> bool:
         """Whether an interface function depends on one coordinate only, judged by its slopes at sample points."""
@@ -154,12 +165,13 @@ class Box(AbstractDomain):
         return int(np.sum(np.max(slopes, axis=0) > 1e-12 * np.max(slopes))) <= 1
 
 
-def boolean_sum(lower: np.ndarray, upper: np.ndarray, g: PointFunction) -> PointFunction:
-    """The function I − Π(I − Pᵢ) applied to g, where Pᵢ interpolates linearly between the two faces normal to axis i.
+def face_blend(lower: np.ndarray, upper: np.ndarray) -> Callable[[Array], tuple[Array, Array]]:
+    """The boolean sum I − Π(I − Pᵢ), where Pᵢ interpolates linearly between the two faces normal to axis i, as a function of one point that gives
+    its projections on the faces and their weights.
 
     Multiplied out, it is a sum over the 3ᵈ − 1 faces of every dimension, from facets to corners: g at the projection of x on the face, times the
     linear weights of the fixed coordinates, with sign + for an odd number of them and − for an even one. On a facet all other terms cancel
-    in pairs, so G = g there; inside, G is as smooth as g on the faces.
+    in pairs, so the sum is g there; inside, it is as smooth as g on the faces.
     """
     dimension = len(lower)
     # For each face and coordinate: 0 free, 1 on the lower bound, 2 on the upper bound.
@@ -167,12 +179,12 @@ def boolean_sum(lower: np.ndarray, upper: np.ndarray, g: PointFunction) -> Point
     signs = np.where(np.sum(codes > 0, axis=1) % 2 == 1, 1.0, -1.0)
     bounds = np.where(codes == 1, lower, upper)
 
-    def lift(x: Array) -> Array:
+    def blend(x: Array) -> tuple[Array, Array]:
         rise = (x - lower) / (upper - lower)
         choices = jnp.stack([jnp.ones_like(rise), (upper - x) / (upper - lower), rise], axis=-1)
         weights = jnp.asarray(signs)
         for axis in range(dimension):
             weights = weights * choices[axis, codes[:, axis]]
-        return weights @ jax.vmap(g)(jnp.where(codes == 0, x, bounds))
+        return jnp.where(codes == 0, x, bounds), weights
 
-    return lift
+    return blend

@@ -35,7 +35,9 @@ class Ellipsoid(AbstractDomain):
         if dimension == 1:
             raise DomainError("An ellipsoid needs two or more dimensions. In one dimension use Box.")
         if axes.shape not in ((dimension,), (dimension, dimension)):
-            raise DomainError(f"The axes of an ellipsoid in {dimension} dimensions must have shape ({dimension},) or ({dimension}, {dimension}), not {axes.shape}.")
+            raise DomainError(
+                f"The axes of an ellipsoid in {dimension} dimensions must have shape ({dimension},) or ({dimension}, {dimension}), not {axes.shape}."
+            )
         if axes.ndim == 1 and np.any(axes <= 0):
             raise DomainError(f"The semi-axes of the ellipsoid are {axes.tolist()}. Each must be positive.")
         stretches = np.linalg.svd(np.diag(axes) if axes.ndim == 1 else axes, compute_uv=False)

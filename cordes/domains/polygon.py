@@ -1,6 +1,6 @@
 """The convex polygon."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, final
 
 import equinox as eqx
@@ -134,7 +134,7 @@ class Polygon(AbstractDomain):
         return self.vertices[edge] + generator.random((len(edge), 1)) * self.edges[edge], self.normals[edge]
 
     def lift(self, g: PointFunction, interfaces: Sequence[PointFunction] = ()) -> PointFunction:
-        """A fit of g by polynomials and interface powers, and the `corner_patch` of what is left."""
+        """A fit of g by polynomials and interface powers, and the blend of corners (`corner_blend`) of what is left."""
         vertices = self.vertices
         constant = constant_value(g, vertices[0])
         if constant is not None:
@@ -142,24 +142,32 @@ class Polygon(AbstractDomain):
         points = edge_points(vertices, sample_count(2, len(interfaces)))
         lower, upper = self.bounding_box
         fitted = fit_boundary(g, points, lambda x: (2 * x - lower - upper) / (upper - lower), interfaces)
-        remainder = corner_patch(vertices, self.normals, lambda x: g(x) - fitted(x))
-        return lambda x: fitted(x) + remainder(x)
+        blend = corner_blend(vertices, self.normals)
+        at_vertices = boundary_values(lambda x: g(x) - fitted(x), vertices)
+
+        def lift(x: Array) -> Array:
+            on_edges, edge_weights, vertex_weights = blend(x)
+            fits = jax.vmap(fitted)(jnp.concatenate([x[None], on_edges]))
+            return fits[0] + edge_weights @ (jax.vmap(g)(on_edges) - fits[1:]) - vertex_weights @ at_vertices
+
+        return lift
 
     def _heights(self, points: np.ndarray) -> np.ndarray:
         """Distances to the lines through the edges, positive inside, shape (..., n)."""
         return np.sum((self.vertices - points[..., None, :]) * self.normals, axis=-1)
 
 
-def corner_patch(vertices: np.ndarray, normals: np.ndarray, h: PointFunction) -> PointFunction:
-    """A function equal to h on the boundary of a convex polygon, made from n boundary values of h for each point.
+def corner_blend(vertices: np.ndarray, normals: np.ndarray) -> Callable[[Array], tuple[Array, Array, Array]]:
+    """The extension of boundary values h into a convex polygon as a function of one point, which gives a point on each edge, the weights of h at
+    these points and the weights of h at the vertices, to be subtracted.
 
     At each vertex vᵢ the two adjacent edges, with smooth parameters sᵢ₋₁ and sᵢ of their own, give h(eᵢ₋₁(sᵢ₋₁)) + h(eᵢ(sᵢ)) − h(vᵢ), which is
-    exact on both edges. These corner functions are blended by κᵢ, the normalised product of the distances to all edges but those two, so
-    that on an edge only its two ends count and both give h. The parameter is sᵢ = κᵢ₊₁/(κᵢ + κᵢ₊₁) with Wachspress weights κ; on its edge it
-    is the relative arc length, on the edges before and after it is 0 and 1, inside it stays between. Nothing but vertices' neighbours
-    vanishes in a denominator, so that the patch is as smooth as h on each edge up to the boundary, vertices included, whatever the
-    slopes of h on the two sides of a vertex. Only in a triangle the edges before and after an edge meet, in the vertex opposite,
-    where its parameter has no limit; there the weights are cubed, which leaves the second derivatives continuous.
+    exact on both edges. These corner functions are blended by κᵢ, the normalised product of the distances to all edges but those two, so that
+    on an edge only its two ends count and both give h. With Wachspress weights κ the parameter is sᵢ = κᵢ₊₁/(κᵢ + κᵢ₊₁): on its edge the
+    relative arc length, on the edges before and after it 0 and 1, inside between. No denominator vanishes in the closed polygon, so the
+    extension is as smooth as h on each edge, vertices included, whatever the slopes of h on the two sides of a vertex, and linear
+    functions are reproduced. Only in a triangle the edges before and after an edge meet, in the vertex opposite, where its
+    parameter has no limit; there the weights κ are cubed, which keeps the second derivatives continuous.
     """
     count = len(vertices)
     ahead = np.roll(vertices, -1, axis=0) - vertices
@@ -169,21 +177,19 @@ def corner_patch(vertices: np.ndarray, normals: np.ndarray, h: PointFunction) ->
     index = np.arange(count)
     adjacent = (index[None] == index[:, None]) | (index[None] == (index[:, None] - 1) % count)
     power = 3 if count == 3 else 1
-    at_vertices = boundary_values(h, vertices)
 
-    def patch(x: Array) -> Array:
+    def blend(x: Array) -> tuple[Array, Array, Array]:
         heights = jnp.sum(jnp.asarray(normals) * (vertices - x), axis=1) / scale
         before_edge = jnp.roll(heights, 1) / sines
         after_edge = jnp.roll(heights, -1) / np.roll(sines, -1)
         total = before_edge + after_edge
         meeting = total <= 1e-100
         parameter = jnp.where(meeting, 0.5, before_edge / jnp.where(meeting, 1.0, total))
-        weights = (sines * jnp.prod(jnp.where(adjacent, 1.0, heights), axis=1)) ** power
+        weights = (jnp.prod(jnp.where(adjacent, 1.0, heights), axis=1) * sines) ** power
         weights = weights / jnp.sum(weights)
-        on_edges = jax.vmap(h)(vertices + parameter[:, None] * ahead)
-        return (weights + jnp.roll(weights, -1)) @ on_edges - weights @ at_vertices
+        return jnp.asarray(vertices) + parameter[:, None] * ahead, weights + jnp.roll(weights, -1), weights
 
-    return patch
+    return blend
 
 
 def _fan(vertices: np.ndarray, apex: np.ndarray) -> np.ndarray:
@@ -217,5 +223,7 @@ def _counter_clockwise(vertices: np.ndarray) -> np.ndarray:
         if sine < 0:
             raise DomainError(f"The polygon is not convex: {name} is a re-entrant corner or edges cross. The bounds need a convex domain.")
     if abs(np.sum(turns)) > 3 * np.pi:
-        raise DomainError(f"The polygon winds around {abs(np.sum(turns)) / (2 * np.pi):.0f} times: its edges cross. List the vertices in order along the boundary.")
+        raise DomainError(
+            f"The polygon winds around {abs(np.sum(turns)) / (2 * np.pi):.0f} times: its edges cross. List the vertices in order along the boundary."
+        )
     return vertices if orientation > 0 else np.concatenate([vertices[:1], vertices[:0:-1]])

@@ -82,13 +82,13 @@ def radial_lift(center: np.ndarray, matrix: np.ndarray, g: PointFunction, interf
     fitted = fit_boundary(g, center + directions @ matrix.T, lambda x: (x - center) @ inverse.T, interfaces)
 
     def lift(x: Array) -> Array:
-        y = (x - center) @ inverse.T
+        y = jnp.asarray((x - center) @ inverse.T)
         square = y @ y
         # Below this the remainder and its first two derivatives are under 1e-30, and y/|y| would lose its meaning.
         at_center = square < 1e-30
         y = jnp.where(at_center, jnp.eye(dimension)[0], y)
         square = jnp.where(at_center, 1.0, square)
-        boundary_point = center + jnp.asarray(matrix) @ (y / jnp.sqrt(square))
+        boundary_point = jnp.asarray(center) + jnp.asarray(matrix) @ (y / jnp.sqrt(square))
         # One batch of two points, because compiling the fit twice costs seconds.
         inside, outside = jax.vmap(fitted)(jnp.stack([x, boundary_point]))
         return inside + jnp.where(at_center, 0.0, square**2 * (g(boundary_point) - outside))

@@ -3,6 +3,7 @@
 import functools
 import inspect
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import scipy.special
@@ -27,7 +28,8 @@ def cube_points(count: int, dimension: int, seed: int, kind: str) -> np.ndarray:
     if kind == "uniform":
         return np.maximum(np.random.default_rng(seed).random((count, dimension)), 2.0**-54)
     if kind == "sobol":
-        sampler = qmc.Sobol(dimension, scramble=True, bits=SOBOL_BITS, **{SOBOL_SEED: np.random.default_rng(seed)})
+        options: dict[str, Any] = {SOBOL_SEED: np.random.default_rng(seed)}
+        sampler = qmc.Sobol(dimension, scramble=True, bits=SOBOL_BITS, **options)
         return sampler.random_base2((count - 1).bit_length())[:count] + 2.0 ** -(SOBOL_BITS + 1)
     raise unknown("kind of points", kind, ("uniform", "sobol"))
 

@@ -4,21 +4,21 @@ The number and the frequency of the features grow until the residual on fresh po
 At each size a few candidates compete on fresh points: the frequency reached so far, a higher one, and (first stage) which inputs the features see.
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-import scipy.linalg
 
 from cordes.ansatz import Rows
 from cordes.networks.random_features import RandomFeatures
 from cordes.results import Result
 from cordes.solvers.answer import Answer
 from cordes.solvers.progress import Progress
+from cordes.solvers.rank_revealing import solve_rank_revealing
 from cordes.solvers.system import Clock, System, feature_matrix
+from cordes.solvers.training import State, stack
 
-# Columns whose pivot is below this share of the largest are dropped. Lower keeps rounding noise, higher loses digits.
-RANK_TOLERANCE = 1e-14
 # A fresh residual below this share of the target's size is rounding.
 ROUNDING = 2e-12
 OVERSAMPLING = 2.5
@@ -36,40 +36,55 @@ class Candidate(NamedTuple):
     inputs: str
 
 
-def solve_rank_revealing(matrix: np.ndarray, target: np.ndarray, tolerance: float = RANK_TOLERANCE) -> np.ndarray:
-    """Least squares with columns scaled to length one and a numerically dependent remainder left out.
-
-    QR without Q (the target rides along as the last column), then a column-pivoted QR of the small triangle, whose minimum-norm solution is a third
-    of the price of a singular value decomposition and as accurate here.
-    """
-    count = matrix.shape[1]
-    size = np.linalg.norm(matrix, axis=0)
-    size[size == 0] = 1.0
-    triangle = np.linalg.qr(np.concatenate([matrix / size, target[:, None]], axis=1), mode="r")
-    right = triangle[:count, count]
-    q, r, order = scipy.linalg.qr(triangle[:count, :count], pivoting=True, mode="economic", check_finite=False)
-    pivots = np.abs(np.diag(r))
-    rank = int(np.sum(pivots > tolerance * pivots[0]))
-    solution = np.zeros(count)
-    solution[order[:rank]] = scipy.linalg.solve_triangular(r[:rank, :rank], q[:, :rank].T @ right, check_finite=False)
-    return solution / size
-
-
-def fit(system: System, rows: Rows, fresh: Rows, width: int, frequency: float, inputs: str, seed: int, activation: str) -> Candidate:
-    """Solve for the coefficients of one random network and judge it on fresh points."""
-    network = RandomFeatures(system.ansatz.inputs, width, frequency, seed, system.ansatz.inputs.active(inputs), activation)
-    solution = solve_rank_revealing(feature_matrix(network, rows), np.asarray(rows.target))
-    residual = float(np.linalg.norm(feature_matrix(network, fresh) @ solution - np.asarray(fresh.target)))
-    return Candidate(network.with_parameters(jnp.asarray(solution[:width])), solution[width:], residual, frequency, inputs)
-
-
-def stage_widths(dimension: int, features: int | None) -> list[int]:
-    """Sizes of the stages; `features` is the largest."""
-    largest = features or {1: 400, 2: 1000, 3: 1600}.get(dimension, 3000)
+def stage_widths(dimension: int, features: int | None, start: int | None) -> list[int]:
+    """Sizes of the stages, each twice the last; `features` is the largest. A continued solve begins beyond where it was."""
+    largest = features or (2 * start if start else {1: 400, 2: 1000, 3: 1600}.get(dimension, 3000))
     widths = [largest]
-    while widths[0] > 300:
-        widths.insert(0, int(widths[0] / 2))
+    while widths[0] > 300 and (start is None or widths[0] // 2 > start):
+        widths.insert(0, widths[0] // 2)
     return widths
+
+
+class Search:
+    """Random networks compete on fresh points; the best one so far is kept."""
+
+    def __init__(self, system: System, tol: float | None, seed: int, activation: str, extra_rows: Rows | None):
+        self.system, self.tol, self.seed, self.activation, self.extra_rows = system, tol, seed, activation, extra_rows
+        self.best: Candidate | None = None
+        self.points = 0
+        self.renew()
+
+    def renew(self) -> None:
+        """Fresh rows, at the start and after the singular functions changed."""
+        self.fresh = stack(self.system.rows(self.system.fresh_points(self.seed)), self.extra_rows)
+        self.scale = max(float(np.linalg.norm(self.fresh.target)), 1e-300)
+
+    @property
+    def residual(self) -> float:
+        return self.best.residual if self.best else np.inf
+
+    @property
+    def done(self) -> bool:
+        return self.residual <= ROUNDING * self.scale or (self.tol is not None and self.residual <= self.tol)
+
+    def judge(self, network: RandomFeatures, solution: np.ndarray, frequency: float, inputs: str) -> Candidate:
+        residual = float(np.linalg.norm(feature_matrix(network, self.fresh) @ solution - np.asarray(self.fresh.target)))
+        width = network.coefficients.shape[0]
+        return Candidate(network.with_parameters(jnp.asarray(solution[:width])), solution[width:], residual, frequency, inputs)
+
+    def rows(self, width: int) -> Rows:
+        collocation = self.system.points(int(OVERSAMPLING * width), self.seed)
+        self.points = len(collocation.x)
+        return stack(self.system.rows(collocation), self.extra_rows)
+
+    def attempt(self, rows: Rows, width: int, frequency: float, inputs: str) -> None:
+        """Fit one random network and keep it if it is the best."""
+        ansatz = self.system.ansatz
+        network = RandomFeatures(ansatz.inputs, width, frequency, self.seed, ansatz.inputs.active(inputs), self.activation)
+        solution = solve_rank_revealing(feature_matrix(network, rows), np.asarray(rows.target))
+        candidate = self.judge(network, solution, frequency, inputs)
+        if self.best is None or not candidate.residual >= self.best.residual:
+            self.best = candidate
 
 
 def solve_least_squares(
@@ -78,74 +93,90 @@ def solve_least_squares(
     seed: int,
     clock: Clock,
     progress: Progress,
+    start: State | None = None,
+    extra_rows: Rows | None = None,
     features: int | None = None,
     frequency: float | None = None,
     activation: str = "sine",
 ) -> Answer:
     """Grow until the residual on fresh points is at most `tol`, or stops falling."""
-    best: Candidate | None = None
+    search = Search(system, tol, seed, activation, extra_rows)
     history: list[dict] = []
-    result, points = Result.converged, 0
-    scale = 1.0
-    fresh = None
+    interrupted = False
+    if start is not None:
+        search.best = search.judge(*_continued(start))
+    widths = stage_widths(system.domain.dimension, features, start.network.coefficients.shape[0] if start else None)
     try:
-        for width in (widths := stage_widths(system.domain.dimension, features)):
-            while True:
-                collocation = system.points(int(OVERSAMPLING * width), seed)
-                rows = system.rows(collocation)
-                if fresh is None:
-                    fresh = system.rows(system.fresh_points(seed))
-                    scale = max(float(np.linalg.norm(fresh.target)), 1e-300)
-                before = best.residual if best else np.inf
-                for choice in _candidates(system, best, frequency, first=width == widths[0]):
-                    candidate = fit(system, rows, fresh, width, *choice, seed, activation)
-                    if best is None or candidate.residual < best.residual:
-                        best, points = candidate, len(collocation.x)
-                    progress.update(features=width, residual=best.residual, seconds=clock.seconds)
-                    if _done(best, tol, scale) or clock.over:
-                        break
-                assert best is not None
-                history.append({"features": width, "singular": system.ansatz.singular.count, "frequency": best.frequency, "residual": best.residual})
-                stalled = best.residual > 0.5 * before
-                if _done(best, tol, scale) or clock.over or not stalled or not (tol is not None and system.enrich()):
+        while widths and not search.done and not clock.over:
+            width, before = widths.pop(0), search.residual
+            rows = search.rows(width)
+            for choice in _candidates(system, search.best, frequency):
+                search.attempt(rows, width, *choice)
+                progress.update(features=width, residual=search.residual)
+                if search.done or clock.over:
                     break
-                # Growing the features alone does not help any more: more singular functions do, and the same width is tried again.
-                fresh, best_before = None, best
-                best = best_before._replace(residual=np.inf)
-            if _done(best, tol, scale) or clock.over or stalled:
-                break
+            history.append(_facts(search, width, clock))
+            if search.residual > 0.5 * before and not search.done and not clock.over:
+                if tol is None or not system.enrich():
+                    break
+                # More features of this kind do not help any more; more singular functions may. The same size is tried again with them.
+                assert search.best is not None
+                search.renew()
+                search.best = search.best._replace(residual=np.inf)
+                widths.insert(0, width)
     except KeyboardInterrupt:
-        if best is None:
+        if search.best is None:
             raise
-        result = Result.interrupted
+        interrupted = True
+    best = search.best
     assert best is not None
-    if result is not Result.interrupted:
-        result = _verdict(best, tol, scale, clock)
-    return Answer(best.network, jnp.asarray(best.amplitudes), result, best.residual, points, history)
+    return Answer(best.network, jnp.asarray(best.amplitudes), _verdict(search, clock, interrupted), best.residual, search.points, history)
 
 
-def _done(best: Candidate, tol: float | None, scale: float) -> bool:
-    return best.residual <= ROUNDING * scale or (tol is not None and best.residual <= tol)
+def _continued(start: State) -> tuple[RandomFeatures, np.ndarray, float, str]:
+    """An earlier answer as a candidate: its frequency and inputs are read off its weights."""
+    network = start.network
+    assert isinstance(network, RandomFeatures)
+    weight = np.asarray(network.layers[0][0])
+    used = np.any(weight != 0, axis=1)
+    d = len(network.inputs.center)
+    inputs = "coordinates" if not np.any(used[d:]) else "powers" if np.all(used) and network.inputs.powers else "interfaces"
+    return network, np.concatenate([network.coefficients, start.amplitudes]), float(np.std(weight[used])), inputs
 
 
-def _candidates(system: System, best: Candidate | None, frequency: float | None, first: bool) -> list[tuple[float, str]]:
-    """Frequencies and inputs that compete at one size."""
-    if best is None or first:
-        choices = ["interfaces", "powers", "coordinates"] if system.problem.interfaces else ["coordinates"]
-        frequencies = FIRST_FREQUENCIES if frequency is None else (frequency,)
-        return [(f, choice) for choice in choices for f in frequencies]
-    if frequency is not None:
-        return [(frequency, best.inputs)]
-    return [(best.frequency * GROWTH, best.inputs), (best.frequency, best.inputs)]
+def _facts(search: Search, width: int, clock: Clock) -> dict:
+    assert search.best is not None
+    best = search.best
+    return {
+        "features": width,
+        "singular": search.system.ansatz.singular.count,
+        "frequency": best.frequency,
+        "inputs": best.inputs,
+        "residual": best.residual,
+        "seconds": clock.seconds,
+    }
 
 
-def _verdict(best: Candidate, tol: float | None, scale: float, clock: Clock) -> Result:
-    if not np.isfinite(best.residual):
+def _candidates(system: System, best: Candidate | None, frequency: float | None) -> Iterator[tuple[float, str]]:
+    """Frequencies and inputs that compete at one size: at first both are open, then the frequency may only rise."""
+    if best is not None:
+        yield from [(frequency, best.inputs)] if frequency else [(best.frequency * GROWTH, best.inputs), (best.frequency, best.inputs)]
+        return
+    choices = {"coordinates": ["coordinates"], "interfaces": ["interfaces", "coordinates"], "powers": ["interfaces", "powers", "coordinates"]}
+    for inputs in choices[system.inputs] if system.ansatz.inputs.interfaces else ["coordinates"]:
+        for value in FIRST_FREQUENCIES if frequency is None else (frequency,):
+            yield value, inputs
+
+
+def _verdict(search: Search, clock: Clock, interrupted: bool) -> Result:
+    if interrupted:
+        return Result.interrupted
+    if not np.isfinite(search.residual):
         return Result.nonfinite
-    if _done(best, tol, scale):
+    if search.done:
         return Result.converged
     if clock.over:
         return Result.time_out
-    if tol is not None:
+    if search.tol is not None:
         return Result.tolerance_not_reached
-    return Result.converged if best.residual <= 1e-3 * scale else Result.stagnated
+    return Result.converged if search.residual <= 1e-3 * search.scale else Result.stagnated

@@ -23,9 +23,12 @@ FRESH = 2048
 
 
 class System:
-    """A problem, its ansatz and the choice of the multiplier. `rows` freezes the equation at points."""
+    """A problem, its ansatz and the choice of the multiplier. `rows` freezes the equation at points.
 
-    def __init__(self, problem: Any, multiplier: bool = True, delta: float = 0.0, hard: bool = True, singular: bool = True, powers=POWERS):
+    `inputs` says what networks may see of the interfaces: nothing (`coordinates`), φ|φ| (`interfaces`), or φ|φ| and generic powers (`powers`).
+    """
+
+    def __init__(self, problem: Any, multiplier: bool = True, delta: float = 0.0, hard: bool = True, singular: bool = True, inputs: str = "powers", richness: int = 0):
         self.problem = problem
         self.domain = problem.domain
         self.multiplier = multiplier
@@ -35,25 +38,25 @@ class System:
         self.singular_points: list[SingularPoint] = []
         if singular and hard:
             self.singular_points = find_singular_points(self.domain, problem.interfaces, self._numpy_coefficients)
-        self._powers = powers if problem.interfaces else ()
-        self.ansatz = self._make_ansatz(0)
+        self.inputs = inputs
+        self.richness = richness
+        g = None if problem.zero_g else problem.g
+        shown = problem.interfaces if inputs != "coordinates" else ()
+        powers = POWERS if shown and inputs == "powers" else ()
+        self.ansatz = Ansatz(self.domain, g, problem.interfaces, shown, self._singular_functions(), powers, hard)
 
     def _numpy_coefficients(self, x: np.ndarray) -> tuple[np.ndarray, ...]:
         return tuple(np.asarray(part) for part in self.coefficients(x))
 
-    def _make_ansatz(self, richness: int) -> Ansatz:
-        largest, degree = RICHNESS[richness]
-        self.richness = richness
-        functions = SingularFunctions(self.domain, self.singular_points, largest, degree)
-        g = None if getattr(self.problem, "zero_g", False) else self.problem.g
-        return Ansatz(self.domain, g, self.problem.interfaces, functions, self._powers, self.hard)
+    def _singular_functions(self) -> SingularFunctions:
+        return SingularFunctions(self.domain, self.singular_points, *RICHNESS[self.richness])
 
     def enrich(self) -> bool:
         """More singular functions; False when there is nothing to add."""
         if not self.singular_points or self.richness + 1 >= len(RICHNESS):
             return False
-        self.ansatz = self.ansatz.with_singular(SingularFunctions(self.domain, self.singular_points, *RICHNESS[self.richness + 1]))
         self.richness += 1
+        self.ansatz = self.ansatz.with_singular(self._singular_functions())
         return True
 
     def points(self, uniform: int, seed: int, per_function: float = 2.5) -> Points:

@@ -1,0 +1,137 @@
+"""Gauss–Newton for trained networks: Levenberg–Marquardt steps, primal or dual by size, damping by trial, momentum for fresh points.
+
+With N rows and P parameters a step solves (JᵀJ + μI)δ = -Jᵀr (P ≤ N) or δ = -Jᵀ(JJᵀ + μI)⁻¹r (P > N), the same δ. Several μ around the last good one
+are tried and the one with the smallest loss is kept. With fresh points in every step (`resample`) the last step, shrunk by `momentum`, is kept in the
+directions that the new points do not see (SPRING: Goldshlager, Abrahamsen, Lin 2024).
+"""
+
+import functools
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.flatten_util import ravel_pytree
+
+from cordes.ansatz import Rows
+from cordes.results import Result
+from cordes.solvers.answer import Answer
+from cordes.solvers.progress import Progress
+from cordes.solvers.system import Clock, System
+from cordes.solvers.training import State, initial_state, residual, residual_norm, solve_last_layer, stack
+
+PROBES = jnp.array([0.03, 0.3, 1.0, 10.0])
+SMALLEST_DAMPING = 1e-15
+CHUNK = 5
+
+
+class Carry(NamedTuple):
+    """Parameters, the last step and the damping (relative to the mean diagonal of the Gram matrix)."""
+
+    vector: Array
+    step: Array
+    damping: Array
+
+
+def _jacobian(vector: Array, unravel, template: State, rows: Rows) -> Array:
+    """One gradient for each row, by a vmapped reverse pass."""
+
+    def one(row: Rows) -> Array:
+        single = jax.tree.map(lambda leaf: leaf[None], row)
+        return jax.grad(lambda v: residual(template.with_parameters(unravel(v)), single)[0])(vector)
+
+    return jax.vmap(one)(rows)
+
+
+def _step(carry: Carry, rows: Rows, unravel, template: State, momentum: float) -> tuple[Carry, Array]:
+    """One damped step on one set of rows; returns the loss after it."""
+    r = residual(template.with_parameters(unravel(carry.vector)), rows)
+    J = _jacobian(carry.vector, unravel, template, rows)
+    kept = momentum * carry.step
+    right = r + J @ kept
+    primal = J.shape[1] <= J.shape[0]
+    gram = J.T @ J if primal else J @ J.T
+    scale = jnp.trace(gram) / gram.shape[0]
+    eye = jnp.eye(gram.shape[0])
+
+    def attempt(damping: Array) -> tuple[Array, Array]:
+        factor = jax.scipy.linalg.cho_factor(gram + damping * scale * eye)
+        solve = functools.partial(jax.scipy.linalg.cho_solve, factor)
+        step = kept - (solve(J.T @ right) if primal else J.T @ solve(right))
+        loss = jnp.linalg.norm(residual(template.with_parameters(unravel(carry.vector + step)), rows))
+        return step, jnp.where(jnp.isfinite(loss), loss, jnp.inf)
+
+    dampings = jnp.maximum(carry.damping * PROBES, SMALLEST_DAMPING)
+    steps, losses = jax.lax.map(attempt, dampings)
+    best = jnp.argmin(losses)
+    # A step that does not help is not taken on fixed points; on fresh ones noise is expected and only nonsense is refused.
+    before = jnp.linalg.norm(r)
+    accept = losses[best] < (before if momentum == 0 else 2 * before)
+    step = jnp.where(accept, jnp.where(jnp.isfinite(steps[best]), steps[best], 0.0), 0.0)
+    damping = jnp.where(accept, dampings[best], jnp.minimum(carry.damping * 30, 1e3))
+    return Carry(carry.vector + step, step, damping), jnp.where(accept, losses[best], before)
+
+
+def solve_gauss_newton(
+    system: System,
+    tol: float | None,
+    seed: int,
+    clock: Clock,
+    progress: Progress,
+    start: State | None = None,
+    width: int | None = None,
+    depth: int = 3,
+    activation: str = "tanh",
+    points: int | None = None,
+    steps: int | None = None,
+    resample: bool | None = None,
+    momentum: float | None = None,
+    extra_rows: Rows | None = None,
+) -> Answer:
+    """Train until the residual on fresh points is at most `tol`, the steps are used up, or nothing improves."""
+    high = system.domain.dimension >= 4
+    width = width or (40 if high else 24)
+    points = points or (1500 if high else 2000)
+    steps = steps or (400 if high else 200)
+    resample = high if resample is None else resample
+    momentum = (0.9 if resample else 0.0) if momentum is None else momentum
+    state = initial_state(system, start, width, depth, activation, seed, "glorot")
+    rows = stack(system.rows(system.points(points, seed)), extra_rows)
+    if start is None:
+        state = solve_last_layer(state, rows)
+    vector, unravel = ravel_pytree(state.parameters)
+    advance = jax.jit(lambda carry, chunk: jax.lax.scan(lambda c, rows: _step(c, rows, unravel, state, momentum), carry, chunk))
+    carry = Carry(vector, jnp.zeros_like(vector), jnp.asarray(1e-4))
+    fresh = stack(system.rows(system.fresh_points(seed)), extra_rows)
+    best, best_residual = state, float(residual_norm(state, fresh))
+    scale = float(np.linalg.norm(fresh.target))
+    history = [{"step": 0, "loss": float(residual_norm(state, rows)), "residual": best_residual, "seconds": clock.seconds}]
+    result, patience = None, 0
+    try:
+        for chunk in range(-(-steps // CHUNK)):
+            seeds = [seed + 17 + chunk * CHUNK + k for k in range(CHUNK)] if resample else [None] * CHUNK
+            several = [rows if s is None else stack(system.rows(system.points(points, s)), extra_rows) for s in seeds]
+            carry, losses = advance(carry, jax.tree.map(lambda *leaves: jnp.stack(leaves), *several))
+            current = state.with_parameters(unravel(carry.vector))
+            value = float(residual_norm(current, fresh))
+            history.append({"step": (chunk + 1) * CHUNK, "loss": float(losses[-1]), "residual": value, "seconds": clock.seconds})
+            progress.update(step=(chunk + 1) * CHUNK, total=steps, loss=float(losses[-1]), residual=min(value, best_residual))
+            patience = 0 if value < 0.98 * best_residual else patience + 1
+            if value < best_residual:
+                best, best_residual = current, value
+            if not np.isfinite(value):
+                result = Result.nonfinite
+            elif tol is not None and best_residual <= tol:
+                result = Result.converged
+            elif clock.over:
+                result = Result.time_out
+            if result is not None or patience >= (8 if resample else 4):
+                break
+    except KeyboardInterrupt:
+        result = Result.interrupted
+    if result is None:
+        small = best_residual <= 1e-2 * scale
+        result = Result.tolerance_not_reached if tol is not None else Result.converged if small else Result.stagnated
+    return Answer(best.network, best.amplitudes, result, best_residual, rows.count, history)
+
