@@ -1,11 +1,47 @@
 """cordes: elliptic equations in non-divergence form, solved with neural networks and checked."""
 
 import os
+from pathlib import Path
 
 import jax
+
+__version__ = "0.1.0"
 
 # Second derivatives and least squares need double precision; whoever sets JAX_ENABLE_X64=0 gets what they asked for, and no certificate.
 if os.environ.get("JAX_ENABLE_X64", "1").lower() not in ("0", "false"):
     jax.config.update("jax_enable_x64", True)
 # On a GPU float32 products otherwise run in TF32, with three digits.
 jax.config.update("jax_default_matmul_precision", "highest")
+# Compiled programs are kept between runs. Whoever has set a cache of their own keeps it.
+if jax.config.jax_compilation_cache_dir is None and os.environ.get("CORDES_CACHE", "1") != "0":
+    _cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "cordes" / "jax"
+    jax.config.update("jax_compilation_cache_dir", str(_cache))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+
+from cordes.condition import Condition, check  # noqa: E402
+from cordes.domains import AbstractDomain, Ball, Box, Ellipsoid, Polygon  # noqa: E402
+from cordes.errors import CordesError  # noqa: E402
+from cordes.gallery import gallery  # noqa: E402
+from cordes.problems.linear import Linear, UndeclaredJumpWarning  # noqa: E402
+from cordes.results import Result  # noqa: E402
+from cordes.solution import Solution  # noqa: E402
+from cordes.solvers.choose import solve  # noqa: E402
+from cordes.storage import load  # noqa: E402
+
+__all__ = [
+    "AbstractDomain",
+    "Ball",
+    "Box",
+    "Condition",
+    "CordesError",
+    "Ellipsoid",
+    "Linear",
+    "Polygon",
+    "Result",
+    "Solution",
+    "UndeclaredJumpWarning",
+    "check",
+    "gallery",
+    "load",
+    "solve",
+]

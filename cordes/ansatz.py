@@ -23,11 +23,11 @@ BLOCK = 1024
 
 
 class Rows(NamedTuple):
-    """Frozen linear equations: network expression + singular·amplitudes = target, one for each point, weights included."""
+    """Frozen linear equations: network expression + singular·amplitudes = target, one for each point, weights included; NumPy arrays."""
 
     frozen: Frozen
-    singular: Array
-    target: Array
+    singular: np.ndarray
+    target: np.ndarray
 
     @property
     def count(self) -> int:
@@ -71,12 +71,11 @@ class Ansatz:
 
     # Rows ---------------------------------------------------------------------------------------------------------------------------------------
 
-    def freeze(self, x: np.ndarray, A: Array, b: Array, c: Array, f: Array, factor: Array) -> Rows:
+    def freeze(self, x: np.ndarray, A: np.ndarray, b: np.ndarray, c: np.ndarray, f: np.ndarray, factor: np.ndarray) -> Rows:
         """Rows factor·(A:D²u + b·∇u - cu - f) at points (N, d); `factor` (N,) holds the multiplier and the weight of each row."""
         A, b, c, f = factor[:, None, None] * A, factor[:, None] * b, factor * c, factor * f
-        frozen, target = in_blocks(self._freeze, (jnp.asarray(x), A, b, c, f))
-        singular = self.singular.rows(x, -np.asarray(c), np.asarray(b), np.asarray(A)) if self.singular.count else np.zeros((len(x), 0))
-        return Rows(frozen, jnp.asarray(singular), target)
+        frozen, target = in_blocks(self._freeze, (x, A, b, c, f))
+        return Rows(frozen, self.singular.rows(x, -c, b, A), target)
 
     def _freeze_block(self, x: Array, A: Array, b: Array, c: Array, f: Array) -> tuple[Frozen, Array]:
 
@@ -92,15 +91,15 @@ class Ansatz:
 
     # Values -------------------------------------------------------------------------------------------------------------------------------------
 
-    def value(self, network: AbstractNetwork, amplitudes: Array, x: np.ndarray) -> Array:
-        total = in_blocks(lambda block: self._value(network, block), (jnp.asarray(x),))
+    def value(self, network: AbstractNetwork, amplitudes: Array, x: np.ndarray) -> np.ndarray:
+        total = in_blocks(lambda block: self._value(network, block), (x,))
         return total + self.singular.values(x) @ np.asarray(amplitudes) if self.singular.count else total
 
     def jet(self, network: AbstractNetwork, amplitudes: Array, x: np.ndarray) -> Jet:
-        total = in_blocks(lambda block: self._jet(network, block), (jnp.asarray(x),))
+        total = in_blocks(lambda block: self._jet(network, block), (x,))
         if not self.singular.count:
             return total
-        return jax.tree.map(jnp.add, total, self.singular.combined_jet(x, np.asarray(amplitudes)))
+        return jax.tree.map(np.add, total, self.singular.combined_jet(x, np.asarray(amplitudes)))
 
     def _value_block(self, network: AbstractNetwork, x: Array) -> Array:
         return jax.vmap(self.lift)(x) + jax.vmap(self.distance)(x) * network.value(x)
@@ -115,13 +114,18 @@ class Ansatz:
         )
 
 
-def in_blocks(function: Callable, arrays: tuple[Array, ...], block: int = BLOCK):
-    """Apply a compiled function to blocks of a fixed number of points, so that each shape is compiled once and memory stays bounded."""
-    count = arrays[0].shape[0]
+def in_blocks(function: Callable, arrays: tuple, block: int = BLOCK):
+    """Apply a compiled function to blocks of a fixed number of points: each shape is compiled once and memory stays bounded.
+
+    Cutting and joining is done by NumPy, since every new shape of an eager JAX operation would be compiled as well.
+    """
+    count = len(arrays[0])
     if count == 0:
         raise ValueError("no points")
     blocks = -(-count // block)
-    padding = blocks * block - count
-    padded = [jnp.concatenate([array, jnp.broadcast_to(array[-1:], (padding, *array.shape[1:]))]) if padding else array for array in arrays]
+    rest = blocks * block - count
+    padded = [np.asarray(array) for array in arrays]
+    if rest:
+        padded = [np.concatenate([array, np.broadcast_to(array[-1:], (rest, *array.shape[1:]))]) for array in padded]
     parts = [function(*(array[k * block : (k + 1) * block] for array in padded)) for k in range(blocks)]
-    return jax.tree.map(lambda *leaves: jnp.concatenate(leaves)[:count], *parts)
+    return jax.tree.map(lambda *leaves: np.concatenate([np.asarray(leaf) for leaf in leaves])[:count], *parts)

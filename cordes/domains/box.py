@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from cordes.domains.boundary_fit import constant_value, edge_points, fit_boundary, sample_count
+from cordes.domains.boundary_fit import constant_value, curve_points, edge_parameters, fit_boundary, polygon_curve, sample_count
 from cordes.domains.checks import Frozen, check_count, check_directions, freeze, real_vector
 from cordes.domains.domain import AbstractDomain, PointFunction, Scalar
 from cordes.domains.unit_cube import cube_points, gauss_rule, tensor_rule
@@ -137,7 +137,8 @@ class Box(AbstractDomain):
         if self.dimension > LARGEST_LIFT_DIMENSION:
             raise DomainError(
                 f"Boundary values that vary cannot be extended into a box in {self.dimension} dimensions: "
-                f"each point takes 3^{self.dimension} − 1 values of g, and {LARGEST_LIFT_DIMENSION} dimensions are the limit. Subtract an extension of g from u, so that g is constant."
+                f"each point takes 3^{self.dimension} − 1 values of g, and {LARGEST_LIFT_DIMENSION} dimensions are the limit. "
+                "Subtract an extension of g from u, so that g is constant."
             )
         blend = face_blend(self.lower, self.upper)
         fitted = self._fit(g, [interface for interface in interfaces if not self._parallel_to_face(interface)])
@@ -156,7 +157,10 @@ class Box(AbstractDomain):
         if not oblique or self.dimension > 3:
             return None
         count = sample_count(self.dimension, len(oblique))
-        points = self.boundary_points(count)[0] if self.vertices is None else edge_points(self.vertices, count)
+        if self.vertices is None:
+            points, _ = self.boundary_points(count)
+        else:
+            points = curve_points(polygon_curve(self.vertices), edge_parameters(4, count), 4, oblique)
         return fit_boundary(g, points, lambda x: (x - self.center) * (2 / self.widths), oblique)
 
     def _parallel_to_face(self, interface: PointFunction) -> bool:

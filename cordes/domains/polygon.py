@@ -10,7 +10,7 @@ import numpy as np
 import scipy.optimize
 from jax import Array
 
-from cordes.domains.boundary_fit import boundary_values, constant_value, edge_points, fit_boundary, sample_count
+from cordes.domains.boundary_fit import boundary_values, constant_value, curve_points, edge_parameters, fit_boundary, polygon_curve, sample_count
 from cordes.domains.checks import Frozen, check_count, check_directions, freeze, real_array
 from cordes.domains.domain import AbstractDomain, PointFunction, Scalar
 from cordes.domains.unit_cube import cube_points, gauss_rule, tensor_rule
@@ -139,7 +139,8 @@ class Polygon(AbstractDomain):
         constant = constant_value(g, vertices[0])
         if constant is not None:
             return lambda x: jnp.asarray(constant)
-        points = edge_points(vertices, sample_count(2, len(interfaces)))
+        parameters = edge_parameters(len(vertices), sample_count(2, len(interfaces)))
+        points = curve_points(polygon_curve(vertices), parameters, len(vertices), interfaces)
         lower, upper = self.bounding_box
         fitted = fit_boundary(g, points, lambda x: (2 * x - lower - upper) / (upper - lower), interfaces)
         blend = corner_blend(vertices, self.normals)

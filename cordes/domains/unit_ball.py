@@ -9,7 +9,7 @@ import numpy as np
 import scipy.special
 from jax import Array
 
-from cordes.domains.boundary_fit import constant_value, fit_boundary, sample_count
+from cordes.domains.boundary_fit import circle_parameters, constant_value, curve_points, fit_boundary, sample_count
 from cordes.domains.checks import check_count
 from cordes.domains.domain import PointFunction
 from cordes.domains.unit_cube import cube_points, gauss_rule, tensor_rule
@@ -76,10 +76,10 @@ def radial_lift(center: np.ndarray, matrix: np.ndarray, g: PointFunction, interf
     inverse = np.linalg.inv(matrix)
     count = sample_count(dimension, len(interfaces))
     if dimension == 2:
-        directions = _circle(2 * np.pi * (np.arange(count) + 0.5) / count)
+        points = curve_points(lambda turn: center + _circle(2 * np.pi * turn) @ matrix.T, circle_parameters(count), 1.0, interfaces)
     else:
-        directions = sphere_points(count, dimension, np.random.default_rng(0))
-    fitted = fit_boundary(g, center + directions @ matrix.T, lambda x: (x - center) @ inverse.T, interfaces)
+        points = center + sphere_points(count, dimension, np.random.default_rng(0)) @ matrix.T
+    fitted = fit_boundary(g, points, lambda x: (x - center) @ inverse.T, interfaces)
 
     def lift(x: Array) -> Array:
         y = jnp.asarray((x - center) @ inverse.T)

@@ -65,6 +65,10 @@ class AbstractNetwork(eqx.Module):
     @abc.abstractmethod
     def with_parameters(self, parameters: PyTree) -> "AbstractNetwork": ...
 
+    def parts(self, width: int) -> "list[AbstractNetwork]":
+        """Networks with a share of the features each; a network that cannot be cut is its only part."""
+        return [self]
+
     def with_coefficients(self, coefficients: Array) -> "AbstractNetwork":
         return eqx.tree_at(lambda network: network.coefficients, self, coefficients)
 

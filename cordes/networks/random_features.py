@@ -1,7 +1,6 @@
 """One hidden layer with random frozen weights: a linear equation becomes one least-squares problem for the coefficients."""
 
 import equinox as eqx
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
@@ -28,9 +27,16 @@ class RandomFeatures(AbstractNetwork):
         else:
             bias = -np.sum(weight * generator.uniform(-1, 1, weight.shape), axis=0)
         self.inputs = inputs
-        self.layers = ((jnp.asarray(weight), jnp.asarray(bias)),)
-        self.coefficients = jnp.zeros(width)
+        # NumPy arrays: cutting them into parts compiles nothing.
+        self.layers = ((weight, bias),)
+        self.coefficients = np.zeros(width)
         self.activation = activation
+
+    def parts(self, width: int) -> list[AbstractNetwork]:
+        weight, bias = self.layers[0]
+        cuts = range(0, weight.shape[1], width)
+        pieces = [((weight[:, k : k + width], bias[k : k + width]), self.coefficients[k : k + width]) for k in cuts]
+        return [eqx.tree_at(lambda n: (n.layers, n.coefficients), self, ((layer,), coefficients)) for layer, coefficients in pieces]
 
     @property
     def parameters(self):

@@ -31,9 +31,9 @@ class Coefficients(NamedTuple):
     f: Array
 
 
-def cordes_multiplier(A: Array, delta: float = 0.0) -> Array:
-    """γ = tr A / |A|², the factor that brings γA as near to the identity as a scalar can; the paper adds a small δ to the denominator."""
-    return jnp.trace(A, axis1=-2, axis2=-1) / (jnp.sum(A**2, axis=(-2, -1)) + delta)
+def cordes_multiplier(A: np.ndarray, delta: float = 0.0) -> np.ndarray:
+    """γ = tr A / |A|² of matrices (..., d, d): it brings γA as near to the identity as a scalar can. The paper adds a small δ to the denominator."""
+    return np.trace(A, axis1=-2, axis2=-1) / (np.sum(A**2, axis=(-2, -1)) + delta)
 
 
 class Linear:
@@ -76,6 +76,7 @@ class Linear:
         self.zero_g = constant_g and bool(self.g() == 0)
         self.has_drift = not constant_b or bool(np.any(self.b() != 0))
         self.has_reaction = not constant_c or bool(self.c() != 0)
+        self.constant_coefficients = self.constant_A and constant_b and constant_c
         self.interfaces = check_interfaces(interfaces, domain)
         self.epsilon = check_epsilon(epsilon)
         self.exact = exact
@@ -102,6 +103,11 @@ class Linear:
         """Lu - f at one point, without the multiplier."""
         A, b, c, f = self.linearise(x)
         return contract(A, jet.hessian) + jnp.dot(b, jet.gradient) - c * jet.value - f
+
+    def check_claimed_epsilon(self, sampled: float, point: np.ndarray) -> None:
+        """Refuse a claimed lower bound of ε that a sampled point contradicts."""
+        if self.epsilon is not None and sampled < self.epsilon - 1e-9:
+            raise CoefficientError(f"epsilon = {self.epsilon} is claimed, but ε = {sampled:.6g} at x = {show(point)}: correct it or leave it out.")
 
     def __repr__(self) -> str:
         return f"Linear({self.name!r}, {self.domain!r})"

@@ -32,7 +32,7 @@ def find_cones(domain: AbstractDomain, values: Callable[[np.ndarray], np.ndarray
     points = grid[np.argsort(-bend)[:8]]
     offsets = np.stack(np.meshgrid([-1, 0, 1], [-1, 0, 1]), axis=-1).reshape(-1, 2)
     first = None
-    for _ in range(18):
+    for _ in range(26):
         candidates = points[:, None] + 0.75 * step * offsets
         table = _bend(values, candidates.reshape(-1, 2), step).reshape(len(points), -1)
         points = candidates[np.arange(len(points)), np.argmax(table, axis=1)]

@@ -31,46 +31,50 @@ class Radial(NamedTuple):
     logs: int
 
 
+class Leading(NamedTuple):
+    """An exact eigenfunction, times log r where f or a lower term resonates with it."""
+
+    function: Eigenfunction
+    logs: int
+
+
 class Family(NamedTuple):
     """All functions of one singular point: exact leading terms, and generic ones for each radial factor."""
 
     point: SingularPoint
-    leading: tuple[Eigenfunction, ...]
+    leading: tuple[Leading, ...]
     radials: tuple[Radial, ...]
     degree: int
 
 
-def radial_factors(point: SingularPoint, leading: Sequence[Eigenfunction], largest: float) -> tuple[Radial, ...]:
-    """Which r^β (log r)^l follow the leading terms.
+def make_family(point: SingularPoint, largest: float, degree: int) -> Family:
+    """Which terms the expansion at a point has up to r^largest.
 
-    Each term of the expansion begets others `step` powers of r higher; f forces the integers 2, 3, … (with one sector and no resonance those are
-    polynomials, which the network has). A forced exponent that is an eigenvalue gets one more logarithm. At the tip of a cone everything is an integer
-    from 3 on.
+    Each term begets others `step` powers of r higher; f forces the integers 2, 3, …, which without resonance are polynomials in each sector: the network
+    has those, through φ|φ|. A forced exponent that is an eigenvalue β gives r^β (log r Θ + Φ) with the eigenfunction Θ and some Φ. At the tip of a cone
+    the homogeneous solutions are polynomials and everything else is an integer from 3 on, with a logarithm.
     """
-    homogeneous = sorted({round(function.exponent.real, 9) for function in leading})
-    tip = point.sectors == 1 and not point.on_boundary
-
-    def resonant(exponent: float) -> bool:
-        return any(abs(exponent - other) < RESONANCE for other in homogeneous)
-
-    highest: dict[float, int] = {}
-    queue = [(exponent + point.step, 0) for exponent in homogeneous]
-    if tip:
-        queue += [(float(n), 1) for n in range(3, int(largest) + 1)]
-    else:
-        queue += [(float(n), 0) for n in range(2, int(largest) + 1) if point.sectors > 1 or resonant(n)]
+    if point.sectors == 1 and not point.on_boundary:
+        tip = [Radial(float(n), logs) for n in range(3, int(largest) + 1) for logs in (0, 1)]
+        return Family(point, (), tuple(tip), degree)
+    functions = eigenfunctions(point, largest)
+    leading = [Leading(function, 0) for function in functions]
+    generic: dict[float, int] = {}
+    queue = [(function.exponent.real + point.step, 0) for function in functions]
+    queue += [(float(n), 0) for n in range(2, int(largest) + 1) if any(abs(function.exponent - n) < RESONANCE for function in functions)]
     while queue:
         queue.sort()
         exponent, logs = queue.pop(0)
-        if exponent > largest + 1e-9:
+        known = next((other for other in generic if abs(other - exponent) < 1e-6), exponent)
+        if exponent > largest + 1e-9 or generic.get(known, -1) >= logs:
             continue
-        logs = min(logs + resonant(exponent), 2)
-        near = next((known for known in highest if abs(known - exponent) < 1e-6), None)
-        if near is not None and highest[near] >= logs:
-            continue
-        highest[exponent if near is None else near] = logs
-        queue.append((exponent + point.step, logs))
-    return tuple(Radial(exponent, l) for exponent, logs in sorted(highest.items()) for l in range(logs + 1))
+        generic[known] = logs
+        resonant = [function for function in functions if abs(function.exponent - exponent) < RESONANCE]
+        fresh = [Leading(function, logs + 1) for function in resonant]
+        leading += [term for term in fresh if not any(term.function is other.function and term.logs == other.logs for other in leading)]
+        queue.append((exponent + point.step, min(logs + bool(resonant), 2)))
+    radials = tuple(Radial(exponent, l) for exponent, logs in sorted(generic.items()) for l in range(logs + 1))
+    return Family(point, tuple(leading), radials, degree)
 
 
 class Term(NamedTuple):
@@ -95,7 +99,7 @@ class SingularFunctions:
     def __init__(self, domain: AbstractDomain, points: Sequence[SingularPoint] = (), largest: float = 5.0, degree: int = 8):
         lower, upper = domain.bounding_box
         self.scale = float(np.max(upper - lower)) / 2
-        self.families = tuple(_family(point, largest, degree) for point in points)
+        self.families = tuple(make_family(point, largest, degree) for point in points)
         self._factors = tuple(BoundaryFactor(domain, point) for point in points)
         here = np.asarray(domain.center)[None]
         self.counts = tuple(self._columns(here, family, factor).shape[1] for family, factor in zip(self.families, self._factors, strict=True))
@@ -162,12 +166,6 @@ class SingularFunctions:
         return Frame(length / self.scale, angle, radial, tangent)
 
 
-def _family(point: SingularPoint, largest: float, degree: int) -> Family:
-    # The tip of a cone has no rays: its homogeneous solutions are polynomials.
-    leading = tuple(eigenfunctions(point, largest)) if point.on_boundary or point.sectors > 1 else ()
-    return Family(point, leading, radial_factors(point, leading, largest), degree)
-
-
 def _pairs(frame: Frame) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
     return (frame.radial, frame.radial), (frame.radial, frame.tangent), (frame.tangent, frame.tangent)
 
@@ -176,18 +174,22 @@ def _terms(family: Family, frame: Frame) -> Iterator[Term]:
     """The exact leading terms, then each generic radial factor with all angular functions."""
     point, r = family.point, frame.r[:, None]
     sector = np.clip(np.searchsorted(point.rays[1:-1], frame.angle, side="right"), 0, point.sectors - 1)
-    for function in family.leading:
-        beta = function.exponent if function.exponent.imag else function.exponent.real
-        R = r**beta
-        yield Term((R, beta * R / r, beta * (beta - 1) * R / r**2), angular_jet(function, frame.angle, sector))
+    L = np.log(r)
+    for function, logs in family.leading:
+        exponent = function.exponent if function.exponent.imag else function.exponent.real
+        yield Term(_radial_jet(r, L, exponent, logs), angular_jet(function, frame.angle, sector))
     if family.radials:
         tables = angular_tables(point, frame.angle, family.degree)
-        L = np.log(r)
-        for beta, logs in family.radials:
-            # Derivatives of r^β L^l, written with l L^(l-1) so that l = 0 needs no division by L.
-            first = beta * L**logs + (logs * L ** (logs - 1) if logs else 0.0)
-            second = beta * (beta - 1) * L**logs + ((2 * beta - 1) * logs * L ** (logs - 1) if logs else 0.0) + (2.0 if logs == 2 else 0.0)
-            yield Term((r**beta * L**logs, r ** (beta - 1) * first, r ** (beta - 2) * second), tables)
+        for exponent, logs in family.radials:
+            yield Term(_radial_jet(r, L, exponent, logs), tables)
+
+
+def _radial_jet(r: np.ndarray, L: np.ndarray, beta: complex, logs: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """r^β L^l with two derivatives; powers of L below zero never appear."""
+    powers = [L ** (logs - k) if logs >= k else np.zeros_like(L) for k in range(3)]
+    first = beta * powers[0] + logs * powers[1]
+    second = beta * (beta - 1) * powers[0] + (2 * beta - 1) * logs * powers[1] + logs * (logs - 1) * powers[2]
+    return r**beta * powers[0], r ** (beta - 1) * first, r ** (beta - 2) * second
 
 
 class BoundaryFactor:

@@ -51,7 +51,8 @@ def find_singular_points(domain: AbstractDomain, interfaces: Sequence[Callable],
     for location in _crossings(domain, lines, size):
         rays = np.sort(np.concatenate([line.directions(location) for line in lines if line.passes(location)]) % (2 * np.pi))
         if all(line.straight_at(location) for line in lines if line.passes(location)):
-            found.append(_with_matrices(location, np.append(rays, rays[0] + 2 * np.pi), coefficients, size, on_boundary=False))
+            point = _with_matrices(location, np.append(rays, rays[0] + 2 * np.pi), coefficients, size, on_boundary=False)
+            found += [point] if _jumps(point, coefficients, size) else []
 
     def flat(points: np.ndarray) -> np.ndarray:
         return np.concatenate([part.reshape(len(points), -1) for part in coefficients(points)], axis=1)
@@ -103,6 +104,17 @@ def _with_matrices(location: np.ndarray, rays: np.ndarray, coefficients: Callabl
     return SingularPoint(location, rays, matrices, on_boundary, 1 if varies or np.max(np.abs(drift)) > 1e-5 else 2)
 
 
+def _jumps(point: SingularPoint, coefficients: Callable, size: float) -> bool:
+    """Whether any coefficient has different limits in the sectors: an interface of a jump in a coefficient that does not jump here is no matter."""
+    middle = (point.rays[1:] + point.rays[:-1]) / 2
+    nearby = point.location + 1e-7 * size * np.stack([np.cos(middle), np.sin(middle)], axis=1)
+    for values in coefficients(nearby):
+        flat = values.reshape(len(middle), -1)
+        if np.max(np.abs(flat - flat[0])) > 1e-4 * max(np.max(np.abs(flat)), 1e-300):
+            return True
+    return False
+
+
 def _on_boundary(vertices: np.ndarray, lines: list[_Interface], coefficients: Callable, size: float) -> list[SingularPoint]:
     """Corners, and points inside an edge where an interface arrives."""
     candidates: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
@@ -122,8 +134,15 @@ def _on_boundary(vertices: np.ndarray, lines: list[_Interface], coefficients: Ca
         here = [line for line in lines if line.passes(location)]
         offsets = np.concatenate([(line.directions(location) - start) % (2 * np.pi) for line in here] or [np.zeros(0)])
         offsets = np.unique(np.round(offsets[(offsets > 1e-6) & (offsets < width - 1e-6)], 9))
-        if all(line.straight_at(location) for line in here):
-            found.append(_with_matrices(location, start + np.concatenate([[0.0], offsets, [width]]), coefficients, size, on_boundary=True))
+        if not all(line.straight_at(location) for line in here):
+            continue
+        point = _with_matrices(location, start + np.concatenate([[0.0], offsets, [width]]), coefficients, size, on_boundary=True)
+        if not _jumps(point, coefficients, size):
+            if width > np.pi - 1e-6:
+                continue
+            # A corner where nothing jumps is an ordinary corner, whatever was declared.
+            point = _with_matrices(location, start + np.array([0.0, width]), coefficients, size, on_boundary=True)
+        found.append(point)
     return found
 
 

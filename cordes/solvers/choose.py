@@ -105,10 +105,10 @@ def _system(problem: Any, method: str, multiplier: bool, start: Solution | None,
     settings |= {key: options.pop(key) for key in list(options) if key in settings}
     if settings["inputs"] not in ("coordinates", "interfaces", "powers"):
         raise unknown("inputs", str(settings["inputs"]), ["coordinates", "interfaces", "powers"])
-    return make_system(problem, multiplier, settings, start.facts["richness"] if start is not None else 0), settings
+    return make_system(problem, multiplier, settings, start.facts["richness"] if start is not None else None), settings
 
 
-def make_system(problem: Any, multiplier: bool, settings: dict, richness: int) -> System:
+def make_system(problem: Any, multiplier: bool, settings: dict, richness: int | None) -> System:
     return System(problem, multiplier, settings["delta"], settings["boundary"] == "hard", settings["singular"], settings["inputs"], richness)
 
 

@@ -7,7 +7,6 @@ At each size a few candidates compete on fresh points: the frequency reached so 
 from collections.abc import Iterator
 from typing import NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 
 from cordes.ansatz import Rows
@@ -16,11 +15,11 @@ from cordes.results import Result
 from cordes.solvers.answer import Answer
 from cordes.solvers.progress import Progress
 from cordes.solvers.rank_revealing import solve_rank_revealing
-from cordes.solvers.system import Clock, System, feature_matrix
+from cordes.solvers.system import COLUMNS, Clock, System, feature_matrix
 from cordes.solvers.training import State, stack
 
-# A fresh residual below this share of the target's size is rounding.
-ROUNDING = 2e-12
+# Without a tolerance a fresh residual below this share of the target's size is good enough: the error is then near rounding level.
+ROUNDING = 1e-10
 OVERSAMPLING = 2.5
 FIRST_FREQUENCIES = (1.0, 2.0, 4.0)
 GROWTH = 1.6
@@ -37,11 +36,11 @@ class Candidate(NamedTuple):
 
 
 def stage_widths(dimension: int, features: int | None, start: int | None) -> list[int]:
-    """Sizes of the stages, each twice the last; `features` is the largest. A continued solve begins beyond where it was."""
-    largest = features or (2 * start if start else {1: 400, 2: 1000, 3: 1600}.get(dimension, 3000))
-    widths = [largest]
-    while widths[0] > 300 and (start is None or widths[0] // 2 > start):
-        widths.insert(0, widths[0] // 2)
+    """Sizes of the stages, each twice the last, up to `features`. A continued solve begins beyond where it was."""
+    largest = features or (2 * start if start else {1: 500, 2: 1000, 3: 1500}.get(dimension, 4000))
+    widths = [min(2 * start, largest) if start else min(COLUMNS, largest)]
+    while widths[-1] < largest:
+        widths.append(min(2 * widths[-1], largest))
     return widths
 
 
@@ -65,12 +64,12 @@ class Search:
 
     @property
     def done(self) -> bool:
-        return self.residual <= ROUNDING * self.scale or (self.tol is not None and self.residual <= self.tol)
+        return self.residual <= (ROUNDING * self.scale if self.tol is None else self.tol)
 
     def judge(self, network: RandomFeatures, solution: np.ndarray, frequency: float, inputs: str) -> Candidate:
         residual = float(np.linalg.norm(feature_matrix(network, self.fresh) @ solution - np.asarray(self.fresh.target)))
         width = network.coefficients.shape[0]
-        return Candidate(network.with_parameters(jnp.asarray(solution[:width])), solution[width:], residual, frequency, inputs)
+        return Candidate(network.with_parameters(solution[:width]), solution[width:], residual, frequency, inputs)
 
     def rows(self, width: int) -> Rows:
         collocation = self.system.points(int(OVERSAMPLING * width), self.seed)
@@ -110,10 +109,10 @@ def solve_least_squares(
         while widths and not search.done and not clock.over:
             width, before = widths.pop(0), search.residual
             rows = search.rows(width)
-            for choice in _candidates(system, search.best, frequency):
+            for choice in _candidates(search, frequency):
                 search.attempt(rows, width, *choice)
                 progress.update(features=width, residual=search.residual)
-                if search.done or clock.over:
+                if search.done or clock.over or search.residual < 0.1 * before < np.inf:
                     break
             history.append(_facts(search, width, clock))
             if search.residual > 0.5 * before and not search.done and not clock.over:
@@ -130,7 +129,7 @@ def solve_least_squares(
         interrupted = True
     best = search.best
     assert best is not None
-    return Answer(best.network, jnp.asarray(best.amplitudes), _verdict(search, clock, interrupted), best.residual, search.points, history)
+    return Answer(best.network, best.amplitudes, _verdict(search, clock, interrupted), best.residual, search.points, history)
 
 
 def _continued(start: State) -> tuple[RandomFeatures, np.ndarray, float, str]:
@@ -157,15 +156,21 @@ def _facts(search: Search, width: int, clock: Clock) -> dict:
     }
 
 
-def _candidates(system: System, best: Candidate | None, frequency: float | None) -> Iterator[tuple[float, str]]:
-    """Frequencies and inputs that compete at one size: at first both are open, then the frequency may only rise."""
+def _candidates(search: Search, frequency: float | None) -> Iterator[tuple[float, str]]:
+    """Frequencies and inputs that compete at one size: at first both are open, one after the other; then the frequency may only rise."""
+    system, best = search.system, search.best
     if best is not None:
         yield from [(frequency, best.inputs)] if frequency else [(best.frequency * GROWTH, best.inputs), (best.frequency, best.inputs)]
         return
     choices = {"coordinates": ["coordinates"], "interfaces": ["interfaces", "coordinates"], "powers": ["interfaces", "powers", "coordinates"]}
+    low, middle, high = FIRST_FREQUENCIES
     for inputs in choices[system.inputs] if system.ansatz.inputs.interfaces else ["coordinates"]:
-        for value in FIRST_FREQUENCIES if frequency is None else (frequency,):
-            yield value, inputs
+        yield frequency or middle, inputs
+    if frequency is None:
+        assert search.best is not None
+        inputs = search.best.inputs
+        yield high, inputs
+        yield low, inputs
 
 
 def _verdict(search: Search, clock: Clock, interrupted: bool) -> Result:

@@ -1,7 +1,6 @@
 """From a problem to rows: the part of a solve that every method shares."""
 
 import time
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -19,7 +18,10 @@ from cordes.singular import SingularFunctions, SingularPoint, find_singular_poin
 POWERS = (2.25, 2.5, 3.0, 3.5)
 # Largest exponent and angular degree of the singular functions, by richness.
 RICHNESS = ((4.0, 5), (5.0, 6), (6.0, 8))
+AFFORDABLE = 300
 FRESH = 2048
+# Features are evaluated in groups of this size: one compilation serves all widths.
+COLUMNS = 250
 
 
 class System:
@@ -28,25 +30,30 @@ class System:
     `inputs` says what networks may see of the interfaces: nothing (`coordinates`), φ|φ| (`interfaces`), or φ|φ| and generic powers (`powers`).
     """
 
-    def __init__(self, problem: Any, multiplier: bool = True, delta: float = 0.0, hard: bool = True, singular: bool = True, inputs: str = "powers", richness: int = 0):
+    def __init__(self, problem: Any, multiplier: bool = True, delta: float = 0.0, hard: bool = True, singular: bool = True, inputs: str = "powers", richness: int | None = None):
         self.problem = problem
         self.domain = problem.domain
         self.multiplier = multiplier
         self.delta = delta
         self.hard = hard
-        self.coefficients = _coefficients_in_blocks(problem.linearise)
+        compiled = jax.jit(jax.vmap(problem.linearise))
+        self.coefficients = lambda x: in_blocks(compiled, (x,))
         self.singular_points: list[SingularPoint] = []
         if singular and hard:
-            self.singular_points = find_singular_points(self.domain, problem.interfaces, self._numpy_coefficients)
+            self.singular_points = find_singular_points(self.domain, problem.interfaces, self.coefficients)
         self.inputs = inputs
-        self.richness = richness
+        self.richness = self._affordable_richness() if richness is None else richness
         g = None if problem.zero_g else problem.g
         shown = problem.interfaces if inputs != "coordinates" else ()
         powers = POWERS if shown and inputs == "powers" else ()
         self.ansatz = Ansatz(self.domain, g, problem.interfaces, shown, self._singular_functions(), powers, hard)
 
-    def _numpy_coefficients(self, x: np.ndarray) -> tuple[np.ndarray, ...]:
-        return tuple(np.asarray(part) for part in self.coefficients(x))
+    def _affordable_richness(self) -> int:
+        """The richest singular functions that do not dominate the cost; `enrich` can go on from there."""
+        for level in reversed(range(1, len(RICHNESS))):
+            if SingularFunctions(self.domain, self.singular_points, *RICHNESS[level]).count <= AFFORDABLE:
+                return level
+        return 0
 
     def _singular_functions(self) -> SingularFunctions:
         return SingularFunctions(self.domain, self.singular_points, *RICHNESS[self.richness])
@@ -68,30 +75,23 @@ class System:
         """Points that serve to judge and never to fit."""
         return self.points(count, seed + 1_000_003, per_function=1.0)
 
-    def factors(self, coefficients: Coefficients) -> Array:
+    def factors(self, coefficients: Coefficients) -> np.ndarray:
         """The Cordès multiplier, or one."""
         if not self.multiplier:
-            return jnp.ones(coefficients.f.shape)
-        return cordes_multiplier(coefficients.A, self.delta)
+            return np.ones(len(coefficients.f))
+        return cordes_multiplier(np.asarray(coefficients.A), self.delta)
 
     def rows(self, points: Points) -> Rows:
         coefficients = self.coefficients(points.x)
-        factor = self.factors(coefficients) * jnp.asarray(points.weight)
-        return self.ansatz.freeze(points.x, coefficients.A, coefficients.b, coefficients.c, coefficients.f, factor)
+        return self.ansatz.freeze(points.x, *coefficients, factor=self.factors(coefficients) * points.weight)  # pyright: ignore[reportArgumentType]
 
     def boundary_rows(self, count: int, seed: int, weight: float) -> Rows:
         """√weight · (u - g) at boundary points, for the paper's composite loss."""
         x, _ = self.domain.boundary_points(count, seed)
         d = self.domain.dimension
         size = (weight / count) ** 0.5
-        zero = jnp.zeros((count, d, d))
-        g = jax.vmap(self.problem.g)(jnp.asarray(x))
-        return self.ansatz.freeze(x, zero, jnp.zeros((count, d)), -jnp.ones(count), g, jnp.full(count, size))
-
-
-def _coefficients_in_blocks(linearise: Callable) -> Callable[[np.ndarray], Coefficients]:
-    compiled = jax.jit(jax.vmap(linearise))
-    return lambda x: in_blocks(compiled, (jnp.asarray(x),))
+        g = np.asarray(jax.vmap(self.problem.g)(jnp.asarray(x)))
+        return self.ansatz.freeze(x, np.zeros((count, d, d)), np.zeros((count, d)), -np.ones(count), g, np.full(count, size))
 
 
 @jax.jit
@@ -102,8 +102,10 @@ def _row_features(network: AbstractNetwork, frozen: Frozen) -> Array:
 def feature_matrix(network: AbstractNetwork, rows: Rows) -> np.ndarray:
     """The least-squares matrix: features of the network, then singular functions."""
     leaves, structure = jax.tree.flatten(rows.frozen)
-    features = in_blocks(lambda *block: _row_features(network, jax.tree.unflatten(structure, block)), tuple(leaves))
-    return np.concatenate([np.asarray(features), np.asarray(rows.singular)], axis=1)
+    parts = [
+        in_blocks(lambda *block, part=part: _row_features(part, jax.tree.unflatten(structure, block)), tuple(leaves)) for part in network.parts(COLUMNS)
+    ]
+    return np.concatenate([*parts, rows.singular], axis=1)
 
 
 class Clock:

@@ -1,0 +1,81 @@
+"""The Cordès condition: how near A is to a multiple of the identity, in both cases of the paper's definition.
+
+Without lower-order terms ε(x) = (tr A)²/|A|² - (d - 1). With them, for a parameter λ > 0 that is chosen here,
+ε(x) = (tr A + c/λ)² / (|A|² + |b|²/2λ + c²/λ²) - d. The condition holds if ε is positive everywhere. In two dimensions without lower-order terms every
+elliptic A satisfies it; in three and more it can fail.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+from cordes.ansatz import in_blocks
+from cordes.problems.linear import cordes_multiplier
+
+SAMPLES = 8192
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What `check` found. `source` is `analytic` (constant coefficients, or the user's own bound) or `sampled`: true at the sampled points only."""
+
+    epsilon: float
+    satisfied: bool
+    lambda_: float | None
+    worst_point: np.ndarray
+    multiplier_range: tuple[float, float]
+    source: str
+
+    def __str__(self) -> str:
+        verdict = "satisfied" if self.satisfied else "VIOLATED"
+        best = f", best λ = {self.lambda_:.4g}" if self.lambda_ is not None else ""
+        low, high = self.multiplier_range
+        point = ", ".join(f"{value:.4g}" for value in self.worst_point)
+        return f"Cordès condition {verdict}: ε = {self.epsilon:.4g} ({self.source}){best}, worst at ({point}); multiplier in [{low:.4g}, {high:.4g}]"
+
+
+def epsilon_at(A: np.ndarray, b: np.ndarray, c: np.ndarray, lambda_: float | None) -> np.ndarray:
+    """ε at each point; `lambda_=None` is the case b = c = 0."""
+    d = A.shape[-1]
+    trace, square = np.trace(A, axis1=-2, axis2=-1), np.sum(A**2, axis=(-2, -1))
+    if lambda_ is None:
+        return trace**2 / square - (d - 1)
+    return (trace + c / lambda_) ** 2 / (square + np.sum(b**2, axis=-1) / (2 * lambda_) + c**2 / lambda_**2) - d
+
+
+def best_lambda(A: np.ndarray, b: np.ndarray, c: np.ndarray) -> float:
+    """The λ with the largest ε over all points: a scan over 16 decades around the natural scale, then a bounded search."""
+    scale = float(np.median(np.abs(c)) + np.median(np.linalg.norm(b, axis=-1)) ** 2 + 1e-3) / float(np.median(np.trace(A, axis1=-2, axis2=-1)))
+
+    def worst(logarithm: float) -> float:
+        return -float(np.min(epsilon_at(A, b, c, scale * np.exp(logarithm))))
+
+    grid = np.linspace(-18, 18, 145)
+    start = grid[int(np.argmin([worst(value) for value in grid]))]
+    found = minimize_scalar(worst, bounds=(start - 0.3, start + 0.3), method="bounded", options={"xatol": 1e-10})
+    return scale * float(np.exp(found.x if found.fun <= worst(start) else start))
+
+
+def check(problem: Any) -> Condition:
+    """Measure the Cordès condition of a problem at interior and boundary points that no solver uses."""
+    domain = problem.domain
+    interior = domain.interior_points(SAMPLES, seed=31, kind="sobol")
+    center = np.asarray(domain.center)
+    boundary, _ = domain.boundary_points(SAMPLES // 4, seed=32)
+    # A hair inside, so that a coefficient need not be defined on the boundary itself.
+    points = np.concatenate([interior, center + (1 - 1e-9) * (boundary - center)])
+    if domain.vertices is not None:
+        points = np.concatenate([points, center + (1 - 1e-9) * (domain.vertices - center)])
+    A, b, c, _ = in_blocks(jax.jit(jax.vmap(problem.linearise)), (points,))
+    lambda_ = best_lambda(A, b, c) if problem.has_drift or problem.has_reaction else None
+    epsilon = epsilon_at(A, b, c, lambda_)
+    worst = int(np.argmin(epsilon))
+    multiplier = cordes_multiplier(A)
+    smallest, source = float(epsilon[worst]), "analytic" if problem.constant_coefficients else "sampled"
+    if problem.epsilon is not None:
+        problem.check_claimed_epsilon(smallest, points[worst])
+        smallest, source = problem.epsilon, "analytic"
+    return Condition(smallest, smallest > 0, lambda_, points[worst], (float(multiplier.min()), float(multiplier.max())), source)

@@ -1,0 +1,130 @@
+"""The answer: a function with derivatives that knows how it was found and can be measured, drawn, exported and kept."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax
+import numpy as np
+
+from cordes.errors import OptionError
+from cordes.jet import Jet
+from cordes.results import Result
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from cordes.solvers.answer import Answer
+    from cordes.solvers.system import System
+
+# Errors in three and more dimensions are measured at points of this seed, which no solver uses.
+ERROR_POINTS, ERROR_SEED = 50_000, 987_654_321
+GRID = 200
+
+
+class Error(NamedTuple):
+    """Root mean square and maximum of the error, and the root mean square over that of the reference."""
+
+    l2: float
+    linf: float
+    relative: float
+
+
+def error_points(domain: Any) -> np.ndarray:
+    """Where errors are measured: the 200×200 grid over the bounding box clipped to the closed domain; in d ≥ 3 fixed random points; in 1-D a grid."""
+    d = domain.dimension
+    if d >= 3:
+        return domain.interior_points(ERROR_POINTS, ERROR_SEED)
+    lower, upper = domain.bounding_box
+    axes = np.meshgrid(*(np.linspace(a, b, GRID) for a, b in zip(lower, upper, strict=True)), indexing="ij")
+    points = np.stack(axes, axis=-1).reshape(-1, d)
+    return points[domain.contains(points, tolerance=1e-12 * float(np.max(upper - lower)))]
+
+
+class Solution:
+    """Callable on arrays (..., d). `result` says how the solve ended, `residual_rms` how large the scaled residual is on fresh points."""
+
+    def __init__(self, problem: Any, system: "System", answer: "Answer", seconds: dict[str, float], facts: dict[str, Any]):
+        self.problem = problem
+        self.network, self.amplitudes = answer.network, np.asarray(answer.amplitudes)
+        self.result: Result = answer.result
+        self.residual_rms = answer.residual
+        self.history = answer.history
+        self.parameters, self.points = answer.parameters, answer.points
+        self.seconds = seconds
+        self.facts = facts
+        self.certificate = None
+        self._ansatz = system.ansatz
+        self._residual = jax.jit(jax.vmap(problem.residual))
+
+    @property
+    def method(self) -> str:
+        return self.facts["method"]
+
+    def __call__(self, x: Any) -> np.ndarray:
+        """u at points (..., d)."""
+        flat, shape = self._flatten(x)
+        return self._ansatz.value(self.network, self.amplitudes, flat).reshape(shape)
+
+    def jet(self, x: Any) -> Jet:
+        """u, ∇u and D²u at points (..., d) in one pass."""
+        flat, shape = self._flatten(x)
+        jet = self._ansatz.jet(self.network, self.amplitudes, flat)
+        return Jet(*(np.asarray(part).reshape((*shape, *part.shape[1:])) for part in jet))  # pyright: ignore[reportArgumentType]
+
+    def gradient(self, x: Any) -> np.ndarray:
+        """∇u, shape (..., d)."""
+        return np.asarray(self.jet(x).gradient)
+
+    def hessian(self, x: Any) -> np.ndarray:
+        """D²u, shape (..., d, d)."""
+        return np.asarray(self.jet(x).hessian)
+
+    def residual(self, x: Any) -> np.ndarray:
+        """Lu - f at points (..., d), without the multiplier."""
+        flat, shape = self._flatten(x)
+        return np.asarray(self._residual(flat, self.jet(flat))).reshape(shape)
+
+    def error(self, reference: Callable | None = None) -> Error | None:
+        """The error against the exact solution, or against any function of points (n, d) -> (n,); None where there is nothing to compare with."""
+        points = error_points(self.problem.domain)
+        if reference is not None:
+            truth = np.asarray(reference(points))
+        elif self.problem.exact is not None:
+            truth = np.asarray(jax.jit(jax.vmap(self.problem.exact))(points))
+        else:
+            return None
+        difference = self(points) - truth
+        size = float(np.sqrt(np.mean(truth**2)))
+        l2 = float(np.sqrt(np.mean(difference**2)))
+        return Error(l2, float(np.max(np.abs(difference))), l2 / size if size > 0 else float("inf"))
+
+    def plot(self, path: str | Path | None = None) -> "Figure":
+        """Three panels (exact, computed, error) where an exact solution is known, else computed and residual; slices in three and more dimensions."""
+        from cordes.reports.plots import plot_solution
+
+        return plot_solution(self, path)
+
+    def to_vtk(self, path: str | Path) -> Path:
+        """u, ∇u and the residual on a grid, as a .vtu file for ParaView; up to three dimensions."""
+        from cordes.reports.export import export_vtu
+
+        return export_vtu(self, path)
+
+    def save(self, path: str | Path) -> Path:
+        """Weights and facts as data; `cordes.load` brings them back."""
+        from cordes.storage import save
+
+        return save(self, path)
+
+    def _flatten(self, x: Any) -> tuple[np.ndarray, tuple[int, ...]]:
+        points = np.asarray(x, dtype=np.float64)
+        d = self.problem.domain.dimension
+        if points.ndim == 0 or points.shape[-1] != d:
+            raise OptionError(f"Points have shape {points.shape}, but the last axis must have length {d}, the dimension of the domain.")
+        return points.reshape(-1, d), points.shape[:-1]
+
+    def __repr__(self) -> str:
+        error = self.error() if self.problem.exact is not None else None
+        measured = f", l2 error {error.l2:.2e}" if error else ""
+        return f"<Solution of {self.problem.name} by {self.method}: {self.result.value}, residual {self.residual_rms:.2e}{measured}>"
