@@ -39,6 +39,10 @@ def rough(x):
     return jnp.abs(interface(x)) ** (8 / 3) * jnp.cos(x[-1])
 
 
+def values(function, points):
+    return np.asarray(jax.jit(jax.vmap(function))(jnp.asarray(points)))
+
+
 def off_boundary(domain, x):
     """By how much a point misses the boundary."""
     if isinstance(domain, Box):
@@ -70,18 +74,20 @@ def special_points(domain):
     return np.array([*points, on_interface])
 
 
-@pytest.mark.parametrize("g", [smooth, rough], ids=["smooth", "rough"])
-@each
+# Each domain with the data that is harder for it, to save compile time; both where the two take different ways.
+CASES = [(domain, rough) for domain in DOMAINS] + [(DOMAINS[0], smooth), (DOMAINS[3], smooth)]
+
+
+@pytest.mark.parametrize(("domain", "g"), CASES, ids=lambda case: getattr(case, "__name__", None) or f"{type(case).__name__}{case.dimension}")
 def test_lift_is_exact_and_finite_and_never_looks_inside(domain, g):
     lift = domain.lift(guarded(domain, g), [interface] if g is rough else [])
     boundary, _ = domain.boundary_points(400, seed=3)
     others = np.concatenate([special_points(domain), domain.interior_points(400, seed=4)])
     jet = jax.jit(jax.vmap(jet_of(lift)))(jnp.concatenate([boundary, others]))
-    wanted = np.asarray(jax.vmap(g)(jnp.asarray(boundary)))
-    assert np.max(np.abs(jet.value[:400] - wanted)) < 1e-12
+    assert np.max(np.abs(jet.value[:400] - values(g, boundary))) < 1e-12
     assert all(np.all(np.isfinite(part)) for part in jet)
     # Second derivatives are bounded by those of the data, up to a factor.
-    data = np.max(np.abs(jax.vmap(jax.hessian(g))(jnp.asarray(domain.interior_points(400)))))
+    data = np.max(np.abs(values(jax.hessian(g), domain.interior_points(400))))
     assert np.max(np.abs(jet.hessian)) < 6 * data
 
 
@@ -97,7 +103,7 @@ def test_generic_powers_fit_data_of_any_smoothness():
             return jnp.abs(x[0] - x[1]) ** exponent
 
         fitted = fit_boundary(g, circle, lambda x: x / 2, interfaces)
-        return np.max(np.abs(jax.vmap(fitted)(jnp.asarray(fresh)) - jax.vmap(g)(jnp.asarray(fresh))))
+        return np.max(np.abs(values(lambda x: fitted(x) - g(x), fresh)))
 
     assert remainder([lambda x: x[0] - x[1]]) < 1e-6
     assert remainder([]) > 1e-3
@@ -107,15 +113,16 @@ def test_oblique_interface_does_not_roughen_the_lift_on_a_box():
     # The interface meets the upper face at x = (1.1, 2). Blending of faces alone carries the kink of g there straight down, along x1 = 1.1.
     box = Box([-2, -2], [2, 2])
 
-    def jump(lift):
-        hessian = jax.jit(jax.vmap(jax.hessian(lift)))(jnp.array([[1.1 - 1e-6, 0.7], [1.1, 0.7], [1.1 + 1e-6, 0.7]]))[:, 0, 0]
-        return float(abs(hessian[0] - 2 * hessian[1] + hessian[2]))
+    def kink(lift, step=1e-3):
+        line = jnp.array([[1.1 + multiple * step, 0.7] for multiple in (-2, -1, 1, 2)])
+        hessian = jax.jit(jax.vmap(jax.hessian(lift)))(line)[:, 0, 0]
+        return float(abs(hessian[0] - hessian[1] - hessian[2] + hessian[3]))
 
     def g(x):
         return jnp.abs(interface(x)) ** (8 / 3)
 
-    assert jump(box.lift(g, [interface])) < 1e-7
-    assert jump(box.lift(g)) > 1e-5
+    assert kink(box.lift(g, [interface])) < 1e-4
+    assert kink(box.lift(g)) > 1e-2
 
 
 def test_aligned_interface_is_left_to_the_blending_of_faces():
@@ -124,26 +131,25 @@ def test_aligned_interface_is_left_to_the_blending_of_faces():
     def g(x):
         return jnp.abs(x[0]) ** 3 * jnp.cos(x[1]) / 6
 
-    points = jnp.asarray(box.interior_points(50))
-    assert np.array_equal(jax.vmap(box.lift(g, [lambda x: x[0]]))(points), jax.vmap(box.lift(g))(points))
+    points = box.interior_points(50)
+    assert np.array_equal(values(box.lift(g, [lambda x: x[0]]), points), values(box.lift(g), points))
 
 
 def test_polynomials_stay_polynomials():
     def cubic(x):
         return x[0] ** 3 - 2 * x[0] * x[1] + x[1] ** 2 + 1
 
-    points = jnp.asarray(PENTAGON.interior_points(200))
+    points = PENTAGON.interior_points(200)
     # No cubic vanishes on five lines, so the fit on the boundary is unique.
-    assert np.max(np.abs(jax.vmap(PENTAGON.lift(cubic))(points) - jax.vmap(cubic)(points))) < 1e-12
+    assert np.max(np.abs(values(PENTAGON.lift(cubic), points) - values(cubic, points))) < 1e-12
 
     def quartic(x):
         return x[0] ** 4 - x[0] * x[1] ** 3 + x[1]
 
     ball = Ball([0.3, 0.1], 2)
-    line = jnp.linspace(-1.2, 1.4, 101)
-    values = np.asarray(jax.vmap(lambda t: ball.lift(quartic)(jnp.array([t, 0.3 - 0.5 * t])))(line))
-    fit = np.polynomial.Polynomial.fit(np.asarray(line), values, 4)
-    assert np.max(np.abs(fit(np.asarray(line)) - values)) < 1e-11
+    line = np.linspace(-1.2, 1.4, 101)
+    along = values(ball.lift(quartic), np.stack([line, 0.3 - 0.5 * line], axis=1))
+    assert np.max(np.abs(np.polynomial.Polynomial.fit(line, along, 4)(line) - along)) < 1e-11
 
 
 def test_box_lift_reproduces_what_is_linear_in_one_coordinate():
@@ -152,12 +158,12 @@ def test_box_lift_reproduces_what_is_linear_in_one_coordinate():
     def g(x):
         return jnp.sin(3 * x[0]) * x[1] + x[2] * jnp.exp(x[1])
 
-    points = jnp.asarray(box.interior_points(200))
-    assert np.max(np.abs(jax.vmap(box.lift(g))(points) - jax.vmap(g)(points))) < 1e-13
+    points = box.interior_points(200)
+    assert np.max(np.abs(values(box.lift(g), points) - values(g, points))) < 1e-13
 
 
 def test_slopes_may_differ_on_the_two_sides_of_a_vertex():
-    # g is the arc length to the power 1.5 from one vertex on one edge and zero on the others: no function that is smooth at the vertices.
+    # A half wave on one edge and zero on the others: no smooth function has these values.
     def g(x):
         on_first = jnp.abs(jnp.sum((x - PENTAGON.vertices[0]) * PENTAGON.normals[0])) < 1e-12
         along = jnp.sum((x - PENTAGON.vertices[0]) * PENTAGON.edges[0]) / np.sum(PENTAGON.edges[0] ** 2)
@@ -165,7 +171,7 @@ def test_slopes_may_differ_on_the_two_sides_of_a_vertex():
 
     boundary, _ = PENTAGON.boundary_points(300)
     jet = jax.jit(jax.vmap(jet_of(PENTAGON.lift(g))))(jnp.concatenate([boundary, PENTAGON.vertices, PENTAGON.interior_points(300)]))
-    assert np.max(np.abs(jet.value[:300] - jax.vmap(g)(jnp.asarray(boundary)))) < 1e-12
+    assert np.max(np.abs(jet.value[:300] - values(g, boundary))) < 1e-12
     assert np.all(np.isfinite(jet.hessian))
 
 
@@ -173,7 +179,7 @@ def test_interface_that_misses_the_boundary_is_not_used():
     # |x| has no derivative at the centre, where a basis with this interface would give NaN.
     ball = Ball([0, 0], 2)
     lift = ball.lift(lambda x: jnp.abs(x[0]) ** 2.5, [lambda x: jnp.linalg.norm(x) - 1])
-    assert np.all(np.isfinite(jax.hessian(lift)(jnp.zeros(2))))
+    assert np.all(np.isfinite(jax.jit(jax.hessian(lift))(jnp.zeros(2))))
 
 
 @each

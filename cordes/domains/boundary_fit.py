@@ -23,7 +23,7 @@ from cordes.errors import CoefficientError
 # Kinks of piecewise smooth data: φ|φ| times polynomials also contains |φ|³, φ³|φ|, … when φ is linear. True stands for the odd power φ|φ|ᵖ⁻¹.
 PIECEWISE_POWERS = ((2.0, True),)
 # Data of other smoothness; the pairs left out are polynomials in φ. Measured on |x1 − x2|^(8/3) on the circle of radius 2: relative remainder
-# 1e-3 with polynomials alone, 3e-9 with the powers 2, 2.5, 3, 3.5 and 1e-11 with these.
+# 2e-3 with polynomials alone, 4e-9 with the powers 2, 2.5, 3, 3.5 and 8e-13 with these.
 GENERIC_POWERS = tuple(
     (power, odd) for power in (2.0, 2.25, 2.5, 2.75, 3.0, 3.5) for odd in (False, True) if (power, odd) not in ((2.0, False), (3.0, True))
 )

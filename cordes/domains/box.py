@@ -165,7 +165,7 @@ class Box(AbstractDomain):
 
     def _parallel_to_face(self, interface: PointFunction) -> bool:
         """Whether an interface function depends on one coordinate only, judged by its slopes at sample points."""
-        slopes = np.abs(np.asarray(jax.vmap(jax.grad(interface))(jnp.asarray(self.interior_points(32, kind="sobol")))))
+        slopes = np.abs(np.asarray(jax.jit(jax.vmap(jax.grad(interface)))(jnp.asarray(self.interior_points(32, kind="sobol")))))
         return int(np.sum(np.max(slopes, axis=0) > 1e-12 * np.max(slopes))) <= 1
 
 

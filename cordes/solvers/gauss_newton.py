@@ -21,7 +21,8 @@ from cordes.solvers.progress import Progress
 from cordes.solvers.system import Clock, System
 from cordes.solvers.training import State, initial_state, residual, residual_norm, solve_last_layer, stack
 
-PROBES = jnp.array([0.03, 0.3, 1.0, 10.0])
+PROBES = np.array([0.1, 1.0, 10.0])
+LENGTHS = np.array([1.0, 0.6, 0.3, 0.1, 0.03, 0.01])
 SMALLEST_DAMPING = 1e-15
 CHUNK = 5
 
@@ -58,9 +59,15 @@ def _step(carry: Carry, rows: Rows, unravel, template: State, momentum: float) -
     def attempt(damping: Array) -> tuple[Array, Array]:
         factor = jax.scipy.linalg.cho_factor(gram + damping * scale * eye)
         solve = functools.partial(jax.scipy.linalg.cho_solve, factor)
-        step = kept - (solve(J.T @ right) if primal else J.T @ solve(right))
-        loss = jnp.linalg.norm(residual(template.with_parameters(unravel(carry.vector + step)), rows))
-        return step, jnp.where(jnp.isfinite(loss), loss, jnp.inf)
+        full = kept - (solve(J.T @ right) if primal else J.T @ solve(right))
+
+        def shortened(length: Array) -> Array:
+            loss = jnp.linalg.norm(residual(template.with_parameters(unravel(carry.vector + length * full)), rows))
+            return jnp.where(jnp.isfinite(loss), loss, jnp.inf)
+
+        losses = jax.lax.map(shortened, LENGTHS)
+        best = jnp.argmin(losses)
+        return jnp.asarray(LENGTHS)[best] * full, losses[best]
 
     dampings = jnp.maximum(carry.damping * PROBES, SMALLEST_DAMPING)
     steps, losses = jax.lax.map(attempt, dampings)

@@ -1,0 +1,188 @@
+"""Figures of an answer: exact, computed and error where an exact solution is known, else computed and residual.
+
+Figures are made without pyplot: nothing opens, and no global state is touched.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import LogNorm, Normalize
+from matplotlib.figure import Figure
+
+from cordes.storage import check_writable
+
+if TYPE_CHECKING:
+    from cordes.solution import Solution
+
+RESOLUTION = 160
+LINE_RESOLUTION = 1000
+# Colours of a logarithmic scale span at least two decades, so that its bar has numbers, and at most six.
+DECADES = (2, 6)
+PANEL_WIDTH = 3.6
+
+
+class Panel(NamedTuple):
+    """A title, a function of points (n, d) -> (n,), and whether its size is shown on a logarithmic scale."""
+
+    title: str
+    values: Callable[[np.ndarray], np.ndarray]
+    logarithmic: bool
+
+
+class Slice(NamedTuple):
+    """Cell centres of a plane grid, shape (n, n, d), which of them lie in the domain, the cell edges and the outline of the domain."""
+
+    points: np.ndarray
+    inside: np.ndarray
+    edges: tuple[np.ndarray, np.ndarray]
+    outline: np.ndarray
+
+
+def plot_solution(solution: "Solution", path: str | Path | None = None) -> Figure:
+    """One row of panels in two dimensions; lines in one; slices through the centre in three (all coordinate planes) and more (the first two).
+
+    The figure is saved if `path` is given; checked: that it can be written, before anything is drawn.
+    """
+    if path is not None:
+        path = check_writable(path)
+    figure = _lines(solution) if solution.problem.domain.dimension == 1 else _maps(solution)
+    FigureCanvasAgg(figure)
+    if path is not None:
+        figure.savefig(path, dpi=150)
+    return figure
+
+
+def _panels(solution: "Solution") -> list[Panel]:
+    exact = solution.problem.exact
+    computed = Panel("computed", solution, False)
+    if exact is None:
+        return [computed, Panel(f"|residual|, {solution.residual_rms:.1e} after scaling (rms)", solution.residual, True)]
+    truth = jax.jit(jax.vmap(exact))
+    error = solution.error()
+    assert error is not None
+    return [
+        Panel("exact", lambda points: np.asarray(truth(points)), False),
+        computed,
+        Panel(f"|error|: l2 {error.l2:.1e}, maximum {error.linf:.1e}", lambda points: solution(points) - np.asarray(truth(points)), True),
+    ]
+
+
+def _maps(solution: "Solution") -> Figure:
+    """Coloured maps, one row for each plane."""
+    domain = solution.problem.domain
+    d = domain.dimension
+    planes = [(0, 1), (0, 2), (1, 2)] if d == 3 else [(0, 1)]
+    panels = _panels(solution)
+    lower, upper = domain.bounding_box
+    heights = [_panel_height(upper - lower, plane) for plane in planes]
+    figure = Figure(figsize=((PANEL_WIDTH + 1.2) * len(panels), sum(heights) + 0.75 * len(planes) + 0.5), layout="constrained")
+    figure.suptitle(_headline(solution))
+    grid = figure.subplots(len(planes), len(panels), squeeze=False, height_ratios=heights)
+    for plane, row in zip(planes, grid, strict=True):
+        _row(figure, row, panels, _slice(domain, plane), plane)
+    return figure
+
+
+def _panel_height(size: np.ndarray, plane: tuple[int, int]) -> float:
+    return float(np.clip(PANEL_WIDTH * size[plane[1]] / size[plane[0]], 0.25 * PANEL_WIDTH, 2 * PANEL_WIDTH))
+
+
+def _headline(solution: "Solution") -> str:
+    name, domain = solution.problem.name, solution.problem.domain
+    if domain.dimension < 3:
+        return name
+    center = ", ".join(f"{value:.3g}" for value in domain.center)
+    return f"{name}: {'slices' if domain.dimension == 3 else 'slice'} through the centre ({center})"
+
+
+def _slice(domain: Any, plane: tuple[int, int]) -> Slice:
+    lower, upper = domain.bounding_box
+    i, j = plane
+    edges = (np.linspace(lower[i], upper[i], RESOLUTION + 1), np.linspace(lower[j], upper[j], RESOLUTION + 1))
+    middles = [(edge[1:] + edge[:-1]) / 2 for edge in edges]
+    points = np.empty((RESOLUTION, RESOLUTION, domain.dimension))
+    # A hair off the centre: interfaces often run through it, and on them a coefficient that jumps has neither of its values.
+    points[:] = domain.center + 1e-6 * (upper - lower)
+    points[..., i], points[..., j] = np.meshgrid(*middles, indexing="ij")
+    return Slice(points, domain.contains(points), edges, _outline(domain, plane))
+
+
+def _outline(domain: Any, plane: tuple[int, int]) -> np.ndarray:
+    """A closed polyline around the part of the plane through the centre that lies in the domain, shape (n, 2)."""
+    if domain.vertices is not None:
+        return np.concatenate([domain.vertices, domain.vertices[:1]])
+    center = np.asarray(domain.center)
+    lower, upper = domain.bounding_box
+    # The directions of the corners of the bounding box make the outline of a box exact.
+    toward = [(x - center[plane[0]], y - center[plane[1]]) for x in (lower[plane[0]], upper[plane[0]]) for y in (lower[plane[1]], upper[plane[1]])]
+    angles = np.sort(np.concatenate([np.linspace(0, 2 * np.pi, 721), [np.arctan2(y, x) % (2 * np.pi) for x, y in toward]]))
+    directions = np.zeros((len(angles), domain.dimension))
+    directions[:, plane[0]], directions[:, plane[1]] = np.cos(angles), np.sin(angles)
+    return np.asarray(domain.boundary_at(directions))[:, list(plane)]
+
+
+def _row(figure: Figure, row: np.ndarray, panels: list[Panel], part: Slice, plane: tuple[int, int]) -> None:
+    images = []
+    for panel in panels:
+        image = np.full(part.inside.shape, np.nan)
+        image[part.inside] = panel.values(part.points[part.inside])
+        images.append(np.abs(image) if panel.logarithmic else image)
+    # The first and the second panel, exact and computed, share their colours.
+    shared = _linear_scale(np.stack([image for image, panel in zip(images, panels, strict=True) if not panel.logarithmic]))
+    for axes, panel, image in zip(row, panels, images, strict=True):
+        norm = _logarithmic_scale(image) if panel.logarithmic else shared
+        mesh = axes.pcolormesh(*part.edges, image.T, norm=norm, cmap="magma" if panel.logarithmic else "viridis", rasterized=True)
+        axes.plot(*part.outline.T, color="black", linewidth=0.8)
+        axes.set(title=panel.title, xlabel=f"$x_{{{plane[0] + 1}}}$", ylabel=f"$x_{{{plane[1] + 1}}}$")
+        _frame(axes, part.edges)
+        figure.colorbar(mesh, cax=axes.inset_axes((1.04, 0.0, 0.05, 1.0)))
+
+
+def _frame(axes: Axes, edges: tuple[np.ndarray, np.ndarray]) -> None:
+    """Equal lengths on both axes, unless the domain is so long and thin that nothing would be seen."""
+    widths = [float(edge[-1] - edge[0]) for edge in edges]
+    axes.set_aspect("equal" if 0.25 <= widths[1] / widths[0] <= 2 else "auto")
+    axes.set_xlim(edges[0][0] - 0.02 * widths[0], edges[0][-1] + 0.02 * widths[0])
+    axes.set_ylim(edges[1][0] - 0.02 * widths[1], edges[1][-1] + 0.02 * widths[1])
+
+
+def _linear_scale(values: np.ndarray) -> Normalize:
+    finite = values[np.isfinite(values)]
+    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
+    return Normalize(low, high) if high > low else Normalize(low - 0.5, high + 0.5)
+
+
+def _logarithmic_scale(values: np.ndarray) -> Normalize:
+    """From the second percentile to the maximum; linear where everything is zero."""
+    positive = values[np.isfinite(values) & (values > 0)]
+    if not positive.size:
+        return Normalize(0.0, 1.0)
+    top = float(positive.max())
+    bottom = float(np.clip(np.percentile(positive, 2), top * 10.0 ** -DECADES[1], top * 10.0 ** -DECADES[0]))
+    return LogNorm(bottom, top, clip=True) if bottom > 0 else Normalize(0.0, top)
+
+
+def _lines(solution: "Solution") -> Figure:
+    """Graphs over an interval: the functions, then the size of what is wrong."""
+    lower, upper = solution.problem.domain.bounding_box
+    edges = np.linspace(lower[0], upper[0], LINE_RESOLUTION + 1)
+    x = (edges[1:] + edges[:-1]) / 2
+    figure = Figure(figsize=(10, 3.8), layout="constrained")
+    figure.suptitle(_headline(solution))
+    left, right = figure.subplots(1, 2)
+    for panel in _panels(solution):
+        values = panel.values(x[:, None])
+        if panel.logarithmic:
+            size = np.abs(values)
+            right.plot(x, np.where(size > 0, size, np.nan) if np.any(size > 0) else size, color="tab:red")
+            right.set(title=panel.title, xlabel="$x_1$", yscale="log" if np.any(size > 0) else "linear")
+        else:
+            left.plot(x, values, label=panel.title, linestyle="--" if panel.title == "exact" else "-")
+    left.set(xlabel="$x_1$", ylabel="u")
+    left.legend()
+    return figure
