@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from cordes.storage import check_writable
 
@@ -61,15 +62,24 @@ def _panels(solution: "Solution") -> list[Panel]:
     exact = solution.problem.exact
     computed = Panel("computed", solution, False)
     if exact is None:
-        return [computed, Panel(f"|residual|, {solution.residual_rms:.1e} after scaling (rms)", solution.residual, True)]
+        return [computed, Panel("|residual|", solution.residual, True)]
     truth = jax.jit(jax.vmap(exact))
-    error = solution.error()
-    assert error is not None
     return [
         Panel("exact", lambda points: np.asarray(truth(points)), False),
         computed,
-        Panel(f"|error|: l2 {error.l2:.1e}, maximum {error.linf:.1e}", lambda points: solution(points) - np.asarray(truth(points)), True),
+        Panel("|error|", lambda points: solution(points) - np.asarray(truth(points)), True),
     ]
+
+
+def _headline(solution: "Solution") -> str:
+    """The problem, where it is cut, and the numbers for the whole domain."""
+    name, domain, error = solution.problem.name, solution.problem.domain, solution.error()
+    parts = [name]
+    if domain.dimension >= 3:
+        center = ", ".join(f"{value:.3g}" for value in domain.center)
+        parts.append(f"{'slices' if domain.dimension == 3 else 'slice'} through the centre ({center})")
+    parts.append(f"l2 error {error.l2:.1e}, maximum {error.linf:.1e}" if error else f"scaled residual {solution.residual_rms:.1e} (root mean square)")
+    return " — ".join(parts)
 
 
 def _maps(solution: "Solution") -> Figure:
@@ -80,7 +90,7 @@ def _maps(solution: "Solution") -> Figure:
     panels = _panels(solution)
     lower, upper = domain.bounding_box
     heights = [_panel_height(upper - lower, plane) for plane in planes]
-    figure = Figure(figsize=((PANEL_WIDTH + 1.2) * len(panels), sum(heights) + 0.75 * len(planes) + 0.5), layout="constrained")
+    figure = Figure(figsize=((PANEL_WIDTH + 1.2) * len(panels), sum(heights) + 0.6 * len(planes) + 0.4), layout=ConstrainedLayoutEngine(w_pad=0.1))
     figure.suptitle(_headline(solution))
     grid = figure.subplots(len(planes), len(panels), squeeze=False, height_ratios=heights)
     for plane, row in zip(planes, grid, strict=True):
@@ -90,14 +100,6 @@ def _maps(solution: "Solution") -> Figure:
 
 def _panel_height(size: np.ndarray, plane: tuple[int, int]) -> float:
     return float(np.clip(PANEL_WIDTH * size[plane[1]] / size[plane[0]], 0.25 * PANEL_WIDTH, 2 * PANEL_WIDTH))
-
-
-def _headline(solution: "Solution") -> str:
-    name, domain = solution.problem.name, solution.problem.domain
-    if domain.dimension < 3:
-        return name
-    center = ", ".join(f"{value:.3g}" for value in domain.center)
-    return f"{name}: {'slices' if domain.dimension == 3 else 'slice'} through the centre ({center})"
 
 
 def _slice(domain: Any, plane: tuple[int, int]) -> Slice:
@@ -182,7 +184,9 @@ def _lines(solution: "Solution") -> Figure:
             right.plot(x, np.where(size > 0, size, np.nan) if np.any(size > 0) else size, color="tab:red")
             right.set(title=panel.title, xlabel="$x_1$", yscale="log" if np.any(size > 0) else "linear")
         else:
-            left.plot(x, values, label=panel.title, linestyle="--" if panel.title == "exact" else "-")
-    left.set(xlabel="$x_1$", ylabel="u")
+            # The exact curve is dashed and lies on top, so that both are seen where they agree.
+            style = {"linestyle": "--", "color": "black", "zorder": 3} if panel.title == "exact" else {"color": "tab:orange", "linewidth": 2.5}
+            left.plot(x, values, label=panel.title, **style)
+    left.set(title="u", xlabel="$x_1$")
     left.legend()
     return figure

@@ -1,0 +1,326 @@
+"""The command line. Every command makes one `Report`; it is printed as a table for people or, with --json, as one object for programs.
+
+Exit status: 0 done, 1 solved but not as asked, 2 bad input, 130 interrupted before there was an answer. Numerical modules are imported inside the
+commands, so that help and wrong options do not wait for them.
+"""
+
+import contextlib
+import json
+import math
+import os
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+from rich.console import Console, RenderableType
+from rich.text import Text
+
+from cordes.errors import CordesError, FileError
+
+if TYPE_CHECKING:
+    from cordes.condition import Condition
+    from cordes.solution import Solution
+
+DONE, NOT_AS_ASKED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+# Gallery problems without an exact solution that a classical solver can do, with the points where their coefficients are not smooth.
+REFERENCES: dict[str, list[tuple[float, float]]] = {"ex4.4-continuous": [(0.0, 0.0)], "ex4.4-discontinuous": []}
+PROBLEM_HELP = (
+    "A name from `cordes gallery`, a FILE.toml, or a FILE.py that defines `problem`. A FILE.py is your own program and is run: trust it first."
+)
+
+app = typer.Typer(
+    name="cordes",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Solve elliptic equations in non-divergence form with neural networks, and measure how wrong the answers are.",
+)
+Problem = Annotated[str, typer.Argument(metavar="NAME|FILE.py|FILE.toml", help=PROBLEM_HELP, show_default=False)]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output, and nothing else there.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of points and networks.")]
+
+
+class Report(NamedTuple):
+    """What a command has to say: facts for programs, the same as a table for people, and the exit status."""
+
+    facts: dict[str, Any]
+    table: RenderableType
+    status: int = DONE
+
+
+def main() -> None:
+    """The entry point of the `cordes` command."""
+    sys.exit(run(sys.argv[1:], own_process=True))
+
+
+def run(arguments: Sequence[str], own_process: bool = False) -> int:
+    """Run one command and return its exit status. `own_process` says that nothing ran before, so that the time of the imports is known."""
+    as_json = "--json" in arguments
+    # Whatever a problem file prints must not mix with the object on standard output.
+    guard = contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext()
+    try:
+        with guard, _plain_warnings():
+            report = app(list(arguments), prog_name="cordes", standalone_mode=False, obj={"own_process": own_process})
+    except CordesError as error:
+        return _refuse(as_json, error.kind, str(error))
+    except (KeyboardInterrupt, typer.Abort):
+        report = INTERRUPTED
+    except Exception as error:
+        # Usage errors belong to typer, or to click below it, depending on the version; both can format themselves.
+        if hasattr(error, "format_message"):
+            return _refuse(as_json, "option", _usage_message(error))
+        traceback.print_exc()
+        return _refuse(as_json, "internal", f"{type(error).__name__}: {error}. This is a fault of cordes, or of a function in the problem file.")
+    if report == INTERRUPTED:
+        return _refuse(as_json, "interrupted", "Interrupted before there was an answer.", INTERRUPTED)
+    if isinstance(report, Report):
+        _show(report, as_json)
+        return report.status
+    return report if isinstance(report, int) else DONE
+
+
+def _show(report: Report, as_json: bool) -> None:
+    if as_json:
+        print(_as_json(report.facts), flush=True)
+    else:
+        Console().print(report.table)
+
+
+def _refuse(as_json: bool, kind: str, message: str, status: int = BAD_INPUT) -> int:
+    if as_json:
+        print(_as_json({"error": {"kind": kind, "message": message}}), flush=True)
+    else:
+        _complain(f"Error: {message}", "red")
+    return status
+
+
+def _complain(message: str, style: str) -> None:
+    """One line on standard error; a message is never read as markup nor broken, since it may hold brackets and code."""
+    Console(stderr=True, highlight=False).print(Text(message, style=style), soft_wrap=True)
+
+
+def _usage_message(error: Any) -> str:
+    context = getattr(error, "ctx", None)
+    hint = f" Try '{context.command_path} --help'." if context is not None else ""
+    message = error.format_message()
+    return message + ("" if message.endswith((".", "?", "!")) else ".") + hint
+
+
+def _as_json(facts: Any) -> str:
+    return json.dumps(_without_nonfinite(facts), allow_nan=False)
+
+
+def _without_nonfinite(value: Any) -> Any:
+    """JSON has no NaN and no infinity: both become null."""
+    if isinstance(value, dict):
+        return {key: _without_nonfinite(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_nonfinite(entry) for entry in value]
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    return value
+
+
+@contextlib.contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """Warnings as one line for people, without file names."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("always", category=UserWarning)
+        warnings.showwarning = lambda message, *_, **__: _complain(f"Warning: {message}", "yellow")
+        yield
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from cordes import __version__
+
+        print(f"cordes {__version__}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")] = False,
+) -> None:
+    if context.invoked_subcommand is None:
+        # Depending on its version typer returns the help, or prints it and returns nothing.
+        text = context.get_help()
+        if text:
+            print(text)
+
+
+@app.command("gallery")
+def gallery_command(as_json: Json = False) -> Report:
+    """List the built-in problems."""
+    from cordes.gallery import gallery
+    from cordes.reports.tables import gallery_table
+
+    problems = [{"name": name, "description": gallery.describe(name)} for name in gallery]
+    return Report({"problems": problems}, gallery_table(problems))
+
+
+@app.command("check")
+def check_command(problem: Problem, as_json: Json = False) -> Report:
+    """Measure the Cordès condition: ε, where it is worst, and the range of the multiplier. A violation is no failure: the exit status is 0."""
+    from cordes.condition import check
+    from cordes.reports.tables import condition_table
+
+    made = _load(problem)
+    condition = check(made)
+    facts = {
+        "problem": made.name,
+        "domain": repr(made.domain),
+        **_condition_facts(condition),
+        "worst_point": condition.worst_point.tolist(),
+        "multiplier_range": list(condition.multiplier_range),
+    }
+    return Report(facts, condition_table(facts))
+
+
+@app.command("solve")
+def solve_command(
+    context: typer.Context,
+    problem: Problem,
+    method: Annotated[str, typer.Option(help="least-squares, gauss-newton, adam, or auto.")] = "auto",
+    tol: Annotated[float | None, typer.Option(help="Stop when the scaled residual on fresh points is this small.")] = None,
+    seed: Seed = 0,
+    preset: Annotated[str | None, typer.Option(help="`paper`: Adam as in the paper.")] = None,
+    epochs: Annotated[int | None, typer.Option(min=1, help="Epochs (adam).")] = None,
+    steps: Annotated[int | None, typer.Option(min=1, help="Steps (gauss-newton).")] = None,
+    features: Annotated[int | None, typer.Option(min=1, help="Largest number of features (least-squares).")] = None,
+    no_multiplier: Annotated[bool, typer.Option("--no-multiplier", help="Leave the Cordès multiplier out: the plain PINN loss.")] = False,
+    boundary: Annotated[str | None, typer.Option(help="hard: boundary values exact by construction (default); soft: a penalty in the loss.")] = None,
+    max_seconds: Annotated[float | None, typer.Option(help="Stop then, with the best answer so far.")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Write result.json, solution.png, answer.cordes, solution.vtu here.")] = None,
+    as_json: Json = False,
+) -> Report:
+    """Solve a problem and say how wrong the answer is."""
+    import cordes
+    from cordes.reports.tables import solution_table
+
+    seconds = {"import": _process_seconds() if context.obj["own_process"] else None}
+    made = _load(problem)
+    condition = cordes.check(made)
+    given = {"preset": preset, "epochs": epochs, "steps": steps, "features": features, "boundary": boundary}
+    options = {name: value for name, value in given.items() if value is not None}
+    if preset is not None and method == "auto":
+        method = "adam"
+    folder = _prepare_folder(out, made.domain.dimension) if out is not None else None
+    solution = cordes.solve(made, method, tol, seed, not no_multiplier, max_seconds=max_seconds, **options)
+    facts = _solution_facts(solution, condition, seconds)
+    complete = folder is None or _write_files(folder, solution, facts)
+    done = solution.result is cordes.Result.converged and complete
+    return Report(facts, solution_table(facts), DONE if done else NOT_AS_ASKED)
+
+
+@app.command("bench")
+def bench_command(problem: Problem, seed: Seed = 0, as_json: Json = False) -> Report:
+    """Measure the cost of a solve in plain training epochs of this machine. Takes a minute in 2-D and longer beyond."""
+    from cordes.bench import bench
+    from cordes.reports.tables import bench_table
+
+    facts = bench(_load(problem), seed)
+    return Report(facts, bench_table(facts), DONE if facts["result"] == "converged" else NOT_AS_ASKED)
+
+
+def _load(argument: str) -> Any:
+    """A gallery problem, or one from a file; an unknown name is answered with the nearest ones."""
+    from cordes.gallery import gallery
+    from cordes.problems.files import load_problem
+
+    path = Path(argument)
+    if argument in gallery or not (path.suffix in (".py", ".toml") or path.exists()):
+        return gallery[argument]
+    problem = load_problem(path)
+    if problem.name == "linear":
+        # The name of a problem that was given none.
+        problem.name = path.stem
+    return problem
+
+
+def _condition_facts(condition: "Condition") -> dict[str, Any]:
+    return {"epsilon": condition.epsilon, "satisfied": bool(condition.satisfied), "lambda": condition.lambda_, "source": condition.source}
+
+
+def _solution_facts(solution: "Solution", condition: "Condition", seconds: dict[str, Any]) -> dict[str, Any]:
+    error = solution.error()
+    return {
+        "problem": solution.problem.name,
+        "method": solution.method,
+        "result": solution.result.value,
+        "parameters": solution.parameters,
+        "points": solution.points,
+        "seconds": {**solution.seconds, **seconds},
+        "error": {"l2": error.l2, "linf": error.linf} if error else None,
+        "reference": _reference_facts(solution),
+        "condition": _condition_facts(condition),
+        "certificate": None,
+        "residual": solution.residual_rms,
+        "seed": solution.facts["seed"],
+    }
+
+
+def _reference_facts(solution: "Solution") -> dict[str, Any] | None:
+    """The largest difference to a classical solution, for the gallery problems that need one."""
+    name = (solution.problem.source or {}).get("gallery")
+    if name not in REFERENCES:
+        return None
+    from cordes.references.chebyshev import solve_chebyshev
+
+    error = solution.error(solve_chebyshev(solution.problem, extra_points=REFERENCES[name]))
+    assert error is not None
+    return {"name": "chebyshev", "linf": error.linf}
+
+
+def _files_for(dimension: int) -> list[str]:
+    return ["solution.png", "answer.cordes", *(["solution.vtu"] if dimension <= 3 else []), "result.json"]
+
+
+def _prepare_folder(folder: Path, dimension: int) -> Path:
+    """Make the folder and try to write there: an output that cannot be written is refused before the solve, not after."""
+    from cordes.storage import check_writable
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except FileExistsError:
+        raise FileError(f"--out {folder} is a file: give the name of a folder.") from None
+    except OSError as error:
+        raise FileError(f"--out {folder} cannot be written: {error.strerror or error}. Choose another folder.") from error
+    for name in _files_for(dimension):
+        check_writable(folder / name)
+    return folder
+
+
+def _write_files(folder: Path, solution: "Solution", facts: dict[str, Any]) -> bool:
+    """Whether all could be written. A disk that is full by now must not cost the answer: the facts are printed in any case."""
+    names = _files_for(solution.problem.domain.dimension)
+    facts["files"] = [str(folder / name) for name in names]
+    try:
+        solution.plot(folder / "solution.png")
+        solution.save(folder / "answer.cordes")
+        if "solution.vtu" in names:
+            solution.to_vtk(folder / "solution.vtu")
+        (folder / "result.json").write_text(_as_json(facts) + "\n", encoding="utf-8")
+    except (OSError, FileError) as error:
+        _complain(f"Warning: not everything could be written to {folder}: {error}", "yellow")
+        facts["files"] = [str(folder / name) for name in names if (folder / name).exists()]
+        return False
+    return True
+
+
+def _process_seconds() -> float:
+    """Seconds since this process began, which is what a user waits for the imports; its processor time where the system does not tell."""
+    with contextlib.suppress(OSError, ValueError, IndexError, AttributeError):
+        began = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
+        age = float(Path("/proc/uptime").read_text().split()[0]) - began
+        if 0 < age < 600:
+            return age
+    return time.process_time()

@@ -1,0 +1,91 @@
+"""Tables for people, from the same facts that programs get as JSON. Cells are `Text`, because messages may contain square brackets."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from cordes.results import Result
+
+
+def gallery_table(problems: Iterable[Mapping[str, str]]) -> Table:
+    """Names and descriptions."""
+    table = Table(title="Built-in problems: cordes solve NAME", title_justify="left")
+    table.add_column("name", style="bold", no_wrap=True)
+    table.add_column("description")
+    for problem in problems:
+        table.add_row(problem["name"], Text(problem["description"]))
+    return table
+
+
+def condition_table(facts: Mapping[str, Any]) -> Table:
+    """What `check` found."""
+    table = _two_columns(facts["problem"])
+    low, high = facts["multiplier_range"]
+    table.add_row("Cordès condition", condition_line(facts))
+    table.add_row("domain", Text(facts["domain"]))
+    table.add_row("worst point", Text(f"({', '.join(_short(value) for value in facts['worst_point'])})"))
+    table.add_row("multiplier", f"{_short(low)}" if low == high else f"from {_short(low)} to {_short(high)}")
+    return table
+
+
+def condition_line(condition: Mapping[str, Any]) -> Text:
+    """One line; a violation is no failure, but nobody should miss it."""
+    best = f", λ = {_short(condition['lambda'])}" if condition["lambda"] is not None else ""
+    found = f"ε = {_short(condition['epsilon'])} ({condition['source']}){best}"
+    if condition["satisfied"]:
+        return Text(f"satisfied: {found}")
+    return Text(f"VIOLATED: {found}. The problem can be solved all the same, but the paper's theory promises nothing.", style="bold yellow")
+
+
+def solution_table(facts: Mapping[str, Any]) -> Table:
+    """How a solve went, from the facts of `solve --json`."""
+    table = _two_columns(facts["problem"])
+    table.add_row("Cordès condition", condition_line(facts["condition"]))
+    table.add_row("method", f"{facts['method']}, seed {facts['seed']}")
+    result = Result(facts["result"])
+    converged = result is Result.converged
+    table.add_row("result", Text(f"{result.value}: {result.sentence}", style="green" if converged else "bold yellow"))
+    if not converged:
+        table.add_row("what to do", Text(result.remedy))
+    if facts["error"] is not None:
+        table.add_row("error", f"l2 {_number(facts['error']['l2'])}, maximum {_number(facts['error']['linf'])} (against the exact solution)")
+    elif facts["reference"] is not None:
+        table.add_row("difference", f"maximum {_number(facts['reference']['linf'])} (against a {facts['reference']['name']} reference)")
+    table.add_row("residual", f"{_number(facts['residual'])} (scaled, root mean square on fresh points)")
+    table.add_row("size", f"{facts['parameters']} parameters, {facts['points']} points")
+    seconds = [(name, facts["seconds"][name]) for name in ("import", "compile", "solve") if facts["seconds"].get(name) is not None]
+    table.add_row("seconds", ", ".join(f"{name} {value:.1f}" for name, value in seconds))
+    if facts.get("files"):
+        table.add_row("files", Text("\n".join(facts["files"])))
+    return table
+
+
+def bench_table(facts: Mapping[str, Any]) -> Table:
+    """The cost of a solve beside the paper's."""
+    table = _two_columns(facts["problem"])
+    table.add_row("one epoch", f"{facts['epoch_s']:.3f} s (a plain network of the paper's kind on this machine)")
+    table.add_row("one solve", f"{facts['solve_s']:.3f} s without compilation ({facts['method']}, {facts['result']}, repeats: {facts['repeats']})")
+    table.add_row("cost", f"{facts['epochs_equivalent']:.1f} epochs")
+    if facts["l2"] is not None:
+        table.add_row("error", f"l2 {_number(facts['l2'])}, maximum {_number(facts['linf'])}")
+    if facts["paper"] is not None:
+        paper = facts["paper"]
+        table.add_row("the paper", f"l2 {_number(paper['l2'])} after {paper['epochs']} epochs, {paper['seconds']} s on an RTX 4090")
+    return table
+
+
+def _two_columns(title: str) -> Table:
+    table = Table(title=Text(title, style="bold"), title_justify="left", show_header=False)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column()
+    return table
+
+
+def _number(value: float) -> str:
+    return f"{value:.2e}"
+
+
+def _short(value: float) -> str:
+    return f"{value:.4g}"
