@@ -13,7 +13,7 @@ if os.environ.get("JAX_ENABLE_X64", "1").lower() not in ("0", "false"):
 # On a GPU float32 products otherwise run in TF32, with three digits.
 jax.config.update("jax_default_matmul_precision", "highest")
 # Compiled programs are kept between runs. Whoever has set a cache of their own keeps it.
-if jax.config.jax_compilation_cache_dir is None and os.environ.get("CORDES_CACHE", "1") != "0":
+if getattr(jax.config, "jax_compilation_cache_dir", None) is None and os.environ.get("CORDES_CACHE", "1") != "0":
     _cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "cordes" / "jax"
     jax.config.update("jax_compilation_cache_dir", str(_cache))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)

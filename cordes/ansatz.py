@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.typing import ArrayLike
 
 from cordes.domains.domain import AbstractDomain
 from cordes.jet import Jet, contract, jet_of
@@ -91,11 +92,11 @@ class Ansatz:
 
     # Values -------------------------------------------------------------------------------------------------------------------------------------
 
-    def value(self, network: AbstractNetwork, amplitudes: Array, x: np.ndarray) -> np.ndarray:
+    def value(self, network: AbstractNetwork, amplitudes: ArrayLike, x: np.ndarray) -> np.ndarray:
         total = in_blocks(lambda block: self._value(network, block), (x,))
         return total + self.singular.values(x) @ np.asarray(amplitudes) if self.singular.count else total
 
-    def jet(self, network: AbstractNetwork, amplitudes: Array, x: np.ndarray) -> Jet:
+    def jet(self, network: AbstractNetwork, amplitudes: ArrayLike, x: np.ndarray) -> Jet:
         total = in_blocks(lambda block: self._jet(network, block), (x,))
         if not self.singular.count:
             return total

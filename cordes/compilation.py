@@ -2,6 +2,7 @@
 
 import time
 from types import TracebackType
+from typing import ClassVar
 
 import jax
 
@@ -11,8 +12,8 @@ _PHASES = ("/jax/core/compile/", "/jax/compilation_cache/")
 class CompileTimer:
     """Seconds that JAX spent tracing, lowering and compiling while the context was open."""
 
-    _open: "list[CompileTimer]" = []
-    _listening = False
+    _open: ClassVar[list["CompileTimer"]] = []
+    _listening: ClassVar[bool] = False
 
     def __init__(self) -> None:
         self._intervals: list[tuple[float, float]] = []
@@ -36,8 +37,8 @@ class CompileTimer:
         return total
 
 
-def _heard(event: str, duration: float, **_: object) -> None:
+def _heard(event: str, duration_secs: float, **_: str | int) -> None:
     if event.startswith(_PHASES) and event.endswith("_duration"):
         now = time.perf_counter()
         for timer in CompileTimer._open:
-            timer._intervals.append((now - duration, now))
+            timer._intervals.append((now - duration_secs, now))

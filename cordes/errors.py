@@ -38,9 +38,16 @@ class OptionError(CordesError):
     kind = "option"
 
 
-def unknown(what: str, name: str, known: Iterable[str]) -> OptionError:
+class UnknownNameError(OptionError, KeyError):
+    """An unknown name; also a KeyError, so that mappings behave as mappings do."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+def unknown(what: str, name: str, known: Iterable[str]) -> UnknownNameError:
     """The error for an unknown name, with the nearest known ones."""
     known = sorted(known)
     near = difflib.get_close_matches(name, known, n=3, cutoff=0.4)
     hint = f"Did you mean {' or '.join(near)}?" if near else f"Known: {', '.join(known)}."
-    return OptionError(f"There is no {what} '{name}'. {hint}")
+    return UnknownNameError(f"There is no {what} '{name}'. {hint}")

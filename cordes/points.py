@@ -30,7 +30,7 @@ def collocation_points(
     radii = [_reach(domain, point, singular) for point in singular]
     parts = [domain.interior_points(uniform, seed, kind)]
     for k, (point, reach, graded) in enumerate(zip(singular, radii, counts, strict=True)):
-        u = qmc.Sobol(2, seed=np.random.default_rng([seed, k])).random_base2(int(np.ceil(np.log2(max(graded, 2)))))[:graded]
+        u = qmc.Sobol(2, rng=np.random.default_rng([seed, k])).random_base2(int(np.ceil(np.log2(max(graded, 2)))))[:graded]
         r = reach * np.maximum(u[:, 0], 1e-12) ** GRADING
         angle = point.rays[0] + (point.rays[-1] - point.rays[0]) * u[:, 1]
         parts.append(point.location + r[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1))

@@ -30,7 +30,10 @@ _TEXT: dict[Result, tuple[str, str]] = {
         "The tolerance was not met before the method stopped improving.",
         "Allow more features (features=…) or steps (steps=…), declare interfaces where coefficients jump, or ask for less.",
     ),
-    Result.not_certifiable: ("No theorem gives a bound for this problem.", "Read the reason of the certificate; solve without tol to get the answer alone."),
+    Result.not_certifiable: (
+        "No theorem gives a bound for this problem.",
+        "Read the reason of the certificate; solve without tol to get the answer alone.",
+    ),
     Result.stagnated: (
         "The residual on fresh points stopped falling while it was still large.",
         "Look for undeclared interfaces or a rough solution; try method='gauss-newton' or more features.",
@@ -38,5 +41,8 @@ _TEXT: dict[Result, tuple[str, str]] = {
     Result.time_out: ("max_seconds passed; the best answer so far is returned.", "Allow more time, or continue with start=solution."),
     Result.interrupted: ("The solve was interrupted; the best answer so far is returned.", "Continue with start=solution."),
     Result.not_elliptic: ("The frozen coefficient matrix lost its ellipticity.", "Check the coefficients, or start nearer to the solution."),
-    Result.nonfinite: ("The loss became infinite or not a number; the last finite answer is returned.", "Lower the learning rate, or check the data for poles."),
+    Result.nonfinite: (
+        "The loss became infinite or not a number; the last finite answer is returned.",
+        "Lower the learning rate, or check the data for poles.",
+    ),
 }

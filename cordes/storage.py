@@ -88,7 +88,9 @@ def load(path: str | Path, problem: Any = None) -> Solution:
     solution = Solution(problem, system, answer, facts["seconds"], settings)
     difference = float(np.max(np.abs(solution(arrays["probes"]) - arrays["values"])))
     if not difference <= 1e-8 * max(1.0, float(np.max(np.abs(arrays["values"])))):
-        raise FileError(f"{path} does not give back its own values (difference {difference:.3g}): the problem passed in is not the one that was solved.")
+        raise FileError(
+            f"{path} does not give back its own values (difference {difference:.3g}): the problem passed in is not the one that was solved."
+        )
     return solution
 
 
@@ -132,5 +134,7 @@ def _network(facts: dict, arrays: dict[str, np.ndarray], inputs: Any, path: Path
     layers = tuple((arrays[f"weight{k}"], arrays[f"bias{k}"]) for k in range(facts["layers"]))
     expected = jax.tree.map(np.shape, network.layers)
     if jax.tree.map(np.shape, layers) != expected:
-        raise FileError(f"{path} holds weights of shapes {jax.tree.map(np.shape, layers)}, the problem needs {expected}: it is not the problem solved.")
+        raise FileError(
+            f"{path} holds weights of shapes {jax.tree.map(np.shape, layers)}, the problem needs {expected}: it is not the problem solved."
+        )
     return eqx.tree_at(lambda n: (n.layers, n.coefficients), network, (layers, arrays["coefficients"]))

@@ -33,7 +33,7 @@ class Inputs(eqx.Module):
         self.interfaces = tuple(interfaces)
         self.powers = tuple(powers)
         points = domain.interior_points(256, seed=0)
-        largest = [float(np.max(np.abs(jax.vmap(phi)(points)))) for phi in self.interfaces]
+        largest = [float(np.max(np.abs(jax.vmap(phi)(jnp.asarray(points))))) for phi in self.interfaces]
         self.interface_scale = np.array([value if value > 0 else 1.0 for value in largest])
 
     @property

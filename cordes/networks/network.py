@@ -9,7 +9,7 @@ separate (points, width) arrays: one batched product over a stacked axis was sev
 """
 
 import abc
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -53,8 +53,8 @@ class AbstractNetwork(eqx.Module):
     """N(x) = features(x) · coefficients."""
 
     inputs: eqx.AbstractVar[Inputs]
-    layers: eqx.AbstractVar[tuple[tuple[Array, Array], ...]]
-    coefficients: eqx.AbstractVar[Array]
+    layers: eqx.AbstractVar[Any]
+    coefficients: eqx.AbstractVar[Any]
     activation: eqx.AbstractVar[str]
 
     @property

@@ -2,7 +2,6 @@
 
 import equinox as eqx
 import numpy as np
-from jax import Array
 
 from cordes.networks.inputs import Inputs
 from cordes.networks.network import AbstractNetwork
@@ -12,8 +11,8 @@ class RandomFeatures(AbstractNetwork):
     """Σ_j coefficients_j σ(w_j·z + b_j), w_j normal with deviation `frequency`; inputs that are not `active` get no weight."""
 
     inputs: Inputs
-    layers: tuple[tuple[Array, Array], ...]
-    coefficients: Array
+    layers: tuple[tuple[np.ndarray, np.ndarray], ...]
+    coefficients: np.ndarray
     activation: str = eqx.field(static=True)
 
     def __init__(self, inputs: Inputs, width: int, frequency: float, seed: int = 0, active: np.ndarray | None = None, activation: str = "sine"):
@@ -22,10 +21,8 @@ class RandomFeatures(AbstractNetwork):
         if active is not None:
             weight = weight * np.asarray(active)[:, None]
         # A sine needs a phase over a whole period; the others need their bend somewhere inside the domain.
-        if activation == "sine":
-            bias = 2 * np.pi * generator.random(width)
-        else:
-            bias = -np.sum(weight * generator.uniform(-1, 1, weight.shape), axis=0)
+        inside = -np.sum(weight * generator.uniform(-1, 1, weight.shape), axis=0)
+        bias = 2 * np.pi * generator.random(width) if activation == "sine" else inside
         self.inputs = inputs
         # NumPy arrays: cutting them into parts compiles nothing.
         self.layers = ((weight, bias),)

@@ -19,7 +19,7 @@ def show(value: Any) -> str:
 def as_function(name: str, given: Any, shape: tuple[int, ...], signature: str = "x") -> tuple[Callable[..., Array], bool]:
     """A function of one point with values of `shape`, and whether it is constant."""
     if callable(given):
-        return given, False
+        return given, False  # pyright: ignore[reportReturnType]
     try:
         constant = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError) as error:

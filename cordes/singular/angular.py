@@ -4,6 +4,8 @@ Where A varies or lower-order terms and f act, the terms after the leading one a
 zero on the edges. This file spans such Φ: a few global functions carry the values and slopes on the rays, bubbles fill each sector.
 """
 
+from itertools import pairwise
+
 import numpy as np
 
 from cordes.singular.points import SingularPoint
@@ -54,7 +56,7 @@ def angular_tables(point: SingularPoint, angle: np.ndarray, degree: int) -> tupl
             cosine, sine = np.cos(k * angle), np.sin(k * angle)
             tables += [(cosine, -k * sine, -k * k * cosine), (sine, k * cosine, -k * k * sine)]
     if S > 1:
-        for low, high in zip(rays[:-1], rays[1:], strict=True):
+        for low, high in pairwise(rays):
             half = (high - low) / 2
             t = (angle - low) / half - 1
             bubble = ((1 - t**2) ** 2, -4 * t * (1 - t**2), 12 * t**2 - 4)

@@ -92,7 +92,9 @@ def eigenfunctions(point: SingularPoint, largest: float) -> list[Eigenfunction]:
     padded = np.pad(smallest, 1, constant_values=np.inf)
     # The determinant is symmetric under conjugation, so the row below the real axis mirrors the one above.
     padded[1:-1, 0] = smallest[:, 1]
-    neighbours = [padded[1 + i : padded.shape[0] - 1 + i, 1 + j : padded.shape[1] - 1 + j] for i in (-1, 0, 1) for j in (-1, 0, 1) if (i, j) != (0, 0)]
+    neighbours = [
+        padded[1 + i : padded.shape[0] - 1 + i, 1 + j : padded.shape[1] - 1 + j] for i in (-1, 0, 1) for j in (-1, 0, 1) if (i, j) != (0, 0)
+    ]
     candidates = grid[np.all([smallest <= other for other in neighbours], axis=0) & (smallest < 0.3)]
     roots: list[complex] = []
     found: list[Eigenfunction] = []
@@ -146,5 +148,5 @@ def angular_jet(function: Eigenfunction, angles: np.ndarray, sectors: np.ndarray
         power = function.coefficients[sectors, k] * ratio ** (beta - 2)
         # d/dθ w^β = β w^(β-1) w', and w'' = -w.
         total += [power * ratio**2, beta * power * ratio * turn, beta * (beta - 1) * power * turn**2 - beta * power * ratio**2]
-    value, first, second = total[:, :, None] if beta.imag else total.real[:, :, None]
+    value, first, second = total[:, :, None] if beta.imag else np.real(total)[:, :, None]
     return value, first, second

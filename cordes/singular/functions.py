@@ -114,7 +114,7 @@ class SingularFunctions:
             # The expression for B·F, sorted by derivatives of F.
             of_value = zeroth * B.value + np.sum(first * B.gradient, axis=1) + np.sum(second * B.hessian, axis=(1, 2))
             of_gradient = B.value[:, None] * first + 2 * np.einsum("nij,nj->ni", second, B.gradient)
-            columns += self._polar_rows(x, family, of_value, of_gradient, B.value[:, None, None] * second)
+            columns += self._polar_rows(x, family, of_value, of_gradient, np.asarray(B.value)[:, None, None] * second)
         return np.concatenate(columns, axis=1)
 
     def _polar_rows(self, x: np.ndarray, family: Family, zeroth: np.ndarray, first: np.ndarray, second: np.ndarray) -> Iterator[np.ndarray]:

@@ -75,7 +75,7 @@ class _Interface:
 
     def passes(self, point: np.ndarray) -> bool:
         gradient = np.linalg.norm(self.slope(point))
-        return bool(abs(self.values(point[None])[0]) <= 1e-9 * self.size * gradient) and gradient > 0
+        return bool(abs(self.values(point[None])[0]) <= 1e-9 * self.size * gradient and gradient > 0)
 
     def near(self, points: np.ndarray, reach: float) -> np.ndarray:
         slopes = np.linalg.norm(np.asarray(jax.vmap(self.slope)(points)), axis=1)

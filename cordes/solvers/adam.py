@@ -6,6 +6,7 @@ import numpy as np
 import optax
 
 from cordes.ansatz import Rows
+from cordes.errors import OptionError
 from cordes.results import Result
 from cordes.solvers.answer import Answer
 from cordes.solvers.progress import Progress
@@ -16,7 +17,7 @@ from cordes.solvers.training import State, cast, initial_state, residual, residu
 PAPER = {
     "width": 64, "depth": 4, "activation": "silu", "learning_rate": 3e-4, "points": 10_000, "epochs": 40_000, "precision": "float32", "interface_inputs": False
 }  # fmt: skip
-CHUNK = 10
+CHUNK, REPORT = 10, 50
 
 
 def solve_adam(
@@ -35,7 +36,9 @@ def solve_adam(
     precision: str = "float32",
     extra_rows: Rows | None = None,
 ) -> Answer:
-    """Full-batch Adam on points drawn once. The best state by the residual on fresh points is returned."""
+    """Full-batch Adam on points drawn once, `epochs` rounded down to a multiple of ten. The best state by the residual on fresh points is returned."""
+    if epochs < CHUNK:
+        raise OptionError(f"epochs = {epochs}: at least {CHUNK} are needed, which is one compiled run.")
     dtype = jnp.dtype(precision)
     state = initial_state(system, start, width, depth, activation, seed, "uniform", dtype)
     collocation = system.points(points, seed)
@@ -55,15 +58,15 @@ def solve_adam(
     history = [{"epoch": 0, "loss": float("nan"), "residual": best_residual, "seconds": clock.seconds}]
     result = None
     try:
-        for chunk in range(1, -(-epochs // CHUNK) + 1):
+        for done in range(CHUNK, epochs + 1, CHUNK):
             carry, losses = advance(carry)
             loss = float(losses[-1])
-            if chunk % 5 and chunk * CHUNK < epochs and not clock.over:
+            if done % REPORT and done + CHUNK <= epochs and not clock.over:
                 continue
             current = state.with_parameters(carry[0])
             value = float(residual_norm(current, fresh))
-            history.append({"epoch": chunk * CHUNK, "loss": loss, "residual": value, "seconds": clock.seconds})
-            progress.update(step=chunk * CHUNK, total=epochs, loss=loss, residual=min(value, best_residual))
+            history.append({"epoch": done, "loss": loss, "residual": value, "seconds": clock.seconds})
+            progress.update(step=done, total=epochs, loss=loss, residual=min(value, best_residual))
             if value < best_residual:
                 best, best_residual = current, value
             if not np.isfinite(loss):
@@ -77,7 +80,7 @@ def solve_adam(
     except KeyboardInterrupt:
         result = Result.interrupted
     if result is None:
-        result = Result.tolerance_not_reached if tol is not None else Result.converged
+        small = best_residual <= 0.1 * float(np.linalg.norm(fresh.target))
+        result = Result.tolerance_not_reached if tol is not None else Result.converged if small else Result.stagnated
     best = cast(best, jnp.float64)
     return Answer(best.network, best.amplitudes, result, best_residual, rows.count, history)
-

@@ -2,8 +2,9 @@
 
 from typing import NamedTuple
 
+import jax
 import numpy as np
-from jax import Array
+from jax.typing import ArrayLike
 
 from cordes.networks.network import AbstractNetwork
 from cordes.results import Result
@@ -16,7 +17,7 @@ class Answer(NamedTuple):
     """
 
     network: AbstractNetwork
-    amplitudes: Array
+    amplitudes: ArrayLike
     result: Result
     residual: float
     points: int
@@ -24,6 +25,4 @@ class Answer(NamedTuple):
 
     @property
     def parameters(self) -> int:
-        import jax
-
         return sum(int(np.size(leaf)) for leaf in jax.tree.leaves(self.network.parameters)) + int(np.size(self.amplitudes))

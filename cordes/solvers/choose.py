@@ -1,8 +1,10 @@
 """`solve`: one verb over all problems and methods."""
 
+import os
 from typing import Any
 
 import jax.numpy as jnp
+from threadpoolctl import threadpool_limits
 
 from cordes.compilation import CompileTimer
 from cordes.errors import OptionError, unknown
@@ -52,7 +54,8 @@ def solve(
     if chosen == "adam" and options.pop("preset", None) == "paper":
         options = {**PAPER, **options}
     clock = Clock(max_seconds)
-    with CompileTimer() as timer:
+    # BLAS and XLA keep a pool of threads each; pools that fight for the cores were ten times slower than one thread for each.
+    with CompileTimer() as timer, threadpool_limits(max(1, (os.cpu_count() or 2) // 2), user_api="blas"):
         system, settings = _system(problem, chosen, multiplier, start, options)
         state = State(start.network, jnp.asarray(start.amplitudes)) if start is not None else None
         with Progress(f"{problem.name}: {chosen}", progress) as bar:
@@ -95,11 +98,12 @@ def _check_arguments(method: str, tol: float | None, max_seconds: float | None, 
 
 def _system(problem: Any, method: str, multiplier: bool, start: Solution | None, options: dict) -> tuple[System, dict]:
     """The system, and the settings from which a saved answer rebuilds it."""
+    interface_inputs = options.pop("interface_inputs", True)
     if start is not None:
         settings = {key: start.facts[key] for key in ("boundary", "boundary_weight", "singular", "inputs", "delta")}
     else:
         plain = "powers" if method == "least-squares" else "interfaces"
-        if options.pop("interface_inputs", True) is False:
+        if not interface_inputs:
             plain = "coordinates"
         settings = {"boundary": "hard", "boundary_weight": 100.0, "singular": method != "adam", "inputs": plain, "delta": 0.0}
     settings |= {key: options.pop(key) for key in list(options) if key in settings}

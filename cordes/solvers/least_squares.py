@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cordes.ansatz import Rows
+from cordes.networks.network import AbstractNetwork
 from cordes.networks.random_features import RandomFeatures
 from cordes.results import Result
 from cordes.solvers.answer import Answer
@@ -28,7 +29,7 @@ GROWTH = 1.6
 class Candidate(NamedTuple):
     """One fitted network with its residual on fresh points."""
 
-    network: RandomFeatures
+    network: AbstractNetwork
     amplitudes: np.ndarray
     residual: float
     frequency: float
@@ -106,7 +107,7 @@ def solve_least_squares(
         search.best = search.judge(*_continued(start))
     widths = stage_widths(system.domain.dimension, features, start.network.coefficients.shape[0] if start else None)
     try:
-        while widths and not search.done and not clock.over:
+        while widths and not search.done and not (clock.over and search.best):
             width, before = widths.pop(0), search.residual
             rows = search.rows(width)
             for choice in _candidates(search, frequency):

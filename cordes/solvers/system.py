@@ -30,7 +30,16 @@ class System:
     `inputs` says what networks may see of the interfaces: nothing (`coordinates`), φ|φ| (`interfaces`), or φ|φ| and generic powers (`powers`).
     """
 
-    def __init__(self, problem: Any, multiplier: bool = True, delta: float = 0.0, hard: bool = True, singular: bool = True, inputs: str = "powers", richness: int | None = None):
+    def __init__(
+        self,
+        problem: Any,
+        multiplier: bool = True,
+        delta: float = 0.0,
+        hard: bool = True,
+        singular: bool = True,
+        inputs: str = "powers",
+        richness: int | None = None,
+    ):
         self.problem = problem
         self.domain = problem.domain
         self.multiplier = multiplier
@@ -103,7 +112,8 @@ def feature_matrix(network: AbstractNetwork, rows: Rows) -> np.ndarray:
     """The least-squares matrix: features of the network, then singular functions."""
     leaves, structure = jax.tree.flatten(rows.frozen)
     parts = [
-        in_blocks(lambda *block, part=part: _row_features(part, jax.tree.unflatten(structure, block)), tuple(leaves)) for part in network.parts(COLUMNS)
+        in_blocks(lambda *block, part=part: _row_features(part, jax.tree.unflatten(structure, block)), tuple(leaves))
+        for part in network.parts(COLUMNS)
     ]
     return np.concatenate([*parts, rows.singular], axis=1)
 

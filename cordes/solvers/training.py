@@ -51,8 +51,8 @@ def initial_state(system: System, start: State | None, width: int, depth: int, a
     return State(network, jnp.zeros(system.ansatz.singular.count, dtype))
 
 
-def solve_last_layer(state: State, rows: Rows, tolerance: float = 1e-7) -> State:
-    """The best coefficients and amplitudes for the hidden weights as they are; a high rank tolerance keeps them small enough to train on."""
+def solve_last_layer(state: State, rows: Rows, tolerance: float = 1e-12) -> State:
+    """The best coefficients and amplitudes for the hidden weights as they are."""
     solution = solve_rank_revealing(feature_matrix(state.network, rows), np.asarray(rows.target), tolerance)
     width = state.network.coefficients.shape[0]
     return State(state.network.with_coefficients(jnp.asarray(solution[:width])), jnp.asarray(solution[width:]))
