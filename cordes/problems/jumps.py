@@ -1,12 +1,16 @@
 """Looking for discontinuities: along a path, bisect towards the largest difference and see whether it survives.
 
 A jump keeps its size when the interval shrinks; a steep or Hölder function does not: over eight more decades even |t|^(1/4) loses a factor of 100.
+Rounding keeps its size too, so a jump must also be large against the values on all paths: a function that is zero on one path up to rounding is no jump.
 """
 
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+
+# Below this share of the largest value on any path, or below this size, a difference is rounding.
+ROUNDING, FLOOR = 1e-9, 1e-12
 
 
 class Jump(NamedTuple):
@@ -45,7 +49,7 @@ def find_jumps(values_at: Callable[[np.ndarray], np.ndarray], starts: np.ndarray
             coarse = np.max(np.abs(at_high - at_low), axis=1)
     fine = np.max(np.abs(at_high - at_low), axis=1)
     assert coarse is not None
-    survives = (fine > 0.5 * coarse) & (fine > 1e-6 * scale) & (fine > 1e-9 * np.max(np.abs(table), axis=(0, 2)))
+    survives = (fine > 0.5 * coarse) & (fine > 1e-6 * scale) & (fine > ROUNDING * np.max(np.abs(table)) + FLOOR)
     where = path(starts, ends, (low + high) / 2)
     return [Jump(where[i], at_low[i], at_high[i]) for i in np.flatnonzero(survives)]
 

@@ -40,11 +40,15 @@ def find_cones(domain: AbstractDomain, values: Callable[[np.ndarray], np.ndarray
         first = bend if first is None else first
         step /= 2
     assert first is not None
-    ring = 1e-2 * size * np.stack([np.cos(np.arange(16) * np.pi / 8 + 0.1), np.sin(np.arange(16) * np.pi / 8 + 0.1)], axis=1)
+    angles = np.arange(256) * np.pi / 128 + 0.1
+    reach = 1e-2 * size
+    ring = reach * np.stack([np.cos(angles), np.sin(angles)], axis=1)
     tips: list[np.ndarray] = []
     for point, before, after in zip(points, first, bend, strict=True):
-        # A kink along a curve persists on the ring too; a tip does not.
-        isolated = np.max(_bend(values, point + ring, 1e-6 * size)) < 1e-2 * after
-        if after > 0.3 * before and after > 1e-6 and isolated and all(np.linalg.norm(point - tip) > 1e-3 * size for tip in tips):
+        if after <= 0.3 * before or after <= 1e-6 or any(np.linalg.norm(point - tip) <= 1e-3 * size for tip in tips):
+            continue
+        # A kink along a curve persists on the ring too; a tip does not. Steps longer than the ring's gaps, so that no curve slips through.
+        at_point, around = (_bend(values, where, 0.03 * reach) for where in (point[None], point + ring))
+        if np.max(around) < 0.1 * at_point[0]:
             tips.append(point)
     return tips

@@ -5,13 +5,14 @@ where a11 + 2 a12 p + a22 p² = 0. A solution in H² has no jump of u or ∇u ac
 for each edge, as many as unknowns. They have a solution where their determinant, holomorphic in β, is zero. Only Re β > 1 belongs to H².
 """
 
+import functools
 from typing import NamedTuple
 
 import numpy as np
 
 from cordes.singular.points import SingularPoint
 
-SMALLEST, STEP = 1.02, 0.02
+SMALLEST, STEP, LARGEST = 1.02, 0.02, 6.05
 IMAGINARY = np.arange(0.0, 1.6, 0.1)
 
 
@@ -84,7 +85,19 @@ def _refine(point: SingularPoint, start: complex) -> complex | None:
 
 
 def eigenfunctions(point: SingularPoint, largest: float) -> list[Eigenfunction]:
-    """All homogeneous solutions with 1 < Re β <= largest."""
+    """All homogeneous solutions with 1 < Re β <= largest, computed once for each local geometry."""
+    shape = point.matrices.shape
+    found = _cached(point.rays.tobytes(), np.ascontiguousarray(point.matrices).tobytes(), shape, point.on_boundary, max(largest, LARGEST))
+    return [function for function in found if function.exponent.real <= largest + 1e-6]
+
+
+@functools.lru_cache(maxsize=256)
+def _cached(rays: bytes, matrices: bytes, shape: tuple[int, ...], on_boundary: bool, largest: float) -> tuple[Eigenfunction, ...]:
+    point = SingularPoint(np.zeros(2), np.frombuffer(rays), np.frombuffer(matrices).reshape(shape), on_boundary)
+    return tuple(_find_eigenfunctions(point, largest))
+
+
+def _find_eigenfunctions(point: SingularPoint, largest: float) -> list[Eigenfunction]:
     real = np.arange(SMALLEST, largest + STEP, STEP)
     grid = real[:, None] + 1j * IMAGINARY[None, :]
     matrices = _matching(point, grid)
@@ -100,7 +113,7 @@ def eigenfunctions(point: SingularPoint, largest: float) -> list[Eigenfunction]:
     found: list[Eigenfunction] = []
     for start in candidates:
         exponent = _refine(point, complex(start))
-        if exponent is None or exponent.real <= 1.001 or exponent.real > largest or exponent.imag < -1e-6:
+        if exponent is None or exponent.real <= 1.001 or exponent.real > largest + 1e-6 or exponent.imag < -1e-6:
             continue
         if abs(exponent.imag) < 1e-5:
             exponent = complex(exponent.real, 0.0)

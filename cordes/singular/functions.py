@@ -1,6 +1,6 @@
 """Singular functions with their jets: S(x) = B(x) · r^β (log r)^l · Φ(θ) around each singular point.
 
-B is the product of the distances to the edges that do not touch the point, so S vanishes on the whole boundary and no cut-off is needed: S is smooth
+B is made of the distances to the edges that do not touch the point, so S vanishes on the whole boundary and no cut-off is needed: S is smooth
 away from its point. The leading terms use the exact angular eigenfunctions; the terms above them, r^(β+j), use generic angular functions, with a
 logarithm where an exponent is resonant (A = I on a box: β = 2).
 
@@ -193,7 +193,10 @@ def _radial_jet(r: np.ndarray, L: np.ndarray, beta: complex, logs: int) -> tuple
 
 
 class BoundaryFactor:
-    """B: one at the point, zero on the parts of the boundary that do not touch it; a product of distances to edges, or D where edges are curved."""
+    """B = 1 - (1 - P)^4 with P the product of the distances to the edges that do not touch the point (D where edges are curved), P = 1 at the point.
+
+    B vanishes where P does and is 1 up to fourth order at the point, so that B·r^β Θ is still the leading term and spoils none of the next ones.
+    """
 
     def __init__(self, domain: AbstractDomain, point: SingularPoint):
         self.curved = None
@@ -210,8 +213,17 @@ class BoundaryFactor:
         self.starts = vertices[away]
 
     def jet(self, x: np.ndarray) -> Jet:
+        value, gradient, hessian = self._product(x)
+        rest = 1 - value
+        outer = gradient[:, :, None] * gradient[:, None, :]
+        first, second = 4 * rest**3, -12 * rest**2
+        return Jet(1 - rest**4, first[:, None] * gradient, first[:, None, None] * hessian + second[:, None, None] * outer)  # pyright: ignore[reportArgumentType]
+
+    def _product(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """P with its derivatives."""
         if self.curved is not None:
-            return Jet(*(np.asarray(part) for part in self.curved(x)))  # pyright: ignore[reportArgumentType]
+            value, gradient, hessian = (np.asarray(part) for part in self.curved(x))
+            return value, gradient, hessian
         value, gradient, hessian = np.ones(len(x)), np.zeros((len(x), 2)), np.zeros((len(x), 2, 2))
         for slope, start in zip(self.slopes, self.starts, strict=True):
             height = (x - start) @ slope
@@ -219,4 +231,4 @@ class BoundaryFactor:
             hessian = hessian * height[:, None, None] + cross + np.swapaxes(cross, 1, 2)
             gradient = gradient * height[:, None] + value[:, None] * slope
             value = value * height
-        return Jet(value, gradient, hessian)  # pyright: ignore[reportArgumentType]
+        return value, gradient, hessian

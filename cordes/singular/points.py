@@ -133,7 +133,9 @@ def _on_boundary(vertices: np.ndarray, lines: list[_Interface], coefficients: Ca
         width = (np.arctan2(backward[1], backward[0]) - start) % (2 * np.pi)
         here = [line for line in lines if line.passes(location)]
         offsets = np.concatenate([(line.directions(location) - start) % (2 * np.pi) for line in here] or [np.zeros(0)])
-        offsets = np.unique(np.round(offsets[(offsets > 1e-6) & (offsets < width - 1e-6)], 9))
+        offsets = np.sort(offsets[(offsets > 1e-6) & (offsets < width - 1e-6)])
+        # Two interfaces may run along one ray. The angles themselves must stay exact: a ray that is off by 1e-10 is a kink that large amplitudes magnify.
+        offsets = offsets[np.diff(offsets, prepend=-1.0) > 1e-6]
         if not all(line.straight_at(location) for line in here):
             continue
         point = _with_matrices(location, start + np.concatenate([[0.0], offsets, [width]]), coefficients, size, on_boundary=True)

@@ -22,6 +22,8 @@ from cordes.solvers.training import State, stack
 # Without a tolerance a fresh residual below this share of the target's size is good enough: the error is then near rounding level.
 ROUNDING = 1e-10
 OVERSAMPLING = 2.5
+# Inputs that leave a smaller share than this at the first size need no rival.
+PROMISING = 1e-4
 FIRST_FREQUENCIES = (1.0, 2.0, 4.0)
 GROWTH = 1.6
 
@@ -81,7 +83,7 @@ class Search:
         """Fit one random network and keep it if it is the best."""
         ansatz = self.system.ansatz
         network = RandomFeatures(ansatz.inputs, width, frequency, self.seed, ansatz.inputs.active(inputs), self.activation)
-        solution = solve_rank_revealing(feature_matrix(network, rows), np.asarray(rows.target))
+        solution = solve_rank_revealing(feature_matrix(network, rows), np.asarray(rows.target), damped=rows.singular.shape[1])
         candidate = self.judge(network, solution, frequency, inputs)
         if self.best is None or not candidate.residual >= self.best.residual:
             self.best = candidate
@@ -167,11 +169,14 @@ def _candidates(search: Search, frequency: float | None) -> Iterator[tuple[float
     low, middle, high = FIRST_FREQUENCIES
     for inputs in choices[system.inputs] if system.ansatz.inputs.interfaces else ["coordinates"]:
         yield frequency or middle, inputs
+        if search.residual < PROMISING * search.scale:
+            break
     if frequency is None:
         assert search.best is not None
-        inputs = search.best.inputs
+        inputs, before = search.best.inputs, search.residual
         yield high, inputs
-        yield low, inputs
+        if search.residual == before:
+            yield low, inputs
 
 
 def _verdict(search: Search, clock: Clock, interrupted: bool) -> Result:

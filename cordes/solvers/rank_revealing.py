@@ -5,10 +5,14 @@ import scipy.linalg
 
 # Columns whose pivot is below this share of the largest are dropped. Lower keeps rounding noise, higher loses digits.
 RANK_TOLERANCE = 1e-14
+DAMPING = 1e-9
 
 
-def solve_rank_revealing(matrix: np.ndarray, target: np.ndarray, tolerance: float = RANK_TOLERANCE) -> np.ndarray:
+def solve_rank_revealing(matrix: np.ndarray, target: np.ndarray, tolerance: float = RANK_TOLERANCE, damped: int = 0) -> np.ndarray:
     """Least squares with columns scaled to length one and a numerically dependent remainder left out.
+
+    The last `damped` columns (singular functions) carry a tiny penalty on their amplitudes. They are C¹ across their rays to rounding only; amplitudes of
+    1e9 that cancel each other would turn that into a kink, which no residual shows.
 
     QR without Q (the target rides along as the last column), then a column-pivoted QR of the small triangle, whose basic solution is a third of
     the price of a singular value decomposition and as accurate here.
@@ -16,7 +20,12 @@ def solve_rank_revealing(matrix: np.ndarray, target: np.ndarray, tolerance: floa
     count = matrix.shape[1]
     size = np.linalg.norm(matrix, axis=0)
     size[size == 0] = 1.0
-    triangle: np.ndarray = np.linalg.qr(np.concatenate([matrix / size, target[:, None]], axis=1), mode="r")  # pyright: ignore[reportAssignmentType]
+    system = np.concatenate([matrix / size, target[:, None]], axis=1)
+    if damped:
+        penalty = np.zeros((damped, count + 1))
+        penalty[:, count - damped : count] = DAMPING * np.linalg.norm(target) * np.eye(damped)
+        system = np.concatenate([system, penalty])
+    triangle: np.ndarray = np.linalg.qr(system, mode="r")  # pyright: ignore[reportAssignmentType]
     right = triangle[:count, count]
     q, r, order = scipy.linalg.qr(triangle[:count, :count], pivoting=True, mode="economic", check_finite=False)  # pyright: ignore[reportAssignmentType]
     pivots = np.abs(np.diag(r))

@@ -53,7 +53,7 @@ def initial_state(system: System, start: State | None, width: int, depth: int, a
 
 def solve_last_layer(state: State, rows: Rows, tolerance: float = 1e-12) -> State:
     """The best coefficients and amplitudes for the hidden weights as they are."""
-    solution = solve_rank_revealing(feature_matrix(state.network, rows), np.asarray(rows.target), tolerance)
+    solution = solve_rank_revealing(feature_matrix(state.network, rows), np.asarray(rows.target), tolerance, damped=rows.singular.shape[1])
     width = state.network.coefficients.shape[0]
     return State(state.network.with_coefficients(jnp.asarray(solution[:width])), jnp.asarray(solution[width:]))
 
