@@ -60,7 +60,7 @@ def save(solution: Solution, path: str | Path) -> Path:
     arrays: dict[str, np.ndarray] = {"coefficients": np.asarray(network.coefficients), "amplitudes": solution.amplitudes}
     for k, (weight, bias) in enumerate(network.layers):
         arrays[f"weight{k}"], arrays[f"bias{k}"] = np.asarray(weight), np.asarray(bias)
-    arrays["probes"], arrays["values"] = probes, solution(probes)
+    arrays["probes"], arrays["values"], arrays["equation"] = probes, solution(probes), _equation(solution.problem, probes)
     arrays["facts"] = np.frombuffer(json.dumps(facts).encode(), dtype=np.uint8)
     temporary = path.with_name(path.name + ".part")
     with open(temporary, "wb") as file:
@@ -91,17 +91,27 @@ def load(path: str | Path, problem: Any = None) -> Solution:
         raise FileError(
             f"{path} does not give back its own values (difference {difference:.3g}): the problem passed in is not the one that was solved."
         )
+    equation = _equation(problem, arrays["probes"])
+    if equation.shape != arrays["equation"].shape or not np.allclose(equation, arrays["equation"], rtol=1e-8, atol=1e-10):
+        raise FileError(f"{path} answers an equation with other coefficients: the problem passed in is not the one that was solved.")
     return solution
+
+
+def _equation(problem: Any, points: np.ndarray) -> np.ndarray:
+    """A, b, c and f at points, side by side: another f would leave the values of the answer as they are, and must be noticed too."""
+    parts = jax.jit(jax.vmap(problem.linearise))(points)
+    return np.concatenate([np.asarray(part).reshape(len(points), -1) for part in parts], axis=1)
 
 
 def _read(path: Path) -> tuple[dict[str, np.ndarray], dict]:
     if not path.is_file():
         raise FileError(f"There is no file {path}.")
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        # Opened here: np.load leaves a damaged archive open.
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
         facts = json.loads(arrays.pop("facts").tobytes())
-        complete = facts["format"] == FORMAT and {"coefficients", "amplitudes", "probes", "values"} <= arrays.keys()
+        complete = facts["format"] == FORMAT and {"coefficients", "amplitudes", "probes", "values", "equation"} <= arrays.keys()
     except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile) as error:
         raise FileError(f"{path} is not a saved answer of cordes, or it is damaged ({type(error).__name__}: {error}).") from error
     if not complete:

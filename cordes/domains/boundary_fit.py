@@ -27,8 +27,8 @@ PIECEWISE_POWERS = ((2.0, True),)
 GENERIC_POWERS = tuple(
     (power, odd) for power in (2.0, 2.25, 2.5, 2.75, 3.0, 3.5) for odd in (False, True) if (power, odd) not in ((2.0, False), (3.0, True))
 )
-HIGHEST_DEGREE = 16
-LARGEST_BASIS = 153
+HIGHEST_DEGREE = 24
+LARGEST_BASIS, LARGEST_WITH_KINKS = 455, 153
 # Many polynomials are small or zero on the whole boundary and large inside. Dividing those of degree k by this number to the k makes the shortest
 # solution prefer low degrees: second derivatives inside stay near those of the data, where without it they come out up to a thousand times larger.
 DEGREE_PENALTY = 3.0
@@ -79,8 +79,7 @@ def boundary_values(g: PointFunction, points: np.ndarray) -> np.ndarray:
 
 def sample_count(dimension: int, interfaces: int) -> int:
     """How many boundary points a fit needs: four for each function of its richest basis."""
-    richest = _families(dimension, interfaces)[-1][-1]
-    return 4 * len(_degrees(richest, dimension, interfaces)) + 64
+    return 4 * max(len(_degrees(family[-1], dimension, interfaces)) for family in _families(dimension, interfaces)) + 64
 
 
 def circle_parameters(count: int) -> np.ndarray:
@@ -182,8 +181,10 @@ def _fit_family(family: list[Basis], y: np.ndarray, heights: list[np.ndarray], v
 def _families(dimension: int, interfaces: int) -> list[list[Basis]]:
     """The bases to try, from the poorest to the richest, in families where each basis begins with the one before it."""
     highest = _degree(dimension, LARGEST_BASIS)
-    families = [[Basis(degree) for degree in (0, 1, 2, 3, 4, 6, 8, 10, 12) if degree < highest] + [Basis(highest)]]
+    families = [[Basis(degree) for degree in (0, 1, 2, 3, 4, 6, 8, 10, 12, 16, 20) if degree < highest] + [Basis(highest)]]
     if interfaces:
+        # Kinks limit what more polynomials can do.
+        highest = _degree(dimension, LARGEST_WITH_KINKS)
         # The factors of generic powers are few, so that the whole basis stays near 300 functions.
         few = max(1, min(10, 200 // (len(GENERIC_POWERS) * interfaces)))
         families.append([Basis(highest, PIECEWISE_POWERS, _degree(dimension, few * len(GENERIC_POWERS) // 2))])

@@ -1,0 +1,197 @@
+"""Saved answers come back as they were, and nothing else is taken for one."""
+
+import json
+from pathlib import Path
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import cordes
+from cordes import storage
+from cordes.errors import FileError
+from cordes.problems.files import load_problem
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+SQUARE = cordes.Box([-1, -1], [1, 1])
+POINTS = SQUARE.interior_points(20, seed=3) / 2
+ADAM = {"width": 8, "depth": 2, "points": 100, "epochs": 10}
+
+
+def python_problem(f=1.0, domain=SQUARE, A=1.0, **data):
+    return cordes.Linear(domain, A, f, **data)
+
+
+@pytest.fixture(scope="module")
+def python_answer():
+    return cordes.solve(python_problem(), features=40, progress=False)
+
+
+@pytest.fixture
+def saved(python_answer, tmp_path):
+    return python_answer.save(tmp_path / "answer.cordes")
+
+
+def same(solution, loaded):
+    assert np.array_equal(solution(POINTS), loaded(POINTS))
+    np.testing.assert_allclose(loaded.hessian(POINTS), solution.hessian(POINTS), rtol=1e-12, atol=1e-12)
+    assert loaded.result is solution.result
+    assert loaded.residual_rms == solution.residual_rms
+    assert loaded.history == solution.history
+    assert loaded.seconds == solution.seconds
+    assert loaded.facts == solution.facts
+    assert loaded.parameters == solution.parameters
+    assert loaded.points == solution.points
+
+
+@pytest.mark.parametrize("options", [{}, {"method": "adam", **ADAM}], ids=["least-squares", "adam"])
+def test_gallery_problems_come_back_by_themselves(options, tmp_path, solved):
+    solution = solved("ex4.2-continuous", **options)
+    loaded = cordes.load(solution.save(tmp_path / "answer.cordes"))
+    same(solution, loaded)
+    assert loaded.problem is solution.problem
+    assert loaded.error() == solution.error()
+
+
+def test_problems_of_files_come_back_by_themselves(tmp_path):
+    solution = cordes.solve(load_problem(EXAMPLES / "pentagon.toml"), features=40, progress=False)
+    loaded = cordes.load(solution.save(tmp_path / "answer.cordes"))
+    same(solution, loaded)
+    assert repr(loaded.problem.domain) == repr(solution.problem.domain)
+
+
+def test_problems_in_python_must_be_passed_in(python_answer, saved):
+    with pytest.raises(FileError, match=r"written in Python, which is not kept: pass it in again, cordes.load\(.*, problem="):
+        cordes.load(saved)
+    same(python_answer, cordes.load(saved, problem=python_problem()))
+
+
+def test_a_loaded_answer_can_be_continued(python_answer, saved):
+    loaded = cordes.load(saved, problem=python_problem())
+    longer = cordes.solve(loaded.problem, start=loaded, progress=False)
+    assert longer.residual_rms < python_answer.residual_rms
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        ({"domain": cordes.Box([-1, -1], [1, 2])}, "holds an answer on Box.*but the problem passed in has the domain"),
+        ({"f": 2.0}, "other coefficients"),
+        ({"c": 1.0}, "singular functions|other coefficients"),
+        ({"g": lambda x: 1 + x[0]}, "does not give back its own values"),
+        ({"A": [[2, 1], [1, 2]]}, "singular functions, the problem|does not give back|other coefficients"),
+        ({"A": lambda x: (1 + 0.5 * jnp.sign(x[0])) * jnp.eye(2), "interfaces": [lambda x: x[0]]}, "not the problem"),
+    ],
+)
+def test_another_problem_is_refused(saved, other, message):
+    with pytest.raises(FileError, match=message):
+        cordes.load(saved, problem=python_problem(**other))
+
+
+# Damage -----------------------------------------------------------------------------------------------------------------------------------------------
+
+
+def test_no_file(tmp_path):
+    with pytest.raises(FileError, match="There is no file"):
+        cordes.load(tmp_path / "nothing.cordes")
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.9])
+def test_truncated_files_are_refused(saved, share):
+    data = saved.read_bytes()
+    saved.write_bytes(data[: int(share * len(data))])
+    with pytest.raises(FileError, match="is not a saved answer of cordes, or it is damaged"):
+        cordes.load(saved, problem=python_problem())
+
+
+def test_flipped_bytes_are_refused(saved):
+    data = bytearray(saved.read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    saved.write_bytes(bytes(data))
+    with pytest.raises(FileError, match=r"damaged|does not give back"):
+        cordes.load(saved, problem=python_problem())
+
+
+@pytest.mark.parametrize("text", ["u = 3", "{}", "PK"])
+def test_text_is_refused(tmp_path, text):
+    path = tmp_path / "answer.cordes"
+    path.write_text(text)
+    with pytest.raises(FileError, match="not a saved answer"):
+        cordes.load(path)
+
+
+class Harmful:
+    """Would leave a mark if it were unpickled."""
+
+    mark: Path
+
+    def __reduce__(self):
+        return Path.write_text, (Harmful.mark, "executed")
+
+
+def test_pickled_objects_are_refused_and_never_executed(tmp_path):
+    Harmful.mark = tmp_path / "mark"
+    path = tmp_path / "answer.npz"
+    np.savez(path, facts=np.array([Harmful()], dtype=object), allow_pickle=True)
+    with pytest.raises(FileError, match="not a saved answer"):
+        cordes.load(path)
+    assert not Harmful.mark.exists()
+    # The same archive is harmful to whoever allows pickles, so the test can fail.
+    with np.load(path, allow_pickle=True) as archive:
+        archive["facts"]
+    assert Harmful.mark.exists()
+
+
+def rewritten(path, change):
+    with np.load(path) as archive:
+        arrays = dict(archive)
+    facts = json.loads(arrays["facts"].tobytes())
+    change(facts, arrays)
+    arrays["facts"] = np.frombuffer(json.dumps(facts).encode(), dtype=np.uint8)
+    with open(path, "wb") as file:
+        np.savez(file, **arrays)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda facts, arrays: facts.update(format=99), "has format 99; this version reads format 1"),
+        (lambda facts, arrays: facts["network"].update(kind="transformer"), "unknown kind 'transformer'"),
+        (lambda facts, arrays: arrays.update(weight0=np.zeros((3, 3))), "holds weights of shapes"),
+        (lambda facts, arrays: arrays.update(coefficients=2 * arrays["coefficients"]), "does not give back its own values"),
+        (lambda facts, arrays: arrays.update(amplitudes=np.zeros(1)), "has 1 singular functions"),
+    ],
+)
+def test_changed_files_are_refused(saved, change, message):
+    rewritten(saved, change)
+    with pytest.raises(FileError, match=message):
+        cordes.load(saved, problem=python_problem())
+
+
+# Writing ----------------------------------------------------------------------------------------------------------------------------------------------
+
+
+def test_unwritable_places_are_refused(python_answer, tmp_path, monkeypatch):
+    with pytest.raises(FileError, match="is a folder"):
+        python_answer.save(tmp_path)
+    with pytest.raises(FileError, match="does not exist: make it first"):
+        python_answer.save(tmp_path / "nowhere" / "answer.cordes")
+    monkeypatch.setattr(storage.os, "access", lambda *_: False)
+    with pytest.raises(FileError, match="permission denied"):
+        python_answer.save(tmp_path / "answer.cordes")
+
+
+def test_a_failed_write_leaves_the_old_file(python_answer, saved, monkeypatch):
+    before = saved.read_bytes()
+
+    def fail(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(storage.np, "savez_compressed", fail)
+    with pytest.raises(KeyboardInterrupt):
+        python_answer.save(saved)
+    assert saved.read_bytes() == before
+
+
+def test_saving_leaves_one_file(saved):
+    assert [path.name for path in saved.parent.iterdir()] == ["answer.cordes"]
