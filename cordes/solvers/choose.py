@@ -1,10 +1,8 @@
 """`solve`: one verb over all problems and methods."""
 
-import os
 from typing import Any
 
 import jax.numpy as jnp
-from threadpoolctl import threadpool_limits
 
 from cordes.compilation import CompileTimer
 from cordes.errors import OptionError, unknown
@@ -17,6 +15,7 @@ from cordes.solvers.least_squares import solve_least_squares
 from cordes.solvers.progress import Progress
 from cordes.solvers.system import Clock, System
 from cordes.solvers.training import State
+from cordes.threads import share_cores
 
 METHODS = ("auto", "least-squares", "gauss-newton", "adam")
 COMMON = {"delta", "boundary", "boundary_weight", "singular", "inputs"}
@@ -54,8 +53,7 @@ def solve(
     if chosen == "adam" and options.pop("preset", None) == "paper":
         options = {**PAPER, **options}
     clock = Clock(max_seconds)
-    # BLAS and XLA keep a pool of threads each; pools that fight for the cores were ten times slower than one thread for each.
-    with CompileTimer() as timer, threadpool_limits(max(1, (os.cpu_count() or 2) // 2), user_api="blas"):
+    with CompileTimer() as timer, share_cores():
         system, settings = _system(problem, chosen, multiplier, start, options)
         state = State(start.network, jnp.asarray(start.amplitudes)) if start is not None else None
         with Progress(f"{problem.name}: {chosen}", progress) as bar:
