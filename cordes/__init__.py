@@ -18,7 +18,7 @@ if getattr(jax.config, "jax_compilation_cache_dir", None) is None and os.environ
     jax.config.update("jax_compilation_cache_dir", str(_cache))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
 
-from cordes.condition import Condition, check  # noqa: E402
+from cordes.condition import Condition, CordesConditionWarning, check  # noqa: E402
 from cordes.domains import AbstractDomain, Ball, Box, Ellipsoid, Polygon  # noqa: E402
 from cordes.errors import CordesError  # noqa: E402
 from cordes.gallery import gallery  # noqa: E402
@@ -33,6 +33,7 @@ __all__ = [
     "Ball",
     "Box",
     "Condition",
+    "CordesConditionWarning",
     "CordesError",
     "Ellipsoid",
     "Linear",

@@ -5,6 +5,8 @@ Without lower-order terms ε(x) = (tr A)²/|A|² - (d - 1). With them, for a par
 elliptic A satisfies it; in three and more it can fail.
 """
 
+import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +15,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from cordes.ansatz import in_blocks
+from cordes.problems.coefficients import show
 from cordes.problems.linear import cordes_multiplier
 
 SAMPLES = 8192
@@ -57,6 +60,26 @@ def best_lambda(A: np.ndarray, b: np.ndarray, c: np.ndarray) -> float:
     start = grid[int(np.argmin([worst(value) for value in grid]))]
     found = minimize_scalar(worst, bounds=(start - 0.3, start + 0.3), method="bounded", options={"xatol": 1e-10})
     return scale * float(np.exp(found.x if found.fun <= worst(start) else start))
+
+
+class CordesConditionWarning(UserWarning):
+    """The Cordès condition is violated: the problem is solved, but the paper's theory promises nothing."""
+
+
+def warn_if_violated(problem: Any, coefficients: Callable, count: int = 1024) -> None:
+    """A quick look at sampled points before a solve; `check` looks more closely."""
+    points = problem.domain.interior_points(count, seed=33)
+    A, b, c, _ = coefficients(points)
+    lambda_ = best_lambda(A, b, c) if problem.has_drift or problem.has_reaction else None
+    epsilon = epsilon_at(A, b, c, lambda_)
+    worst = int(np.argmin(epsilon))
+    if epsilon[worst] <= 0:
+        best = f" even with the best λ = {lambda_:.4g}" if lambda_ is not None else ""
+        warnings.warn(
+            f"The Cordès condition is violated: ε = {epsilon[worst]:.4g} at x = {show(points[worst])}{best}. The problem is solved all the same.",
+            CordesConditionWarning,
+            stacklevel=3,
+        )
 
 
 def check(problem: Any) -> Condition:

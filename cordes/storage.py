@@ -113,7 +113,7 @@ def _read(path: Path) -> tuple[dict[str, np.ndarray], dict]:
         facts = json.loads(arrays.pop("facts").tobytes())
         complete = facts["format"] == FORMAT and {"coefficients", "amplitudes", "probes", "values", "equation"} <= arrays.keys()
     except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile) as error:
-        raise FileError(f"{path} is not a saved answer of cordes, or it is damaged ({type(error).__name__}: {error}).") from error
+        raise FileError(f"{path} is not a saved answer of cordes, or it is damaged ({type(error).__name__} while reading).") from error
     if not complete:
         raise FileError(f"{path} has format {facts['format']!r}; this version reads format {FORMAT}.")
     return arrays, facts

@@ -107,7 +107,10 @@ def test_discontinuous_boundary_values_are_refused(case):
 
 CONTINUOUS = {
     "zero up to rounding": (UNIT, lambda x: jnp.sin(jnp.pi * x[0]) * jnp.sin(jnp.pi * x[1]) * jnp.exp(x[0])),
-    "zero up to rounding on some edges": (UNIT, lambda x: jnp.sin(jnp.pi * x[0]) * jnp.exp(x[1])),
+    "rounding on one edge": (UNIT, lambda x: x[0] + jnp.cos(x[1]) ** 2 + jnp.sin(x[1]) ** 2 - 1),
+    "cancellation on one edge": (UNIT, lambda x: (x[0] + x[1]) ** 2 - x[1] ** 2 - 2 * x[0] * x[1]),
+    "rounding on all edges": (UNIT, lambda x: jnp.cos(x[1]) ** 2 + jnp.sin(x[1]) ** 2 - 1),
+    "rounding on a circle": (DISK, lambda x: 1 - x @ x),
     "steep": (DISK, lambda x: jnp.tanh(200 * x[0])),
     "with a corner": (SQUARE, lambda x: jnp.abs(x[0] - 0.1)),
     "rough": (DISK, lambda x: jnp.abs(x[0]) ** 0.5),
@@ -164,7 +167,7 @@ CALM = {
     "steep": (WIDE, lambda x: 2 + jnp.arctan(5000 * (x[0] ** 2 + x[1] ** 2 - 1))),
     "Hölder": (SQUARE, lambda x: 1 + jnp.linalg.norm(x) ** 0.25),
     "Hölder along a line": (SQUARE, lambda x: 1 + jnp.abs(x[0] - x[1]) ** 0.25),
-    "zero up to rounding": (SQUARE, lambda x: 1 + 1e-16 * jnp.sign(x[0])),
+    "rounding": (SQUARE, lambda x: 1 + 1e-3 * (jnp.cos(x[1]) ** 2 + jnp.sin(x[1]) ** 2)),
 }
 
 

@@ -55,7 +55,7 @@ def solve_adam(
     advance = jax.jit(lambda carry: jax.lax.scan(epoch, carry, None, length=CHUNK))
     carry = (state.parameters, optimiser.init(state.parameters))
     best, best_residual = state, float(residual_norm(state, fresh))
-    history = [{"epoch": 0, "loss": float("nan"), "residual": best_residual, "seconds": clock.seconds}]
+    history = [{"epoch": 0, "loss": float(residual_norm(state, rows)) ** 2, "residual": best_residual, "seconds": clock.seconds}]
     result = None
     try:
         for done in range(CHUNK, epochs + 1, CHUNK):

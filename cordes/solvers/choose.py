@@ -5,6 +5,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from cordes.compilation import CompileTimer
+from cordes.condition import warn_if_violated
 from cordes.errors import OptionError, unknown
 from cordes.results import Result
 from cordes.solution import Solution
@@ -55,6 +56,7 @@ def solve(
     clock = Clock(max_seconds)
     with CompileTimer() as timer, share_cores():
         system, settings = _system(problem, chosen, multiplier, start, options)
+        warn_if_violated(problem, system.coefficients)
         state = State(start.network, jnp.asarray(start.amplitudes)) if start is not None else None
         with Progress(f"{problem.name}: {chosen}", progress) as bar:
             answer = _run(chosen, system, tol, seed, clock, bar, state, settings, options)
