@@ -111,11 +111,13 @@ def _read(path: Path) -> tuple[dict[str, np.ndarray], dict]:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
         facts = json.loads(arrays.pop("facts").tobytes())
-        complete = facts["format"] == FORMAT and {"coefficients", "amplitudes", "probes", "values", "equation"} <= arrays.keys()
+        version, missing = facts["format"], {"coefficients", "amplitudes", "probes", "values", "equation"} - arrays.keys()
     except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile) as error:
         raise FileError(f"{path} is not a saved answer of cordes, or it is damaged ({type(error).__name__} while reading).") from error
-    if not complete:
-        raise FileError(f"{path} has format {facts['format']!r}; this version reads format {FORMAT}.")
+    if version != FORMAT:
+        raise FileError(f"{path} has format {version!r}; this version reads format {FORMAT}.")
+    if missing:
+        raise FileError(f"{path} lacks {', '.join(sorted(missing))}: it is not a saved answer of cordes, or it is damaged.")
     return arrays, facts
 
 

@@ -11,7 +11,7 @@ from cordes.results import Result
 from cordes.solvers.answer import Answer
 from cordes.solvers.progress import Progress
 from cordes.solvers.system import Clock, System
-from cordes.solvers.training import State, cast, initial_state, residual, residual_norm, stack
+from cordes.solvers.training import State, cast, early_end, initial_state, late_end, residual, residual_norm, stack
 
 # The paper states the learning rate and the points; the network's size is our choice, as is float32.
 PAPER = {
@@ -69,18 +69,12 @@ def solve_adam(
             progress.update(step=done, total=epochs, loss=loss, residual=min(value, best_residual))
             if value < best_residual:
                 best, best_residual = current, value
-            if not np.isfinite(loss):
-                result = Result.nonfinite
-            elif tol is not None and best_residual <= tol:
-                result = Result.converged
-            elif clock.over:
-                result = Result.time_out
+            result = early_end(value, best_residual, tol, clock)
             if result is not None:
                 break
     except KeyboardInterrupt:
         result = Result.interrupted
     if result is None:
-        small = best_residual <= 0.1 * float(np.linalg.norm(fresh.target))
-        result = Result.tolerance_not_reached if tol is not None else Result.converged if small else Result.stagnated
+        result = late_end(best_residual, tol, 0.1 * float(np.linalg.norm(fresh.target)))
     best = cast(best, jnp.float64)
     return Answer(best.network, best.amplitudes, result, best_residual, rows.count, history)

@@ -20,7 +20,7 @@ from cordes.results import Result
 from cordes.solvers.answer import Answer
 from cordes.solvers.progress import Progress
 from cordes.solvers.system import Clock, System
-from cordes.solvers.training import State, initial_state, residual, residual_norm, solve_last_layer, stack
+from cordes.solvers.training import State, early_end, initial_state, late_end, residual, residual_norm, solve_last_layer, stack
 
 PROBES = np.array([0.3, 1.0, 3.0])
 LENGTHS = np.array([1.0, 0.5, 0.2, 0.05])
@@ -130,12 +130,7 @@ def solve_gauss_newton(
             patience = 0 if value < 0.98 * best_residual else patience + 1
             if value < best_residual:
                 best, best_residual = current, value
-            if not np.isfinite(value):
-                result = Result.nonfinite
-            elif tol is not None and best_residual <= tol:
-                result = Result.converged
-            elif clock.over:
-                result = Result.time_out
+            result = early_end(value, best_residual, tol, clock)
             if result is not None or patience >= 4:
                 break
     except KeyboardInterrupt:
@@ -144,6 +139,5 @@ def solve_gauss_newton(
     if (value := float(residual_norm(polished, fresh))) < best_residual:
         best, best_residual = polished, value
     if result is None:
-        small = best_residual <= 1e-2 * scale
-        result = Result.tolerance_not_reached if tol is not None else Result.converged if small else Result.stagnated
+        result = late_end(best_residual, tol, 1e-2 * scale)
     return Answer(best.network, best.amplitudes, result, best_residual, rows.count, history)

@@ -10,8 +10,9 @@ from jax import Array
 from cordes.ansatz import Rows
 from cordes.networks.mlp import MLP
 from cordes.networks.network import AbstractNetwork
+from cordes.results import Result
 from cordes.solvers.rank_revealing import solve_rank_revealing
-from cordes.solvers.system import System, feature_matrix
+from cordes.solvers.system import Clock, System, feature_matrix
 
 
 class State(NamedTuple):
@@ -61,3 +62,19 @@ def solve_last_layer(state: State, rows: Rows, tolerance: float = 1e-12) -> Stat
 def stack(rows: Rows, extra: Rows | None) -> Rows:
     """Interior rows followed by extra ones (soft boundary values)."""
     return rows if extra is None else jax.tree.map(lambda a, b: jnp.concatenate([a, b]), rows, extra)
+
+
+def early_end(value: float, best_residual: float, tol: float | None, clock: Clock) -> Result | None:
+    """Why a training run should stop now, if it should."""
+    if not np.isfinite(value):
+        return Result.nonfinite
+    if tol is not None and best_residual <= tol:
+        return Result.converged
+    return Result.time_out if clock.over else None
+
+
+def late_end(best_residual: float, tol: float | None, small: float) -> Result:
+    """What to call a run that used up its steps."""
+    if tol is not None:
+        return Result.converged if best_residual <= tol else Result.tolerance_not_reached
+    return Result.converged if best_residual <= small else Result.stagnated
