@@ -3,7 +3,8 @@
 With N rows and P parameters a step solves (JᵀJ + μI)δ = -Jᵀr (P ≤ N) or δ = -Jᵀ(JJᵀ + μI)⁻¹r (P > N), the same δ. The damping μ follows the loss down;
 several values around that and several lengths of the step are tried, and the one with the smallest loss is kept. With fresh points in every step
 (`resample`) the last step, shrunk by `momentum`, is kept in the directions that the new points do not see (SPRING: Goldshlager, Abrahamsen, Lin 2024).
-On ex4.2-continuous (3 layers of 24, 200 steps) fresh points with momentum ended at a residual of 4e-4, a fixed set with greedy damping at 1e-2.
+On ex4.2-continuous three tanh layers of 24 with fresh points and momentum reached a residual of 4e-3 in 50 steps; a fixed set of points without momentum
+and with greedy damping (layers of 20) was at 2e-2 after 60.
 """
 
 import functools
