@@ -1,0 +1,1 @@
+"""Certificates: guaranteed bounds of the error."""
