@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 
 from cordes.errors import unknown
-from cordes.gallery import paper_linear
+from cordes.gallery import literature_linear, paper_linear
 from cordes.problems.linear import Linear
 
 
@@ -35,4 +35,4 @@ class Gallery(Mapping[str, Linear]):
         return self._entries[name][1]
 
 
-gallery = Gallery(paper_linear.PROBLEMS)
+gallery = Gallery(paper_linear.PROBLEMS | literature_linear.PROBLEMS)
