@@ -18,6 +18,8 @@ if getattr(jax.config, "jax_compilation_cache_dir", None) is None and os.environ
     jax.config.update("jax_compilation_cache_dir", str(_cache))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
 
+from cordes.certificates.certificate import Certificate  # noqa: E402
+from cordes.certificates.certify import certify  # noqa: E402
 from cordes.condition import Condition, CordesConditionWarning, check  # noqa: E402
 from cordes.domains import AbstractDomain, Ball, Box, Ellipsoid, Polygon  # noqa: E402
 from cordes.errors import CordesError  # noqa: E402
@@ -32,6 +34,7 @@ __all__ = [
     "AbstractDomain",
     "Ball",
     "Box",
+    "Certificate",
     "Condition",
     "CordesConditionWarning",
     "CordesError",
@@ -41,6 +44,7 @@ __all__ = [
     "Result",
     "Solution",
     "UndeclaredJumpWarning",
+    "certify",
     "check",
     "gallery",
     "load",

@@ -14,13 +14,15 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
+from cordes.blocks import in_blocks
 from cordes.domains.domain import AbstractDomain
 from cordes.jet import Jet, contract, jet_of
 from cordes.networks.inputs import Inputs
 from cordes.networks.network import AbstractNetwork, Frozen
 from cordes.singular.functions import SingularFunctions
 
-BLOCK = 1024
+# Features are evaluated in groups of this size: one compilation serves all widths.
+COLUMNS = 250
 
 
 class Rows(NamedTuple):
@@ -102,6 +104,16 @@ class Ansatz:
             return total
         return jax.tree.map(np.add, total, self.singular.combined_jet(x, np.asarray(amplitudes)))
 
+    def apply(
+        self, network: AbstractNetwork, amplitudes: ArrayLike, x: np.ndarray, A: np.ndarray, b: np.ndarray, c: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """A:D²u + b·∇u - cu at points without the Hessian, and the sum of the sizes of its terms, to which its rounding is proportional."""
+        rows = self.freeze(x, A, b, c, np.zeros(len(x)), np.ones(len(x)))
+        matrix = feature_matrix(network, rows)
+        coefficients = np.concatenate([np.asarray(network.coefficients), np.asarray(amplitudes)])
+        # The target is minus the part of the lift.
+        return matrix @ coefficients - rows.target, np.abs(matrix) @ np.abs(coefficients) + np.abs(rows.target)
+
     def _value_block(self, network: AbstractNetwork, x: Array) -> Array:
         return jax.vmap(self.lift)(x) + jax.vmap(self.distance)(x) * network.value(x)
 
@@ -115,18 +127,16 @@ class Ansatz:
         )
 
 
-def in_blocks(function: Callable, arrays: tuple, block: int = BLOCK):
-    """Apply a compiled function to blocks of a fixed number of points: each shape is compiled once and memory stays bounded.
+@jax.jit
+def _row_features(network: AbstractNetwork, frozen: Frozen) -> Array:
+    return network.row_features(frozen)
 
-    Cutting and joining is done by NumPy, since every new shape of an eager JAX operation would be compiled as well.
-    """
-    count = len(arrays[0])
-    if count == 0:
-        raise ValueError("no points")
-    blocks = -(-count // block)
-    rest = blocks * block - count
-    padded = [np.asarray(array) for array in arrays]
-    if rest:
-        padded = [np.concatenate([array, np.broadcast_to(array[-1:], (rest, *array.shape[1:]))]) for array in padded]
-    parts = [function(*(array[k * block : (k + 1) * block] for array in padded)) for k in range(blocks)]
-    return jax.tree.map(lambda *leaves: np.concatenate([np.asarray(leaf) for leaf in leaves])[:count], *parts)
+
+def feature_matrix(network: AbstractNetwork, rows: Rows) -> np.ndarray:
+    """The least-squares matrix: features of the network, then singular functions."""
+    leaves, structure = jax.tree.flatten(rows.frozen)
+    parts = [
+        in_blocks(lambda *block, part=part: _row_features(part, jax.tree.unflatten(structure, block)), tuple(leaves))
+        for part in network.parts(COLUMNS)
+    ]
+    return np.concatenate([*parts, rows.singular], axis=1)

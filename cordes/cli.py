@@ -188,7 +188,7 @@ def solve_command(
     context: typer.Context,
     problem: Problem,
     method: Annotated[str, typer.Option(help="least-squares, gauss-newton, adam, or auto.")] = "auto",
-    tol: Annotated[float | None, typer.Option(help="Stop when the scaled residual on fresh points is this small.")] = None,
+    tol: Annotated[float | None, typer.Option(help="Work until the certified root mean square error is this small.")] = None,
     seed: Seed = 0,
     preset: Annotated[str | None, typer.Option(help="`paper`: Adam as in the paper.")] = None,
     epochs: Annotated[int | None, typer.Option(min=1, help="Epochs (adam).")] = None,
@@ -197,7 +197,9 @@ def solve_command(
     no_multiplier: Annotated[bool, typer.Option("--no-multiplier", help="Leave the Cordès multiplier out: the plain PINN loss.")] = False,
     boundary: Annotated[str | None, typer.Option(help="hard: boundary values exact by construction (default); soft: a penalty in the loss.")] = None,
     max_seconds: Annotated[float | None, typer.Option(help="Stop then, with the best answer so far.")] = None,
-    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Write result.json, solution.png, answer.cordes, solution.vtu here.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write result.json, solution.png, certificate.png, answer.cordes, solution.vtu here.")
+    ] = None,
     as_json: Json = False,
 ) -> Report:
     """Solve a problem and say how wrong the answer is."""
@@ -216,7 +218,7 @@ def solve_command(
     facts = _solution_facts(solution, condition, seconds)
     complete = folder is None or _write_files(folder, solution, facts)
     done = solution.result is cordes.Result.converged and complete
-    return Report(facts, solution_table(facts), DONE if done else NOT_AS_ASKED)
+    return Report(facts, solution_table(facts, solution.certificate.rows()), DONE if done else NOT_AS_ASKED)
 
 
 @app.command("bench")
@@ -249,7 +251,7 @@ def _condition_facts(condition: "Condition") -> dict[str, Any]:
 
 
 def _solution_facts(solution: "Solution", condition: "Condition", seconds: dict[str, Any]) -> dict[str, Any]:
-    error = solution.error()
+    error, certificate = solution.error(), solution.certificate
     return {
         "problem": solution.problem.name,
         "method": solution.method,
@@ -260,7 +262,7 @@ def _solution_facts(solution: "Solution", condition: "Condition", seconds: dict[
         "error": {"l2": error.l2, "linf": error.linf} if error else None,
         "reference": _reference_facts(solution),
         "condition": _condition_facts(condition),
-        "certificate": None,
+        "certificate": certificate.facts(),
         "residual": solution.residual_rms,
         "seed": solution.facts["seed"],
     }
@@ -279,7 +281,7 @@ def _reference_facts(solution: "Solution") -> dict[str, Any] | None:
 
 
 def _files_for(dimension: int) -> list[str]:
-    return ["solution.png", "answer.cordes", *(["solution.vtu"] if dimension <= 3 else []), "result.json"]
+    return ["solution.png", "certificate.png", "answer.cordes", *(["solution.vtu"] if dimension <= 3 else []), "result.json"]
 
 
 def _prepare_folder(folder: Path, dimension: int) -> Path:
@@ -305,6 +307,8 @@ def _write_files(folder: Path, solution: "Solution", facts: dict[str, Any]) -> b
     facts["files"] = [str(folder / name) for name in names]
     try:
         solution.plot(folder / "solution.png")
+        if solution.certificate.picture is not None:
+            solution.certificate.plot(folder / "certificate.png")
         solution.save(folder / "answer.cordes")
         if "solution.vtu" in names:
             solution.to_vtk(folder / "solution.vtu")

@@ -25,9 +25,12 @@ class Result(enum.StrEnum):
 
 
 _TEXT: dict[Result, tuple[str, str]] = {
-    Result.converged: ("The residual on fresh points met the tolerance or stopped falling at a small value.", "Nothing to do."),
+    Result.converged: (
+        "The certified error met the tolerance; without one, the residual on fresh points stopped falling at a small value.",
+        "Nothing to do.",
+    ),
     Result.tolerance_not_reached: (
-        "The tolerance was not met before the method stopped improving.",
+        "The certified error did not meet the tolerance before the method stopped improving.",
         "Allow more features (features=…) or steps (steps=…), declare interfaces where coefficients jump, or ask for less.",
     ),
     Result.not_certifiable: (

@@ -1,5 +1,6 @@
 """The answer: a function with derivatives that knows how it was found and can be measured, drawn, exported and kept."""
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,6 +15,7 @@ from cordes.results import Result
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from cordes.certificates.certificate import Certificate
     from cordes.solvers.answer import Answer
     from cordes.solvers.system import System
 
@@ -53,7 +55,7 @@ class Solution:
         self.parameters, self.points = answer.parameters, answer.points
         self.seconds = seconds
         self.facts = facts
-        self.certificate = None
+        self._certificate: Certificate | None = None
         self._ansatz = system.ansatz
         self._residual = jax.jit(jax.vmap(problem.residual))
 
@@ -98,6 +100,43 @@ class Solution:
         size = float(np.sqrt(np.mean(truth**2)))
         l2 = float(np.sqrt(np.mean(difference**2)))
         return Error(l2, float(np.max(np.abs(difference))), l2 / size if size > 0 else float("inf"))
+
+    @property
+    def certificate(self) -> "Certificate":
+        """How wrong the answer can be: computed when first asked for, from points that served neither to fit nor to choose."""
+        if self._certificate is None:
+            self._certificate = self.certify()
+        return self._certificate
+
+    def certify(self, norm: str | None = None, barrier: bool = False, confidence: float = 0.99, residual_bound: float | None = None) -> "Certificate":
+        """A certificate with other settings, which is kept as `certificate`. `barrier=True` with `norm="Linf"` trains a barrier network for a sharper
+        bound of the largest error. See `cordes.certify`."""
+        from cordes.certificates.certify import certify
+
+        start = time.perf_counter()
+        self._certificate = certify(self.problem, self, norm=norm, barrier=barrier, confidence=confidence, residual_bound=residual_bound)
+        self.seconds["certify"] = time.perf_counter() - start
+        return self._certificate
+
+    @property
+    def exact_boundary(self) -> bool:
+        """Whether the boundary values are exact by construction."""
+        return self._ansatz.hard
+
+    @property
+    def lift(self) -> Callable:
+        """The extension of the boundary values, a function of one point."""
+        return self._ansatz.lift
+
+    @property
+    def singular_locations(self) -> np.ndarray:
+        """The points that have singular functions, shape (K, d)."""
+        locations = [family.point.location for family in self._ansatz.singular.families]
+        return np.array(locations).reshape(-1, self.problem.domain.dimension)
+
+    def apply_operator(self, x: np.ndarray, A: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """A:D²u + b·∇u - cu at points (N, d), and the sum of the sizes of its terms."""
+        return self._ansatz.apply(self.network, self.amplitudes, x, A, b, c)
 
     def plot(self, path: str | Path | None = None) -> "Figure":
         """Three panels (exact, computed, error) where an exact solution is known, else computed and residual; slices in three and more dimensions."""

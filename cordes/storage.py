@@ -99,7 +99,7 @@ def load(path: str | Path, problem: Any = None) -> Solution:
 
 def _equation(problem: Any, points: np.ndarray) -> np.ndarray:
     """A, b, c and f at points, side by side: another f would leave the values of the answer as they are, and must be noticed too."""
-    parts = jax.jit(jax.vmap(problem.linearise))(points)
+    parts = problem.coefficients(points)
     return np.concatenate([np.asarray(part).reshape(len(points), -1) for part in parts], axis=1)
 
 

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from cordes.blocks import in_blocks
 from cordes.domains.domain import AbstractDomain
 from cordes.errors import CoefficientError
 from cordes.jet import Jet, contract
@@ -80,6 +81,7 @@ class Linear:
         self.interfaces = check_interfaces(interfaces, domain)
         self.epsilon = check_epsilon(epsilon)
         self.exact = exact
+        self._compiled = jax.jit(jax.vmap(self.linearise))
         self._check()
 
     def _check(self) -> None:
@@ -98,6 +100,10 @@ class Linear:
     def linearise(self, x: Array, jet: Jet | None = None) -> Coefficients:
         """The equation frozen at one point; a linear one does not depend on the state."""
         return Coefficients(self.A(x), self.b(x), self.c(x), self.f(x))
+
+    def coefficients(self, points: np.ndarray) -> Coefficients:
+        """The equation at points (N, d), as NumPy arrays."""
+        return in_blocks(self._compiled, (points,))
 
     def residual(self, x: Array, jet: Jet) -> Array:
         """Lu - f at one point, without the multiplier."""

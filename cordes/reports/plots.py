@@ -49,9 +49,14 @@ def plot_solution(solution: "Solution", path: str | Path | None = None) -> Figur
 
     The figure is saved if `path` is given; checked: that it can be written, before anything is drawn.
     """
+    return draw_panels(solution.problem.domain, _panels(solution), lambda: _headline(solution), path)
+
+
+def draw_panels(domain: Any, panels: list[Panel], headline: Callable[[], str], path: str | Path | None) -> Figure:
+    """The figure of any panels over a domain."""
     if path is not None:
         path = check_writable(path)
-    figure = _lines(solution) if solution.problem.domain.dimension == 1 else _maps(solution)
+    figure = (_lines if domain.dimension == 1 else _maps)(domain, panels, headline())
     FigureCanvasAgg(figure)
     if path is not None:
         figure.savefig(path, dpi=150)
@@ -74,24 +79,26 @@ def _panels(solution: "Solution") -> list[Panel]:
 def _headline(solution: "Solution") -> str:
     """The problem, where it is cut, and the numbers for the whole domain."""
     name, domain, error = solution.problem.name, solution.problem.domain, solution.error()
-    parts = [name]
-    if domain.dimension >= 3:
-        center = ", ".join(f"{value:.3g}" for value in domain.center)
-        parts.append(f"{'slices' if domain.dimension == 3 else 'slice'} through the centre ({center})")
+    parts = [name, *where_cut(domain)]
     parts.append(f"l2 error {error.l2:.1e}, maximum {error.linf:.1e}" if error else f"scaled residual {solution.residual_rms:.1e} (root mean square)")
     return " — ".join(parts)
 
 
-def _maps(solution: "Solution") -> Figure:
+def where_cut(domain: Any) -> list[str]:
+    """The words for slices, in three and more dimensions."""
+    if domain.dimension < 3:
+        return []
+    center = ", ".join(f"{value:.3g}" for value in domain.center)
+    return [f"{'slices' if domain.dimension == 3 else 'slice'} through the centre ({center})"]
+
+
+def _maps(domain: Any, panels: list[Panel], headline: str) -> Figure:
     """Coloured maps, one row for each plane."""
-    domain = solution.problem.domain
-    d = domain.dimension
-    planes = [(0, 1), (0, 2), (1, 2)] if d == 3 else [(0, 1)]
-    panels = _panels(solution)
+    planes = [(0, 1), (0, 2), (1, 2)] if domain.dimension == 3 else [(0, 1)]
     lower, upper = domain.bounding_box
     heights = [_panel_height(upper - lower, plane) for plane in planes]
     figure = Figure(figsize=((PANEL_WIDTH + 1.2) * len(panels), sum(heights) + 0.6 * len(planes) + 0.4), layout=ConstrainedLayoutEngine(w_pad=0.1))
-    figure.suptitle(_headline(solution))
+    figure.suptitle(headline)
     grid = figure.subplots(len(planes), len(panels), squeeze=False, height_ratios=heights)
     for plane, row in zip(planes, grid, strict=True):
         _row(figure, row, panels, _slice(domain, plane), plane)
@@ -135,7 +142,8 @@ def _row(figure: Figure, row: np.ndarray, panels: list[Panel], part: Slice, plan
         image[part.inside] = panel.values(part.points[part.inside])
         images.append(np.abs(image) if panel.logarithmic else image)
     # The first and the second panel, exact and computed, share their colours.
-    shared = _linear_scale(np.stack([image for image, panel in zip(images, panels, strict=True) if not panel.logarithmic]))
+    linear = [image for image, panel in zip(images, panels, strict=True) if not panel.logarithmic]
+    shared = _linear_scale(np.stack(linear)) if linear else None
     for axes, panel, image in zip(row, panels, images, strict=True):
         norm = _logarithmic_scale(image) if panel.logarithmic else shared
         mesh = axes.pcolormesh(*part.edges, image.T, norm=norm, cmap="magma" if panel.logarithmic else "viridis", rasterized=True)
@@ -169,15 +177,15 @@ def _logarithmic_scale(values: np.ndarray) -> Normalize:
     return LogNorm(bottom, top, clip=True) if bottom > 0 else Normalize(0.0, top)
 
 
-def _lines(solution: "Solution") -> Figure:
+def _lines(domain: Any, panels: list[Panel], headline: str) -> Figure:
     """Graphs over an interval: the functions, then the size of what is wrong."""
-    lower, upper = solution.problem.domain.bounding_box
+    lower, upper = domain.bounding_box
     edges = np.linspace(lower[0], upper[0], LINE_RESOLUTION + 1)
     x = (edges[1:] + edges[:-1]) / 2
     figure = Figure(figsize=(10, 3.8), layout="constrained")
-    figure.suptitle(_headline(solution))
+    figure.suptitle(headline)
     left, right = figure.subplots(1, 2)
-    for panel in _panels(solution):
+    for panel in panels:
         values = panel.values(x[:, None])
         if panel.logarithmic:
             size = np.abs(values)
@@ -187,6 +195,7 @@ def _lines(solution: "Solution") -> Figure:
             # The exact curve is dashed and lies on top, so that both are seen where they agree.
             style = {"linestyle": "--", "color": "black", "zorder": 3} if panel.title == "exact" else {"color": "tab:orange", "linewidth": 2.5}
             left.plot(x, values, label=panel.title, **style)
-    left.set(title="u", xlabel="$x_1$")
-    left.legend()
+    left.set(xlabel="$x_1$")
+    if left.lines:
+        left.legend()
     return figure

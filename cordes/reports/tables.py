@@ -39,8 +39,8 @@ def condition_line(condition: Mapping[str, Any]) -> Text:
     return Text(f"VIOLATED: {found}. The problem can be solved all the same, but the paper's theory promises nothing.", style="bold yellow")
 
 
-def solution_table(facts: Mapping[str, Any]) -> Table:
-    """How a solve went, from the facts of `solve --json`."""
+def solution_table(facts: Mapping[str, Any], certificate: Iterable[tuple[str, str]] = ()) -> Table:
+    """How a solve went, from the facts of `solve --json`, and the lines of its certificate."""
     table = _two_columns(facts["problem"])
     table.add_row("Cordès condition", condition_line(facts["condition"]))
     table.add_row("method", f"{facts['method']}, seed {facts['seed']}")
@@ -53,9 +53,11 @@ def solution_table(facts: Mapping[str, Any]) -> Table:
         table.add_row("error", f"l2 {_number(facts['error']['l2'])}, maximum {_number(facts['error']['linf'])} (against the exact solution)")
     elif facts["reference"] is not None:
         table.add_row("difference", f"maximum {_number(facts['reference']['linf'])} (against a {facts['reference']['name']} reference)")
+    for k, (name, line) in enumerate(certificate):
+        table.add_row("certificate" if k == 0 else "", Text(f"{name}: {line}", style="bold" if k == 0 else ""))
     table.add_row("residual", f"{_number(facts['residual'])} (scaled, root mean square on fresh points)")
     table.add_row("size", f"{facts['parameters']} parameters, {facts['points']} points")
-    seconds = [(name, facts["seconds"][name]) for name in ("import", "compile", "solve") if facts["seconds"].get(name) is not None]
+    seconds = [(name, facts["seconds"][name]) for name in ("import", "compile", "solve", "certify") if facts["seconds"].get(name) is not None]
     table.add_row("seconds", ", ".join(f"{name} {value:.1f}" for name, value in seconds))
     if facts.get("files"):
         table.add_row("files", Text("\n".join(facts["files"])))

@@ -15,6 +15,7 @@ from cordes.solvers.gauss_newton import solve_gauss_newton
 from cordes.solvers.least_squares import solve_least_squares
 from cordes.solvers.progress import Progress
 from cordes.solvers.system import Clock, System
+from cordes.solvers.tolerance import reach, residual_target
 from cordes.solvers.training import State
 from cordes.threads import share_cores
 
@@ -40,9 +41,10 @@ def solve(
 ) -> Solution:
     """Solve a problem.
 
-    `tol` stops on the root mean square of the scaled residual at fresh points. `multiplier=False` leaves the Cordès multiplier out (the plain PINN
-    loss). `start` continues from an earlier solution of the same problem. `max_seconds` and Ctrl-C return the best answer so far. `progress=None`
-    shows a bar where standard error is a terminal.
+    `tol` bounds the certified root mean square error: features, points or training grow until `certificate.rms` ≤ tol; the result says if that
+    could not be reached, or that no theorem gives a bound. Without it the solve ends near rounding level, or where nothing improves.
+    `multiplier=False` leaves the Cordès multiplier out (the plain PINN loss). `start` continues from an earlier solution of the same problem.
+    `max_seconds` and Ctrl-C return the best answer so far. `progress=None` shows a bar where standard error is a terminal.
 
     Options for every method: `boundary="soft"` with `boundary_weight` (the paper's composite loss), `singular=False` (no singular functions), `inputs`
     (`coordinates`, `interfaces`, `powers`: what networks see of the interfaces), `delta` (the paper's δ). Least squares: `features`, `frequency`,
@@ -58,12 +60,20 @@ def solve(
         system, settings = _system(problem, chosen, multiplier, start, options)
         warn_if_violated(problem, system.coefficients)
         state = State(start.network, jnp.asarray(start.amplitudes)) if start is not None else None
+        facts = {"method": chosen, "seed": seed, "multiplier": multiplier, **settings}
+
+        def finish(answer: Answer) -> Solution:
+            return Solution(problem, system, answer, {"certify": 0.0}, {**facts, "richness": system.richness})
+
         with Progress(f"{problem.name}: {chosen}", progress) as bar:
-            answer = _run(chosen, system, tol, seed, clock, bar, state, settings, options)
-    total = clock.seconds
-    seconds = {"total": total, "compile": timer.seconds, "solve": max(total - timer.seconds, 0.0), "certify": 0.0}
-    facts = {"method": chosen, "seed": seed, "multiplier": multiplier, **settings, "richness": system.richness}
-    return Solution(problem, system, answer, seconds, facts)
+            if tol is None:
+                solution = finish(_run(chosen, system, None, seed, clock, bar, state, settings, options))
+            else:
+                target = residual_target(problem, system.coefficients, multiplier, tol)
+                solution = reach(tol, target, lambda tol, state: _run(chosen, system, tol, seed, clock, bar, state, settings, options), finish, state)
+    total, certify = clock.seconds, solution.seconds["certify"]
+    solution.seconds |= {"total": total, "compile": timer.seconds, "solve": max(total - timer.seconds - certify, 0.0), "certify": certify}
+    return solution
 
 
 def choose_method(problem: Any, method: str, start: Solution | None = None) -> str:

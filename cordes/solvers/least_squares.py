@@ -9,14 +9,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cordes.ansatz import Rows
+from cordes.ansatz import COLUMNS, Rows, feature_matrix
 from cordes.networks.network import AbstractNetwork
 from cordes.networks.random_features import RandomFeatures
 from cordes.results import Result
 from cordes.solvers.answer import Answer
 from cordes.solvers.progress import Progress
 from cordes.solvers.rank_revealing import solve_rank_revealing
-from cordes.solvers.system import COLUMNS, Clock, System, feature_matrix
+from cordes.solvers.system import Clock, System
 from cordes.solvers.training import State, stack
 
 # Without a tolerance a fresh residual below this share of the target's size is good enough: the error is then near rounding level.
@@ -38,9 +38,10 @@ class Candidate(NamedTuple):
     inputs: str
 
 
-def stage_widths(dimension: int, features: int | None, start: int | None) -> list[int]:
-    """Sizes of the stages, each twice the last, up to `features`. A continued solve begins beyond where it was."""
-    largest = features or (2 * start if start else {1: 500, 2: 1000, 3: 1500}.get(dimension, 4000))
+def stage_widths(dimension: int, features: int | None, start: int | None, demanding: bool = False) -> list[int]:
+    """Sizes of the stages, each twice the last, up to `features`; a tolerance (`demanding`) may take twice as many. A continued solve begins beyond
+    where it was."""
+    largest = features or (2 * start if start else (1 + demanding) * {1: 500, 2: 1000, 3: 1500}.get(dimension, 4000))
     widths = [min(2 * start, largest) if start else min(COLUMNS, largest)]
     while widths[-1] < largest:
         widths.append(min(2 * widths[-1], largest))
@@ -107,7 +108,7 @@ def solve_least_squares(
     interrupted = False
     if start is not None:
         search.best = search.judge(*_continued(start))
-    widths = stage_widths(system.domain.dimension, features, start.network.coefficients.shape[0] if start else None)
+    widths = stage_widths(system.domain.dimension, features, start.network.coefficients.shape[0] if start else None, tol is not None)
     try:
         while widths and not search.done and not (clock.over and search.best):
             width, before = widths.pop(0), search.residual

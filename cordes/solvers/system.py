@@ -6,10 +6,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
 
-from cordes.ansatz import Ansatz, Rows, in_blocks
-from cordes.networks.network import AbstractNetwork, Frozen
+from cordes.ansatz import Ansatz, Rows
 from cordes.points import Points, collocation_points
 from cordes.problems.linear import Coefficients, cordes_multiplier
 from cordes.singular import SingularFunctions, SingularPoint, find_singular_points
@@ -20,8 +18,6 @@ POWERS = (2.25, 2.5, 3.0, 3.5)
 RICHNESS = ((4.0, 5), (5.0, 6), (6.0, 8))
 AFFORDABLE = 300
 FRESH = 2048
-# Features are evaluated in groups of this size: one compilation serves all widths.
-COLUMNS = 250
 
 
 class System:
@@ -45,8 +41,7 @@ class System:
         self.multiplier = multiplier
         self.delta = delta
         self.hard = hard
-        compiled = jax.jit(jax.vmap(problem.linearise))
-        self.coefficients = lambda x: in_blocks(compiled, (x,))
+        self.coefficients = problem.coefficients
         self.singular_points: list[SingularPoint] = []
         if singular and hard:
             self.singular_points = find_singular_points(self.domain, problem.interfaces, self.coefficients)
@@ -101,21 +96,6 @@ class System:
         size = (weight / count) ** 0.5
         g = np.asarray(jax.vmap(self.problem.g)(jnp.asarray(x)))
         return self.ansatz.freeze(x, np.zeros((count, d, d)), np.zeros((count, d)), -np.ones(count), g, np.full(count, size))
-
-
-@jax.jit
-def _row_features(network: AbstractNetwork, frozen: Frozen) -> Array:
-    return network.row_features(frozen)
-
-
-def feature_matrix(network: AbstractNetwork, rows: Rows) -> np.ndarray:
-    """The least-squares matrix: features of the network, then singular functions."""
-    leaves, structure = jax.tree.flatten(rows.frozen)
-    parts = [
-        in_blocks(lambda *block, part=part: _row_features(part, jax.tree.unflatten(structure, block)), tuple(leaves))
-        for part in network.parts(COLUMNS)
-    ]
-    return np.concatenate([*parts, rows.singular], axis=1)
 
 
 class Clock:

@@ -7,12 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from cordes.ansatz import Rows
+from cordes.ansatz import Rows, feature_matrix
 from cordes.networks.mlp import MLP
 from cordes.networks.network import AbstractNetwork
 from cordes.results import Result
 from cordes.solvers.rank_revealing import solve_rank_revealing
-from cordes.solvers.system import Clock, System, feature_matrix
+from cordes.solvers.system import Clock, System
 
 
 class State(NamedTuple):

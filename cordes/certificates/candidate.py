@@ -1,0 +1,113 @@
+"""What is certified: an answer of ours, or any function that a user brings. A certificate needs its residual with a bound of the rounding in it, its
+values on the boundary, and to know that it is C¹ with bounded second derivatives."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from cordes.blocks import in_blocks
+from cordes.certificates.energy import Local
+from cordes.certificates.regularity import kink
+from cordes.domains import Ball, Box, Ellipsoid, Polygon
+from cordes.jet import jet_of
+
+BUILT_IN = (Box, Ball, Ellipsoid, Polygon)
+CHUNK = 8192
+EPSILON = float(np.finfo(np.float64).eps)
+# Rounding of a sum Σ cₖφₖ in units of ε Σ|cₖφₖ|: measured against extended precision it stays below 2 (tests/test_certificates.py).
+ROUNDING_OF_SUMS = 8.0
+# Rounding of a residual whose terms were formed by automatic differentiation, in units of their sizes (THEORY: 1e-12).
+ROUNDING_OF_TERMS = 1e-12
+
+
+class Evaluated(NamedTuple):
+    """The equation and the residual r = f - Lu_θ at points, with a bound of the rounding error in r."""
+
+    local: Local
+    residual: np.ndarray
+    rounding: np.ndarray
+
+    @property
+    def size(self) -> np.ndarray:
+        """|r|, rounded up."""
+        return np.abs(self.residual) + self.rounding
+
+
+class Candidate(Protocol):
+    """See the module."""
+
+    def evaluate(self, x: np.ndarray) -> Evaluated: ...
+    def value(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]: ...
+    def kink(self) -> str | None: ...
+
+
+class AnswerCandidate:
+    """An answer found by `solve`: its residual is a linear expression in features, so that its rounding is known."""
+
+    def __init__(self, solution: Any):
+        self.solution = solution
+        self.problem = solution.problem
+
+    def evaluate(self, x: np.ndarray) -> Evaluated:
+        parts = [self._chunk(x[k : k + CHUNK]) for k in range(0, len(x), CHUNK)]
+        return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
+
+    def _chunk(self, x: np.ndarray) -> Evaluated:
+        A, b, c, f = self.problem.coefficients(x)
+        applied, size = self.solution.apply_operator(x, A, b, c)
+        residual = f - applied
+        return Evaluated(Local(A, b, c), residual, EPSILON * (ROUNDING_OF_SUMS * size + 4 * np.abs(f)))
+
+    def value(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        n, d = x.shape
+        value, size = self.solution.apply_operator(x, np.zeros((n, d, d)), np.zeros((n, d)), -np.ones(n))
+        return value, EPSILON * ROUNDING_OF_SUMS * size
+
+    def kink(self) -> str | None:
+        """The parts of the ansatz one by one. The networks have smooth activations; the singular functions are C¹ across their rays by construction."""
+        problem, domain = self.problem, self.problem.domain
+        parts: list[tuple[str, Callable]] = []
+        if not isinstance(domain, BUILT_IN):
+            parts.append(("the distance function of the domain", domain.distance))
+            if not problem.zero_g:
+                parts.append(("the lift of the domain", self.solution.lift))
+        elif not problem.zero_g:
+            # The lifts of our own domains are as smooth as the boundary values that they extend.
+            parts.append(("g", problem.g))
+        parts += [(f"interfaces[{k}]", phi) for k, phi in enumerate(problem.interfaces)]
+        for name, function in parts:
+            found = kink(function, domain)
+            if found is not None:
+                return f"{name}: {found}"
+        return None
+
+
+class FunctionCandidate:
+    """Any function of one point written with jax.numpy."""
+
+    def __init__(self, problem: Any, function: Callable):
+        self.problem, self.function = problem, function
+
+        def parts(x):
+            A, b, c, f = problem.linearise(x)
+            value, gradient, hessian = jet_of(function)(x)
+            terms = jnp.stack([jnp.sum(A * hessian), jnp.dot(b, gradient), -c * value])
+            return A, b, c, f - jnp.sum(terms), jnp.sum(jnp.abs(A * hessian)) + jnp.sum(jnp.abs(b * gradient)) + jnp.abs(c * value) + jnp.abs(f)
+
+        compiled, values = jax.jit(jax.vmap(parts)), jax.jit(jax.vmap(function))
+        self._parts = lambda x: in_blocks(compiled, (x,))
+        self._values = lambda x: in_blocks(values, (x,))
+
+    def evaluate(self, x: np.ndarray) -> Evaluated:
+        A, b, c, residual, size = self._parts(x)
+        return Evaluated(Local(A, b, c), residual, ROUNDING_OF_TERMS * size)
+
+    def value(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        value = self._values(x)
+        return value, ROUNDING_OF_TERMS * np.abs(value)
+
+    def kink(self) -> str | None:
+        return kink(self.function, self.problem.domain)

@@ -1,0 +1,104 @@
+"""The certificate: bounds of the error v = u - u_θ, or the reason why there are none."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+class Picture(NamedTuple):
+    """What a plot of a certificate needs: the residual and the pointwise bound of |v| as functions of points (N, d), and the points that were used."""
+
+    problem: Any
+    residual: Callable[[np.ndarray], np.ndarray]
+    bound: Callable[[np.ndarray], np.ndarray] | None
+    points: np.ndarray
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Bounds of v = u - u_θ. A bound that cannot be given is None, and `reason` says why; a number is always a bound at the stated `level`.
+
+    `H2` ≥ ‖D²v‖, `H1` ≥ ‖∇v‖, `L2` ≥ ‖v‖, `rms` = L2/√|Ω|, `Linf` ≥ sup|v| (d ≥ 4: for almost every point), `energy` = (lower, upper) around
+    ‖Δv - λv‖ with λ = `lambda_`. `theorem` gave L2, `maximum_theorem` gave Linf, `theorems` names the one behind each norm, `alternatives` holds the other
+    bounds of the maximum. The best energy theorem has the `contraction` and gives L2 ≤ `constant` · ‖g r‖; `epsilon_source` says how the
+    contraction, a supremum over the domain, is known: `analytic`, `interval` or `sampled`.
+    """
+
+    H2: float | None = None
+    H1: float | None = None
+    L2: float | None = None
+    rms: float | None = None
+    Linf: float | None = None
+    energy: tuple[float, float] | None = None
+    lambda_: float | None = None
+    theorem: str | None = None
+    maximum_theorem: str | None = None
+    contraction: float | None = None
+    constant: float | None = None
+    level: str | None = None
+    confidence: float | None = None
+    epsilon_source: str | None = None
+    reason: str | None = None
+    points: int = 0
+    spread: float | None = None
+    map_L2: float | None = None  # noqa: N815
+    W2: tuple[float, float] | None = None
+    theorems: dict[str, str] = field(default_factory=dict)
+    alternatives: dict[str, float] = field(default_factory=dict)
+    picture: Picture | None = field(default=None, repr=False, compare=False)
+
+    def facts(self) -> dict[str, Any]:
+        """The certificate as data."""
+        energy = None if self.energy is None else {"lower": self.energy[0], "upper": self.energy[1], "lambda": self.lambda_}
+        names = ("theorem", "level", "confidence", "H2", "H1", "L2", "rms", "Linf")
+        later = ("map_L2", "W2", "maximum_theorem", "contraction", "constant", "epsilon_source", "points", "reason")
+        return {name: getattr(self, name) for name in names} | {"energy": energy} | {name: getattr(self, name) for name in later}
+
+    def rows(self) -> list[tuple[str, str]]:
+        """What a person wants to know, one line each."""
+        rows = []
+        for name, value in (
+            ("root mean square error", self.rms),
+            ("largest error", self.Linf),
+            ("‖v‖", self.L2),
+            ("‖∇v‖", self.H1),
+            ("‖D²v‖", self.H2),
+        ):
+            rows.append((name, "no bound" if value is None else f"≤ {value:.3g}"))
+        if self.energy is not None:
+            shift = f" - {self.lambda_:.4g} v" if self.lambda_ else ""
+            rows.append((f"‖Δv{shift}‖", f"between {self.energy[0]:.3g} and {self.energy[1]:.3g}"))
+        if self.theorem is not None:
+            how = f", contraction {self.contraction:.4g} ({self.epsilon_source})" if self.contraction is not None else ""
+            rows.append(("theorem", self.theorem + how))
+        if self.maximum_theorem is not None:
+            rows.append(("largest error by", self.maximum_theorem))
+        if self.level is not None:
+            rows.append(("level", self._level()))
+        if self.reason is not None:
+            rows.append(("reason" if self.rms is None else "not covered", self.reason))
+        return rows
+
+    def _level(self) -> str:
+        if self.level == "quadrature":
+            return f"quadrature: {self.points:,} points, n and 2n per direction agree to {100 * (self.spread or 0.0):.2g} %; converged, not proved"
+        if self.confidence is not None:
+            return f"{self.level}: {self.points:,} independent points, confidence {100 * self.confidence:g} %"
+        return f"{self.level}: true at {self.points:,} points only"
+
+    def __str__(self) -> str:
+        rows = self.rows()
+        width = max(len(name) for name, _ in rows)
+        return "\n".join(["Certificate (v = u - u_θ)", *(f"  {name:<{width}}  {value}" for name, value in rows)])
+
+    def plot(self, path: str | Path | None = None) -> "Figure":
+        """Where the residual lives, and the pointwise bound of the error."""
+        from cordes.reports.certificate_plots import plot_certificate
+
+        return plot_certificate(self, path)

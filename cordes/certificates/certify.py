@@ -1,0 +1,60 @@
+"""`certify`: how wrong an answer can be, ours or any function that a user brings."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from cordes.certificates.candidate import AnswerCandidate, Candidate, FunctionCandidate
+from cordes.certificates.certificate import Certificate
+from cordes.certificates.linear import certify_linear
+from cordes.errors import OptionError, unknown
+from cordes.problems.coefficients import check_shape
+from cordes.singular import find_singular_points
+from cordes.solution import Solution
+
+NORMS = ("H2", "H1", "L2", "rms", "Linf")
+
+
+def certify(
+    problem: Any,
+    answer: "Solution | Callable",
+    *,
+    norm: str | None = None,
+    barrier: bool = False,
+    confidence: float = 0.99,
+    residual_bound: float | None = None,
+) -> Certificate:
+    """Bounds of u - u_θ for an answer u_θ: a `Solution`, or any function of one point written with jax.numpy that equals g on the boundary.
+
+    In up to three dimensions the norms come from quadrature, beyond from independent points, with the given `confidence`. `residual_bound` is a bound
+    of |f - Lu_θ| over the whole domain that you vouch for: with it independent points are used in any dimension and the statistical bounds are
+    guaranteed (empirical Bernstein), without it they are asymptotic.
+    `barrier=True` (with `norm="Linf"` or no norm) trains a barrier network, which gives the sharpest bound of the largest error.
+    """
+    if norm is not None and norm not in NORMS:
+        raise unknown("norm", norm, NORMS)
+    if not 0.5 <= confidence < 1:
+        raise OptionError(f"confidence = {confidence!r}: it must lie between 0.5 and 1, for example 0.99.")
+    if residual_bound is not None and not residual_bound > 0:
+        raise OptionError(f"residual_bound = {residual_bound!r}: it must be a positive number.")
+    if barrier and norm not in (None, "Linf"):
+        raise OptionError(f"barrier=True bounds the largest error: pass norm='Linf', not {norm!r}.")
+    candidate, singular = _candidate(problem, answer)
+    certificate = certify_linear(problem, candidate, singular, confidence, residual_bound)
+    if barrier:
+        from cordes.certificates.barrier import with_barrier_network
+
+        certificate = with_barrier_network(problem, candidate, certificate)
+    return certificate
+
+
+def _candidate(problem: Any, answer: Any) -> tuple[Candidate, np.ndarray]:
+    if isinstance(answer, Solution):
+        return AnswerCandidate(answer), answer.singular_locations
+    if not callable(answer):
+        raise OptionError(f"answer is {answer!r}: pass a Solution, or a function of one point written with jax.numpy.")
+    domain = problem.domain
+    check_shape("answer", answer, (), np.asarray(domain.center))  # pyright: ignore[reportArgumentType]
+    points = find_singular_points(domain, problem.interfaces, problem.coefficients)
+    return FunctionCandidate(problem, answer), np.array([point.location for point in points]).reshape(-1, domain.dimension)

@@ -1,0 +1,222 @@
+"""The contraction of a scheme: a supremum over the whole domain, with the way in which it is known.
+
+`analytic`: the coefficients are constant, or the user vouches for ε. `interval`: interval arithmetic on the user's formulas, refined by branch and
+bound, covers the domain; this also finds violations that hide between sampled points. `sampled`: the largest value at points, where neither is possible.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cordes.certificates.energy import Local, Scheme, TraceSplit, Triangle, Weighted, gradient_factor, inverse_root
+from cordes.domains.domain import AbstractDomain
+from cordes.intervals import UnsupportedOperation, enclose, supremum
+
+# A supremum is known well enough when it is this close to a value that is attained, relative to the distance from one.
+TOLERANCE = 0.02
+BUDGETS = {1: 4000, 2: 12_000, 3: 12_000}
+SLACK = 1e-12
+# Stands for infinity in radii: products with zero stay zero.
+UNBOUNDED = 1e150
+
+
+class Contraction(NamedTuple):
+    """An upper bound of the contraction, how it is known, and the point where it is (nearly) attained."""
+
+    value: float
+    source: str
+    point: np.ndarray
+
+
+class Ball(NamedTuple):
+    """Coefficients in a cell: |A - middle.A| ≤ radius.A entry by entry, and so on."""
+
+    middle: Local
+    radius: Local
+
+    def whitened(self, matrix: np.ndarray) -> "Ball":
+        root = inverse_root(matrix)
+        size = np.abs(root)
+        return Ball(self.middle.whitened(matrix), Local(size @ self.radius.A @ size, self.radius.b @ size, self.radius.c))
+
+    @property
+    def traces(self) -> tuple[np.ndarray, np.ndarray]:
+        """Middle and radius of tr A."""
+        return np.einsum("nii->n", self.middle.A), np.einsum("nii->n", self.radius.A)
+
+    @property
+    def largest_deviation(self) -> np.ndarray:
+        """|A₀| at most. The diagonal of A₀ is (1 - 1/d) a_ii less the mean share of the others, a linear map whose radii add up."""
+        d = self.middle.A.shape[-1]
+        (trace, reach), diagonal = self.traces, np.einsum("nii->ni", self.radius.A)
+        radius = self.radius.A.copy()
+        index = np.arange(d)
+        radius[:, index, index] = (1 - 1 / d) * diagonal + (reach[:, None] - diagonal) / d
+        middle = self.middle.A - trace[:, None, None] / d * np.eye(d)
+        return np.sqrt(np.sum((np.abs(middle) + radius) ** 2, axis=(1, 2)))
+
+    @property
+    def largest_drift(self) -> np.ndarray:
+        return np.linalg.norm(np.abs(self.middle.b) + self.radius.b, axis=1)
+
+
+def _trace_split_bound(ball: Ball) -> np.ndarray:
+    d = ball.middle.A.shape[-1]
+    trace, reach = ball.traces
+    low = trace - reach
+    return np.where(low > 0, math.sqrt(d * (d - 1)) * ball.largest_deviation / np.where(low > 0, low, 1.0), np.inf)
+
+
+def _weighted_bound(scheme: Weighted, ball: Ball) -> np.ndarray:
+    """√Q with one multiplier for the whole cell, that of its middle: the optimal multiplier at each point can only do better."""
+    d = ball.middle.A.shape[-1]
+    over, (trace, reach) = scheme.inverse_weights(), ball.traces
+    g = scheme.multiplier(ball.middle.invariants())
+    trace = np.abs(g * trace / d - 1) + g * reach / d
+    reaction = np.abs(g * ball.middle.c - scheme.lambda_) + g * ball.radius.c
+    inner = ball.largest_deviation**2 * over[1] + ball.largest_drift**2 * over[2]
+    return np.sqrt(trace**2 * over[0] + g**2 * inner + reaction**2 * over[3])
+
+
+def _triangle_bound(scheme: Triangle, ball: Ball, column: int) -> np.ndarray:
+    if column == 0:
+        return _trace_split_bound(ball)
+    d, (trace, reach) = ball.middle.A.shape[-1], ball.traces
+    low, high = trace - reach, trace + reach
+    safe = np.where(low > 0, low, 1.0)
+    if column == 1:
+        bound = gradient_factor(scheme.eigenvalue, scheme.lambda_) * d * ball.largest_drift / safe
+    else:
+        c_low, c_high = ball.middle.c - ball.radius.c, ball.middle.c + ball.radius.c
+        largest = np.maximum(d * c_high / safe, d * c_high / high) - scheme.lambda_
+        smallest = np.minimum(d * c_low / safe, d * c_low / high) - scheme.lambda_
+        bound = np.maximum(np.abs(largest), np.abs(smallest)) / (scheme.eigenvalue + scheme.lambda_)
+    return np.where(low > 0, bound, np.inf)
+
+
+class Coverage:
+    """The coefficients of one equation over its whole domain: formulas for intervals, and values at sampled points."""
+
+    def __init__(
+        self,
+        domain: AbstractDomain,
+        linearise: Callable | None,
+        values: Callable[[np.ndarray], Local] | None,
+        points: np.ndarray,
+        local: Local,
+        constant: bool,
+        epsilon: float | None = None,
+    ):
+        """`linearise` maps one point to (A, b, c), `values` many; both None where nothing but samples is known. `epsilon` is a lower bound that the
+        user vouches for, of the case b = c = 0."""
+        self.domain, self.points, self.local, self.values = domain, points, local, values
+        self.constant, self.epsilon, self.linearise = constant, epsilon, linearise
+        self._enclosure = None
+        if not constant and linearise is not None:
+            try:
+                self._enclosure = enclose(linearise)
+                self._enclosure(points[:1], points[:1])
+            except UnsupportedOperation as error:
+                self.unsupported = str(error)
+                self._enclosure = None
+
+    def balls(self, lower: np.ndarray, upper: np.ndarray) -> list[Ball]:
+        """The coefficients in cells, one entry for each combination of sides of a jump."""
+        assert self._enclosure is not None
+        return [_ball(*piece[:3]) for piece in self._enclosure(lower, upper)]
+
+    def contraction(self, scheme: Scheme, matrix: np.ndarray, tolerance: float = TOLERANCE) -> Contraction:
+        """The sum of the suprema of the scheme's defects."""
+        defects = scheme.defects(self.local.invariants(matrix))
+        where = self.points[int(np.argmax(np.sum(defects, axis=1)))]
+        if self.constant:
+            return Contraction(float(np.sum(np.max(defects, axis=0))) * (1 + SLACK), "analytic", where)
+        parts = [self._column(scheme, matrix, column, defects[:, column], tolerance) for column in range(defects.shape[1])]
+        order = ("sampled", "interval", "analytic")
+        source = min((part.source for part in parts), key=order.index)
+        return Contraction(sum(part.value for part in parts), source, max(parts, key=lambda part: part.value).point)
+
+    def _column(self, scheme: Scheme, matrix: np.ndarray, column: int, values: np.ndarray, tolerance: float) -> Contraction:
+        worst = int(np.argmax(values))
+        attained, point = float(values[worst]), self.points[worst]
+        d = self.domain.dimension
+        if isinstance(scheme, TraceSplit) and self.epsilon is not None and np.array_equal(matrix, np.eye(d)):
+            claimed = math.sqrt((d - 1) * (1 - self.epsilon) / (d - 1 + self.epsilon))
+            return Contraction(max(claimed, attained), "analytic", point)
+        if self._enclosure is None or not np.isfinite(attained):
+            return Contraction(attained, "sampled", point)
+
+        def bound(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+            return np.max([self._bound(scheme, ball.whitened(matrix), column) for ball in self.balls(lower, upper)], axis=0) * (1 + SLACK)
+
+        def evaluate(points: np.ndarray) -> np.ndarray:
+            assert self.values is not None
+            return scheme.defects(self.values(points).invariants(matrix))[:, column]
+
+        found = supremum(bound, evaluate, self.domain, attained, point, tolerance * max(1 - attained, 0.05), BUDGETS.get(d, 4000))
+        if found.decided or 1 - found.upper >= 0.5 * (1 - found.attained) > 0:
+            return Contraction(found.upper, "interval", found.point)
+        return Contraction(found.attained, "sampled", found.point)
+
+    @staticmethod
+    def _bound(scheme: Scheme, ball: Ball, column: int) -> np.ndarray:
+        if isinstance(scheme, Weighted):
+            return _weighted_bound(scheme, ball)
+        if isinstance(scheme, Triangle):
+            return _triangle_bound(scheme, ball, column)
+        return _trace_split_bound(ball)
+
+    def largest_multiplier(self, matrix: np.ndarray) -> Contraction:
+        """The supremum of d/tr A with M, the multiplier of T1b and of the triangle inequality."""
+        at = self.local.invariants(matrix)
+        worst = int(np.argmin(at.trace))
+        attained, point = at.dimension / float(at.trace[worst]), self.points[worst]
+        if self.constant:
+            return Contraction(attained * (1 + SLACK), "analytic", point)
+        values = self.values
+        if self._enclosure is None or values is None:
+            return Contraction(attained, "sampled", point)
+
+        def bound(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+            traces = [ball.whitened(matrix).traces for ball in self.balls(lower, upper)]
+            low = np.min([middle - reach for middle, reach in traces], axis=0)
+            return np.where(low > 0, at.dimension / np.where(low > 0, low, 1.0), np.inf) * (1 + SLACK)
+
+        def evaluate(points: np.ndarray) -> np.ndarray:
+            return at.dimension / values(points).invariants(matrix).trace
+
+        found = supremum(bound, evaluate, self.domain, attained, point, 0.05 * attained, 4000)
+        return Contraction(found.upper, "interval", found.point) if np.isfinite(found.upper) else Contraction(found.attained, "sampled", found.point)
+
+    def nonnegative_reaction(self) -> tuple[bool, str]:
+        """Whether c ≥ 0, and how that is known."""
+        smallest = float(np.min(self.local.c))
+        if smallest < 0 or self.constant:
+            return smallest >= 0, "analytic" if self.constant else "sampled"
+        if self._enclosure is None:
+            return True, "sampled"
+
+        def bound(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+            return np.max([ball.radius.c - ball.middle.c for ball in self.balls(lower, upper)], axis=0)
+
+        where, values = self.points[int(np.argmin(self.local.c))], self.values
+        assert values is not None
+        found = supremum(bound, lambda points: -values(points).c, self.domain, -smallest, where, max(smallest, 1e-9), 4000)
+        # Rounding may leave a zero at a tiny positive bound of -c.
+        if found.attained > 1e-12:
+            return False, "interval"
+        return True, "interval" if found.upper <= 1e-9 else "sampled"
+
+
+def _ball(*intervals: Any) -> Ball:
+    middle, radius = [], []
+    for interval in intervals:
+        low, high = np.asarray(interval.lower, float), np.asarray(interval.upper, float)
+        finite = np.isfinite(low) & np.isfinite(high)
+        low, high = np.where(finite, low, 0.0), np.where(finite, high, 0.0)
+        center = low / 2 + high / 2
+        middle.append(center)
+        radius.append(np.where(finite, np.maximum(high - center, center - low) * (1 + SLACK), UNBOUNDED))
+    return Ball(Local(*middle), Local(*radius))

@@ -1,0 +1,240 @@
+"""Certificates of linear equations: from a problem and an answer to bounds of the error, or the reason why there are none.
+
+The way: hypotheses (`hypotheses`), the residual at points that served neither to fit nor to choose (`cells`, `norms`), the energy theorems (`theorems`,
+with `energy`, `contraction`, `preconditioner`, `exponential`), the bounds of the maximum (`maximum`), and the best of each.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from cordes.certificates.candidate import Candidate, Evaluated
+from cordes.certificates.cells import Mesh, adaptive_nodes
+from cordes.certificates.certificate import Certificate, Picture
+from cordes.certificates.contraction import Coverage
+from cordes.certificates.energy import Local, TraceSplit
+from cordes.certificates.hypotheses import maximum_principle_fails, refusal
+from cordes.certificates.maximum import Maximum, best_maximum
+from cordes.certificates.norms import Quadrature, Sample
+from cordes.certificates.preconditioner import anisotropy, preconditioners
+from cordes.certificates.theorems import EnergyBound, Equation, about_laplacian, energy_bounds, failure
+from cordes.domains.constants import polar_factor
+from cordes.domains.domain import AbstractDomain
+from cordes.errors import DomainError
+
+PILOT_SEED, SAMPLE_SEED = 5_550_001, 5_550_002
+PILOT_POINTS = 512
+BUDGETS = {1: 20_000, 2: 40_000, 3: 60_000}
+SAMPLE_POINTS = 1 << 15
+# A bound whose contraction is only sampled must be this much smaller to be preferred.
+PREFERENCE = 1.5
+# Norms for which one sample serves at most: energy, the two signs of ABP, drift.
+NORMS_OF_A_SAMPLE = 4
+
+
+def certify_linear(
+    problem: Any, candidate: Candidate, singular: np.ndarray, confidence: float = 0.99, residual_bound: float | None = None
+) -> Certificate:
+    """The best bounds that the theorems give. `singular` (K, d) are points around which the residual may be large."""
+    reason = refusal(problem, candidate)
+    if reason is not None:
+        return Certificate(reason=reason)
+    pilot_points = _pilot_points(problem.domain)
+    pilot = candidate.evaluate(pilot_points)
+    hopeless = _hopeless(problem, pilot_points, pilot)
+    if hopeless is not None:
+        return Certificate(reason=hopeless)
+    equation = _measured(problem, candidate, singular, confidence, residual_bound, pilot_points, pilot)
+    return bounds(equation, _coverage(problem, equation))
+
+
+def _hopeless(problem: Any, points: np.ndarray, pilot: Evaluated) -> str | None:
+    """Why no theorem can hold, seen from a few points before any long work; None where one may."""
+    if problem.has_drift or problem.has_reaction:
+        return None
+    anisotropies = [anisotropy(pilot.local, matrix) for matrix in preconditioners(pilot.local)]
+    why = maximum_principle_fails(problem, False) if min(anisotropies) >= 1 else None
+    if why is None:
+        return None
+    worst = int(np.argmax(TraceSplit().defects(pilot.local.invariants())))
+    first = failure(TraceSplit(), np.eye(len(points[0])), anisotropies[0], points[worst])
+    return f"{first}, with the best constant preconditioner {min(anisotropies):.4g}; {why}"
+
+
+def bounds(equation: Equation, coverage: Coverage) -> Certificate:
+    """All theorems applied to one equation whose residual is known on a measure."""
+    energies, failures = energy_bounds(equation, coverage)
+    disagreement = _disagreement(energies)
+    energies = [energy for energy in energies if energy.norm.converged]
+    maximum, others, why = _maximum(equation, coverage, energies)
+    reasons = [*failures, *disagreement, *([why] if why else [])]
+    return assemble(equation, energies, maximum, others, reasons)
+
+
+def _measured(
+    problem: Any,
+    candidate: Candidate,
+    singular: np.ndarray,
+    confidence: float,
+    residual_bound: float | None,
+    pilot_points: np.ndarray,
+    pilot: Evaluated,
+) -> Equation:
+    """The residual on the points of the norms; the pilot points serve to choose parameters."""
+    domain, d = problem.domain, problem.domain.dimension
+    if d <= 3 and residual_bound is None:
+        try:
+            mesh = Mesh(domain, problem.interfaces, singular)
+        except DomainError:
+            mesh = None
+        if mesh is not None:
+            nodes, evaluated = adaptive_nodes(mesh, candidate.evaluate, _densities, BUDGETS[d])
+            return Equation(problem, candidate, Quadrature(nodes), evaluated, pilot, pilot_points)
+    points = domain.interior_points(SAMPLE_POINTS, SAMPLE_SEED)
+    evaluated = candidate.evaluate(points)
+    measure = Sample(points, domain.volume, confidence, NORMS_OF_A_SAMPLE, residual_bound is not None)
+    return Equation(problem, candidate, measure, evaluated, pilot, pilot_points, residual_bound)
+
+
+def _pilot_points(domain: AbstractDomain) -> np.ndarray:
+    """Interior points, and points a hair inside the boundary and the corners, where coefficients are often worst."""
+    center = np.asarray(domain.center)
+    boundary, _ = domain.boundary_points(PILOT_POINTS // 4, PILOT_SEED)
+    parts = [domain.interior_points(PILOT_POINTS, PILOT_SEED, "sobol"), center + (1 - 1e-9) * (boundary - center)]
+    if domain.vertices is not None:
+        parts.append(center + (1 - 1e-9) * (domain.vertices - center))
+    return np.concatenate(parts)
+
+
+def _densities(evaluated: Evaluated) -> np.ndarray:
+    """What the cells are refined for: the energy norm and the ABP norm of the residual."""
+    A, d = evaluated.local.A, evaluated.local.A.shape[-1]
+    size = evaluated.size
+    root = np.maximum(np.linalg.det(A), 1e-300) ** (1 / d)
+    return np.stack([(d / np.trace(A, axis1=1, axis2=2) * size) ** 2, (size / root) ** d], axis=1)
+
+
+def _coverage(problem: Any, equation: Equation) -> Coverage:
+    points = np.concatenate([equation.pilot_points, equation.measure.points])
+    local = Local(*(np.concatenate(pair) for pair in zip(equation.pilot.local, equation.evaluated.local, strict=True)))
+    lower_order = problem.has_drift or problem.has_reaction
+    return Coverage(
+        problem.domain,
+        lambda x: problem.linearise(x)[:3],
+        lambda x: Local(*problem.coefficients(x)[:3]),
+        points,
+        local,
+        problem.constant_coefficients,
+        None if lower_order else problem.epsilon,
+    )
+
+
+def _disagreement(energies: list[EnergyBound]) -> list[str]:
+    spreads = [energy.norm.spread for energy in energies]
+    if energies and min(spreads) > 0.01:
+        return [
+            f"the norm of the residual did not converge: n and 2n points per direction differ by {100 * min(spreads):.2g} %; a jump or a peak may be unresolved: "
+            "declare the interface, or solve more accurately"
+        ]
+    return []
+
+
+def _maximum(equation: Equation, coverage: Coverage, energies: list[EnergyBound]) -> tuple[Maximum | None, list[Maximum], str | None]:
+    """The best bound from the maximum principle, all of them, and why there is none."""
+    problem = equation.problem
+    if equation.residual_bound is not None:
+        return None, [], "the guaranteed statistical bound covers the energy norms, not the largest error"
+    nonnegative, _ = coverage.nonnegative_reaction()
+    if not nonnegative:
+        return None, [], f"c is negative somewhere ({float(np.min(coverage.local.c)):.4g}): the maximum principle does not apply"
+    cordes = any(energy.transform is None for energy in energies)
+    if not cordes and (problem.has_drift or problem.has_reaction):
+        matrix = preconditioners(equation.pilot.local)[-1]
+        cordes = coverage.contraction(TraceSplit(), matrix).value < 1
+    why = maximum_principle_fails(problem, cordes)
+    if why is not None:
+        return None, [], why
+    best, found = best_maximum(equation.domain, equation.measure, equation.evaluated, problem.has_drift)
+    if not best.converged:
+        return None, [], f"the ABP norm did not converge: n and 2n points differ by {100 * max(norm.spread for norm in best.norms):.2g} %"
+    return (best, found, None) if math.isfinite(best.bound) else (None, [], "the drift is too large for the ABP bound")
+
+
+def assemble(equation: Equation, energies: list[EnergyBound], maximum: Maximum | None, others: list[Maximum], reasons: list[str]) -> Certificate:
+    """The smallest bound of each norm."""
+    domain, volume = equation.domain, equation.domain.volume
+    best = min(energies, key=_preference, default=None)
+    greens = [(energy.Linf(domain), f"Green, {energy.theorem}") for energy in energies]
+    tops = [(value, name) for value, name in greens if value is not None] + ([(maximum.bound, maximum.theorem)] if maximum is not None else [])
+    Linf, maximum_theorem = min(tops, default=(None, None))
+    squares = [(best.L2, best.theorem)] if best is not None else []
+    if Linf is not None:
+        squares.append((Linf * math.sqrt(volume), str(maximum_theorem)))
+    if maximum is not None and isinstance(equation.measure, Quadrature):
+        pointwise = equation.measure.norm(maximum.pointwise)
+        squares += [(pointwise.upper, maximum.theorem)] if pointwise.converged else []
+    L2, theorem = min(squares, default=(None, None))
+    if L2 is None:
+        return Certificate(
+            reason="; ".join(reasons) or "no theorem applies", points=len(equation.measure.points), picture=_picture(equation, [], None)
+        )
+    curvature = min((energy for energy in energies if energy.H2 is not None), key=lambda energy: energy.H2, default=None)
+    slope = min(energies, key=lambda energy: energy.H1, default=None)
+    energy, lambda_ = _energy(energies)
+    theorems = {"L2": theorem, "H1": slope and slope.theorem, "H2": curvature and curvature.theorem, "Linf": maximum_theorem}
+    norms = best.norm if best is not None else max(maximum.norms, key=lambda norm: norm.spread) if maximum is not None and maximum.norms else None
+    return Certificate(
+        H2=curvature and curvature.H2,
+        H1=slope and slope.H1,
+        L2=L2,
+        rms=L2 / math.sqrt(volume),
+        Linf=Linf,
+        energy=energy,
+        lambda_=lambda_,
+        theorem=theorem,
+        maximum_theorem=maximum_theorem,
+        contraction=best.contraction.value if best is not None else None,
+        constant=best.constant if best is not None else None,
+        level=equation.measure.level,
+        confidence=equation.measure.confidence,
+        epsilon_source=best.contraction.source if best is not None else None,
+        reason="; ".join(reasons) or None,
+        points=len(equation.measure.points),
+        spread=norms.spread if norms is not None else None,
+        theorems={name: by for name, by in theorems.items() if by},
+        alternatives={name: value for value, name in tops} | {each.theorem: each.bound for each in others},
+        picture=_picture(equation, others, Linf),
+    )
+
+
+def _preference(energy: EnergyBound) -> float:
+    return energy.L2 * (PREFERENCE if energy.contraction.source == "sampled" else 1.0)
+
+
+def _energy(energies: list[EnergyBound]) -> tuple[tuple[float, float] | None, float | None]:
+    """The bracket of ‖Δv - λv‖: from M = I where such a theorem holds, else from ‖M:D²v‖ ≤ |M| ‖Δv‖ and ‖Δv‖ ≤ √d ‖D²v‖ with λ = 0."""
+    plain = [energy for energy in energies if energy.transform is None]
+    identity = [energy for energy in plain if about_laplacian(energy)]
+    if identity:
+        best = min(identity, key=lambda energy: energy.L2)
+        same = [energy for energy in identity if energy.scheme.lambda_ == best.scheme.lambda_]
+        return (max(energy.lower for energy in same), min(energy.upper for energy in same)), best.scheme.lambda_
+    free = [energy for energy in plain if energy.scheme.lambda_ == 0]
+    if not free:
+        return None, None
+    lower = max(energy.lower / float(np.linalg.norm(energy.matrix)) for energy in free)
+    upper = min(math.sqrt(len(energy.matrix)) * energy.upper / np.linalg.eigvalsh(energy.matrix)[0] for energy in free)
+    return (lower, float(upper)), 0.0
+
+
+def _picture(equation: Equation, others: list[Maximum], largest: float | None) -> Picture:
+    """The pointwise bound is that of ABP, cut at the best bound of the maximum."""
+    domain, bound = equation.domain, None
+    size = next((each.norms[0].upper for each in others if each.theorem == "ABP" and each.converged), None)
+    if size is not None:
+
+        def bound(points: np.ndarray) -> np.ndarray:
+            return np.minimum(polar_factor(domain, points) * size, math.inf if largest is None else largest)
+
+    return Picture(equation.problem, lambda points: equation.candidate.evaluate(points).residual, bound, equation.measure.points)

@@ -1,0 +1,127 @@
+"""Bounds of the largest error: Alexandrov–Bakelman–Pucci with the polar body, the same with drift, and barriers.
+
+All of them rest on the maximum principle: c ≥ 0 and hypothesis (H) of the theory (two dimensions, or A Cordès, or A continuous). A barrier w ≥ 0 need
+not dominate the residual everywhere: with the violation e = (|r| + Lw)⁺ the error is at most w plus the ABP bound for e, whatever w is.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from cordes.certificates.candidate import Evaluated
+from cordes.certificates.norms import Measure, Norm, Quadrature
+from cordes.certificates.pointwise import drift_factor, exponential_barrier
+from cordes.domains.constants import circumscribed, largest_polar_factor, polar_factor
+from cordes.domains.domain import AbstractDomain
+
+# Shares of the points at which a barrier dominates the residual: all, or all but the worst, whose violation the ABP term takes.
+SHARES = (1.0, 0.999, 0.99)
+# The size of a barrier is chosen on some of the points; a little more keeps the violation elsewhere at zero.
+MARGIN = 1.05
+
+
+class Maximum(NamedTuple):
+    """A bound of sup|v|, its name, a pointwise version at the points of the measure, and the norms that it used."""
+
+    bound: float
+    theorem: str
+    pointwise: np.ndarray
+    norms: tuple[Norm, ...]
+
+    @property
+    def converged(self) -> bool:
+        return all(norm.converged for norm in self.norms)
+
+
+class Barrier(NamedTuple):
+    """w and -Lw at the points, for unit size, and the maximum of w over the domain."""
+
+    name: str
+    value: np.ndarray
+    minus_operator: np.ndarray
+    peak: float
+
+
+class MaximumPrinciple:
+    """The ABP estimate of one equation on one measure; `bound(e)` turns a right-hand side into a bound of the function."""
+
+    def __init__(self, domain: AbstractDomain, measure: Measure, evaluated: Evaluated, drift: bool):
+        self.domain, self.measure, self.evaluated = domain, measure, evaluated
+        self.dimension = domain.dimension
+        self.root = np.linalg.det(evaluated.local.A) ** (1 / self.dimension)
+        self.drift_norm = None
+        if drift:
+            self.center, self.radius = circumscribed(domain)
+            self.drift_norm = measure.norm(np.linalg.norm(evaluated.local.b, axis=1) / self.root, self.dimension)
+            self.factor = self.radius * drift_factor(self.dimension, self.drift_norm.upper)
+        else:
+            self.factor = largest_polar_factor(domain)
+
+    def norm(self, right: np.ndarray) -> Norm:
+        return self.measure.norm(right / self.root, self.dimension)
+
+    def estimate(self) -> Maximum:
+        """The two signs of the residual bound the two signs of the error."""
+        r, rounding = self.evaluated.residual, self.evaluated.rounding
+        sides = [self.norm(np.maximum(sign * r + rounding, 0.0)) for sign in (1.0, -1.0)]
+        largest = max(sides, key=lambda norm: norm.upper)
+        if self.drift_norm is not None:
+            bound = self.factor * largest.upper
+            return Maximum(bound, "ABP with drift", np.full(len(r), bound), (largest, self.drift_norm))
+        return Maximum(self.factor * largest.upper, "ABP", polar_factor(self.domain, self.measure.points) * largest.upper, (largest,))
+
+    def with_barrier(self, barrier: Barrier) -> Maximum:
+        """The best multiple of a barrier, with its violation. The multiple is chosen on the coarse points, the violation measured on the others too."""
+        size, chosen = self.evaluated.size, self._choosing_points() & (barrier.minus_operator > 0)
+        ratio = np.sort(size[chosen] / barrier.minus_operator[chosen])
+        found = []
+        for share in SHARES if len(ratio) else ():
+            K = MARGIN * float(ratio[max(int(np.ceil(share * len(ratio))) - 1, 0)])
+            violation = self.norm(np.maximum(size - K * barrier.minus_operator, 0.0))
+            rest = self.factor * violation.upper if violation.upper > 0 else 0.0
+            bound = K * barrier.peak + rest
+            # What the two rules make of a small violation matters only as far as it changes the whole bound.
+            doubt = Norm(0.0, bound, self.factor * (violation.upper - violation.lower) / (2 * bound) if rest > 0 else 0.0)
+            norms = (doubt,) if self.drift_norm is None or rest == 0 else (doubt, self.drift_norm)
+            found.append(Maximum(bound, f"barrier ({barrier.name})", K * barrier.value + rest, norms))
+        if not found:
+            return Maximum(np.inf, f"barrier ({barrier.name})", np.full(len(size), np.inf), ())
+        return best_of(found)
+
+    def _choosing_points(self) -> np.ndarray:
+        return self.measure.nodes.coarse > 0 if isinstance(self.measure, Quadrature) else np.ones(len(self.measure.points), bool)
+
+
+def barriers(domain: AbstractDomain, measure: Measure, evaluated: Evaluated, drift: bool) -> Iterator[Barrier]:
+    """Ready-made barriers; those with drift take parameters from the points, and are valid for any."""
+    x, (A, b, c) = measure.points, evaluated.local
+    center, radius = circumscribed(domain)
+    offset = x - center
+    w = (radius**2 - np.sum(offset**2, axis=1)) / 2
+    yield Barrier("paraboloid", w, np.trace(A, axis1=1, axis2=2) + np.sum(b * offset, axis=1) + c * w, radius**2 / 2)
+    lower, upper = domain.bounding_box
+    for i in range(domain.dimension):
+        width, s = upper[i] - lower[i], x[:, i] - (upper[i] + lower[i]) / 2
+        w = (width**2 / 4 - s**2) / 2
+        yield Barrier(f"parabola x{i + 1}", w, A[:, i, i] + b[:, i] * s + c * w, width**2 / 8)
+        if drift:
+            profile = exponential_barrier(width, float(np.min(A[:, i, i])), float(np.max(np.abs(b[:, i]))))
+            w, slope, curvature = profile(s)
+            yield Barrier(f"exponential x{i + 1}", w, -A[:, i, i] * curvature - b[:, i] * slope + c * w, float(profile(np.zeros(1))[0][0]))
+    if np.min(c) > 0:
+        yield Barrier("constant", np.ones(len(x)), c, 1.0)
+
+
+def best_of(found: Sequence[Maximum]) -> Maximum:
+    """The smallest bound among those that converged."""
+    return min(found, key=lambda each: (not each.converged, each.bound))
+
+
+def best_maximum(domain: AbstractDomain, measure: Measure, evaluated: Evaluated, drift: bool) -> tuple[Maximum, list[Maximum]]:
+    """The smallest bound that converged, and all of them. Barriers are tried with quadrature only: their sizes are chosen on its points."""
+    principle = MaximumPrinciple(domain, measure, evaluated, drift)
+    found = [principle.estimate()]
+    if isinstance(measure, Quadrature):
+        found += [principle.with_barrier(barrier) for barrier in barriers(domain, measure, evaluated, drift)]
+    return best_of(found), found

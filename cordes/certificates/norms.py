@@ -1,0 +1,93 @@
+"""Norms over the domain with an upper and a lower limit each, and the level at which these limits hold.
+
+`quadrature`: composite Gauss rules with n and 2n points per direction agree to one per cent; the difference is added to the value. Numerically converged, not
+proved. `statistical`: independent uniform points; the limits hold with the stated confidence, by the empirical Bernstein inequality where a bound of the
+integrand is known, else by the normal approximation, which is labelled `asymptotic`. `sampled`: a mean over points, which claims nothing.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import ndtri
+
+from cordes.certificates.cells import Nodes
+
+# n and 2n points must agree to this share of the norm.
+AGREEMENT = 0.01
+
+
+class Norm(NamedTuple):
+    """Limits of a norm. `spread` is the relative difference of n and 2n points, zero where there is none."""
+
+    lower: float
+    upper: float
+    spread: float = 0.0
+
+    @property
+    def converged(self) -> bool:
+        return self.spread <= AGREEMENT
+
+
+class Quadrature(NamedTuple):
+    """A rule with n points per direction (`coarse`) and one with 2n (`fine`), on the same cells."""
+
+    nodes: Nodes
+    level: str = "quadrature"
+    confidence: float | None = None
+
+    @property
+    def points(self) -> np.ndarray:
+        return self.nodes.x
+
+    def norm(self, values: np.ndarray, power: float = 2.0, bound: float | None = None) -> Norm:
+        """The Lᵖ norm of values at the points."""
+        scale = float(np.max(np.abs(values), initial=0.0))
+        if scale == 0 or not np.isfinite(scale):
+            return Norm(0.0, 0.0) if scale == 0 else Norm(0.0, math.inf, math.inf)
+        # Scaled first: high powers of small residuals underflow.
+        density = (np.abs(values) / scale) ** power
+        coarse, fine = (scale * max(float(weight @ density), 0.0) ** (1 / power) for weight in (self.nodes.coarse, self.nodes.fine))
+        difference = abs(fine - coarse)
+        return Norm(max(fine - difference, 0.0), fine + difference, difference / fine if fine > 0 else math.inf)
+
+
+class Sample(NamedTuple):
+    """Independent uniform points of a domain of the given volume; the limits of `count` norms hold together with the given confidence."""
+
+    points: np.ndarray
+    volume: float
+    confidence: float
+    count: int
+    proved: bool = False
+
+    @property
+    def level(self) -> str:
+        return "statistical" if self.proved else "statistical (asymptotic)"
+
+    def norm(self, values: np.ndarray, power: float = 2.0, bound: float | None = None) -> Norm:
+        """Limits of the Lᵖ norm; `bound` is a proved bound of |values| over the whole domain."""
+        size, failure = len(values), (1 - self.confidence) / (2 * self.count)
+        scale = float(np.max(np.abs(values), initial=0.0))
+        if scale == 0 and bound is None:
+            return Norm(0.0, 0.0)
+        scale = scale or 1.0
+        density = (np.abs(values) / scale) ** power
+        mean, deviation = float(np.mean(density)), float(np.std(density, ddof=1))
+        if self.proved:
+            assert bound is not None
+            # Maurer and Pontil 2009, theorem 4, for values in [0, (bound/scale)^power]; the same inequality for 1 - X gives the lower limit.
+            logarithm = math.log(2 / failure)
+            reach = math.sqrt(2 * deviation**2 * logarithm / size) + 7 * (bound / scale) ** power * logarithm / (3 * (size - 1))
+        else:
+            reach = float(-ndtri(failure)) * deviation / math.sqrt(size)
+        low, high = (scale * (self.volume * max(value, 0.0)) ** (1 / power) for value in (mean - reach, mean + reach))
+        return Norm(low, high)
+
+
+Measure = Quadrature | Sample
+
+
+def fixed_rule(x: np.ndarray, weight: np.ndarray) -> Quadrature:
+    """One rule that is trusted as it is, for integrands it integrates exactly."""
+    return Quadrature(Nodes(x, weight, weight, np.zeros(len(x), int), np.zeros_like(x)))

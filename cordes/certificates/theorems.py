@@ -1,0 +1,207 @@
+"""The energy theorems applied to one equation: which of them hold, with which preconditioner and transform, and the bounds that follow.
+
+Parameters are chosen on pilot points. Suprema over the domain are costly: only the most promising choices get them.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cordes.certificates.candidate import Candidate, Evaluated
+from cordes.certificates.contraction import Contraction, Coverage
+from cordes.certificates.energy import Pilot, Scheme, TraceSplit, Triangle, choose_tightened, choose_weighted, gradient_factor
+from cordes.certificates.exponential import Transform, find_transform
+from cordes.certificates.norms import Measure, Norm, Sample
+from cordes.certificates.pointwise import green_constant
+from cordes.certificates.preconditioner import preconditioners
+from cordes.domains.constants import first_eigenvalue
+from cordes.domains.domain import AbstractDomain
+
+# Energy theorems that get a certified contraction.
+ACCEPTED = 2
+
+
+class Equation(NamedTuple):
+    """What the bounds need to know of a problem."""
+
+    problem: Any
+    candidate: Candidate
+    measure: Measure
+    evaluated: Evaluated
+    pilot: Evaluated
+    pilot_points: np.ndarray
+    residual_bound: float | None = None
+
+    @property
+    def domain(self) -> AbstractDomain:
+        return self.problem.domain
+
+
+class EnergyBound(NamedTuple):
+    """One energy theorem applied: limits of E = ‖M:D²v - λv‖ and what follows from them."""
+
+    scheme: Scheme
+    matrix: np.ndarray
+    contraction: Contraction
+    norm: Norm
+    eigenvalue: float
+    transform: Transform | None = None
+
+    @property
+    def upper(self) -> float:
+        return self.norm.upper / (1 - self.contraction.value)
+
+    @property
+    def lower(self) -> float:
+        return self.norm.lower / (1 + self.contraction.value)
+
+    @property
+    def theorem(self) -> str:
+        plain = np.array_equal(self.matrix, np.eye(len(self.matrix)))
+        name = self.scheme.theorem if plain else f"{self.scheme.theorem} with T1d"
+        return name if self.transform is None else f"{name} after the exponential transform"
+
+    @property
+    def constant(self) -> float:
+        """L2 = constant · ‖g r‖."""
+        factor = 1 / (1 - self.contraction.value) / (self.eigenvalue + self.scheme.lambda_)
+        return factor if self.transform is None else factor * self.transform.largest
+
+    @property
+    def L2(self) -> float:
+        return self.constant * self.norm.upper
+
+    @property
+    def H1(self) -> float:
+        """‖M^{1/2}∇v‖ ≤ k E, and M ≥ λ_min(M)."""
+        slope = gradient_factor(self.eigenvalue, self.scheme.lambda_) * self.upper / math.sqrt(np.linalg.eigvalsh(self.matrix)[0])
+        if self.transform is None:
+            return slope
+        return self.transform.largest * (slope + 0.5 * self.transform.slope * self.upper / (self.eigenvalue + self.scheme.lambda_))
+
+    @property
+    def H2(self) -> float | None:
+        """‖D²v‖ ≤ ‖M:D²v‖/λ_min(M), Miranda–Talenti in the whitened variables; for the transformed function it says nothing."""
+        return self.upper / np.linalg.eigvalsh(self.matrix)[0] if self.transform is None else None
+
+    def Linf(self, domain: AbstractDomain) -> float | None:
+        constant = green_constant(domain.dimension, domain.volume, self.matrix, self.scheme.lambda_)
+        if constant is None:
+            return None
+        return constant * self.upper * (1.0 if self.transform is None else self.transform.largest)
+
+
+class Trial(NamedTuple):
+    """A theorem that holds at the pilot points, and the bound that it promises there."""
+
+    scheme: Scheme
+    matrix: np.ndarray
+    eigenvalue: float
+    pilot: Pilot
+    transform: Transform | None
+    coverage: Coverage
+
+    @property
+    def size(self) -> float:
+        return self.pilot.size(self.scheme)
+
+    @property
+    def plain(self) -> bool:
+        """Whether it says something about Δv itself."""
+        return self.transform is None and np.array_equal(self.matrix, np.eye(len(self.matrix)))
+
+
+def energy_bounds(equation: Equation, coverage: Coverage) -> tuple[list[EnergyBound], list[str]]:
+    """The most promising energy theorems, over all preconditioners and the exponential transform, and why there is none.
+
+    Suprema over the domain are costly: only the best trials get them, and the best one for Δv itself.
+    """
+    trials, failures = _trials(equation, coverage, None)
+    if equation.problem.has_drift:
+        transform = find_transform(equation.problem, equation.pilot_points, equation.pilot.local)
+        if transform is not None:
+            trials += _trials(equation, transform.coverage(coverage), transform)[0]
+    if equation.residual_bound is not None:
+        # The empirical Bernstein inequality needs a bound of the multiplier too, which d/tr A has.
+        trials = [trial for trial in trials if trial.transform is None and isinstance(trial.scheme, TraceSplit | Triangle)]
+        trials = [trial for trial in trials if trial.coverage.largest_multiplier(trial.matrix).source != "sampled"]
+        if not trials:
+            failures.append("no theorem holds whose multiplier is bounded for certain: leave residual_bound out for an asymptotic bound")
+    trials.sort(key=lambda trial: trial.size)
+    wanted = 1 if isinstance(equation.measure, Sample) else ACCEPTED
+    found: list[EnergyBound] = []
+    accepted = 0
+    for trial in trials:
+        needed = accepted < wanted or (trial.plain and wanted > 1 and not any(about_laplacian(bound) for bound in found))
+        if not needed:
+            continue
+        contraction = trial.coverage.contraction(trial.scheme, trial.matrix)
+        if contraction.value >= 1:
+            failures.append(failure(trial.scheme, trial.matrix, contraction.value, contraction.point))
+            continue
+        accepted += 1
+        found += _applied(equation, trial, contraction)
+    return found, [] if found else list(dict.fromkeys(failures))
+
+
+def about_laplacian(bound: EnergyBound) -> bool:
+    return bound.transform is None and np.array_equal(bound.matrix, np.eye(len(bound.matrix)))
+
+
+def _trials(equation: Equation, coverage: Coverage, transform: Transform | None) -> tuple[list[Trial], list[str]]:
+    """All theorems that hold at the pilot points, and sentences about those that do not."""
+    problem, count = equation.problem, len(equation.pilot_points)
+    local, size = coverage.local.take(np.arange(count)), equation.pilot.size
+    if transform is not None:
+        size = size * transform.growth(equation.pilot_points)
+    drift, reaction = (problem.has_drift, problem.has_reaction) if transform is None else (True, True)
+    trials, failures = [], []
+    for matrix in preconditioners(local):
+        eigenvalue = first_eigenvalue(equation.domain, matrix)
+        if not eigenvalue > 0:
+            continue
+        pilot = Pilot(local.whitened(matrix), local.invariants(matrix), size, eigenvalue, drift, reaction)
+        for scheme in choose_weighted(pilot) if drift or reaction else [TraceSplit()]:
+            contraction = pilot.contraction(scheme)
+            if contraction < 1:
+                trials.append(Trial(scheme, matrix, eigenvalue, pilot, transform, coverage))
+            else:
+                worst = int(np.argmax(np.sum(scheme.defects(pilot.at), axis=1)))
+                failures.append(failure(scheme, matrix, contraction, equation.pilot_points[worst]))
+    return trials, failures
+
+
+def _applied(equation: Equation, trial: Trial, contraction: Contraction) -> list[EnergyBound]:
+    """The bounds of one trial, with the tightening T1c where it applies."""
+    values = equation.evaluated.size
+    if trial.transform is not None:
+        values = values * trial.transform.growth(equation.measure.points)
+    count = len(equation.pilot_points)
+    at = trial.coverage.local.take(np.arange(count, len(trial.coverage.points))).invariants(trial.matrix)
+    known: list[tuple[Scheme, Contraction]] = [(trial.scheme, contraction)]
+    if isinstance(trial.scheme, TraceSplit):
+        tightened = choose_tightened(trial.pilot, contraction.value)
+        if tightened is not None:
+            known.append((tightened, contraction._replace(value=tightened.contraction)))
+    if isinstance(equation.measure, Sample):
+        # A sample supports few norms: the choice is made on the pilot points.
+        known = [min(known, key=lambda pair: trial.pilot.size(pair[0], pair[1].value))]
+    bound = _proved_bound(equation, trial)
+    return [
+        EnergyBound(scheme, trial.matrix, each, equation.measure.norm(scheme.multiplier(at) * values, 2.0, bound), trial.eigenvalue, trial.transform)
+        for scheme, each in known
+    ]
+
+
+def _proved_bound(equation: Equation, trial: Trial) -> float | None:
+    """A bound of |g r| over the whole domain, from the user's bound of |r| and the supremum of d/tr A."""
+    if equation.residual_bound is None:
+        return None
+    return equation.residual_bound * trial.coverage.largest_multiplier(trial.matrix).value
+
+
+def failure(scheme: Scheme, matrix: np.ndarray, value: float, point: np.ndarray) -> str:
+    place = ", ".join(f"{coordinate:.4g}" for coordinate in point)
+    with_matrix = "" if np.array_equal(matrix, np.eye(len(matrix))) else " with the best constant preconditioner"
+    return f"{scheme.theorem} needs a contraction below 1 and has {value:.4g} near x = ({place}){with_matrix}"

@@ -1,0 +1,85 @@
+"""Smooth maps of the unit cube that together cover a domain: what composite quadrature is built on."""
+
+import functools
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from cordes.domains.ball import Ball
+from cordes.domains.box import Box
+from cordes.domains.domain import AbstractDomain
+from cordes.domains.ellipsoid import Ellipsoid
+from cordes.domains.polygon import Polygon
+from cordes.errors import DomainError
+
+# Cuts of the unit interval whose ends lie on the boundary, of one whose end 1 does, and even ones.
+BOTH_ENDS = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
+ONE_END = (0.0, 0.6, 0.9, 1.0)
+EVEN = {count: tuple(np.linspace(0, 1, count + 1)) for count in (2, 4, 6)}
+
+
+class Patch(NamedTuple):
+    """A map from points y (N, d) of the unit cube to points (N, d) of the domain with the Jacobian determinant (N,), and where each axis is cut at first:
+    closer together towards the boundary, where residuals live."""
+
+    map: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+    cuts: tuple[tuple[float, ...], ...]
+
+
+@functools.singledispatch
+def patches(domain: AbstractDomain) -> list[Patch]:
+    """Patches of the domain; balls and ellipsoids have them in up to three dimensions, domains of your own have none."""
+    raise DomainError(f"{type(domain).__name__} has no patches: its integrals come from its own `quadrature`.")
+
+
+@patches.register
+def _box(domain: Box) -> list[Patch]:
+    lower, widths, volume = domain.lower, domain.widths, domain.volume
+    return [Patch(lambda y: (lower + widths * y, np.full(len(y), volume)), (BOTH_ENDS,) * domain.dimension)]
+
+
+@patches.register
+def _polygon(domain: Polygon) -> list[Patch]:
+    """The triangles of the fan around the centroid, collapsed to it."""
+
+    def triangle(start: np.ndarray, edge: np.ndarray) -> Patch:
+        center = domain.center
+        area = abs((start[0] - center[0]) * edge[1] - (start[1] - center[1]) * edge[0])
+
+        def to_domain(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            return center + y[:, :1] * (start + y[:, 1:] * edge - center), area * y[:, 0]
+
+        return Patch(to_domain, (ONE_END, EVEN[2]))
+
+    return [triangle(start, edge) for start, edge in zip(domain.vertices, domain.edges, strict=True)]
+
+
+@patches.register
+def _ball(domain: Ball) -> list[Patch]:
+    return _round(np.asarray(domain.center), domain.radius * np.eye(domain.dimension))
+
+
+@patches.register
+def _ellipsoid(domain: Ellipsoid) -> list[Patch]:
+    return _round(np.asarray(domain.center), domain.matrix)
+
+
+def _round(center: np.ndarray, matrix: np.ndarray) -> list[Patch]:
+    """Polar coordinates: radius and angle; in three dimensions radius, height on the sphere and angle."""
+    dimension, stretch = len(center), abs(np.linalg.det(matrix))
+    if dimension == 1:
+        return [Patch(lambda y: (center + (2 * y - 1) * matrix[0, 0], np.full(len(y), 2 * stretch)), (BOTH_ENDS,))]
+    if dimension > 3:
+        raise DomainError(f"A ball in {dimension} dimensions has no patches.")
+
+    def to_domain(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        radius, angle = y[:, 0], 2 * np.pi * y[:, -1]
+        circle = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+        if dimension == 2:
+            return center + (radius[:, None] * circle) @ matrix.T, 2 * np.pi * radius * stretch
+        height = 2 * y[:, 1] - 1
+        direction = np.concatenate([np.sqrt(np.maximum(1 - height**2, 0.0))[:, None] * circle, height[:, None]], axis=1)
+        return center + (radius[:, None] * direction) @ matrix.T, 4 * np.pi * radius**2 * stretch
+
+    return [Patch(to_domain, (ONE_END, EVEN[6]) if dimension == 2 else (ONE_END, EVEN[2], EVEN[4]))]

@@ -1,0 +1,31 @@
+"""The figure of a certificate: where the residual lives, and how large the error can be at each point."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from matplotlib.figure import Figure
+
+from cordes.errors import OptionError
+from cordes.reports.plots import Panel, draw_panels, where_cut
+
+if TYPE_CHECKING:
+    from cordes.certificates.certificate import Certificate
+
+
+def plot_certificate(certificate: "Certificate", path: str | Path | None = None) -> Figure:
+    """The residual on a logarithmic scale and, where the maximum principle gives one, the pointwise bound of |u - u_θ|."""
+    picture = certificate.picture
+    if picture is None:
+        raise OptionError(f"There is nothing to draw: {certificate.reason}")
+    panels = [Panel("|residual|", picture.residual, True)]
+    if picture.bound is not None:
+        panels.insert(0, Panel("bound of |error|", picture.bound, False))
+
+    def headline() -> str:
+        parts = [picture.problem.name, *where_cut(picture.problem.domain)]
+        if certificate.rms is None:
+            return " — ".join([*parts, "no bound"])
+        largest = f", everywhere at most {certificate.Linf:.1e}" if certificate.Linf is not None else ""
+        return " — ".join([*parts, f"error at most {certificate.rms:.1e} (root mean square){largest}; level: {certificate.level}"])
+
+    return draw_panels(picture.problem.domain, panels, headline, path)

@@ -1,0 +1,61 @@
+"""`tol`: work until the certified root mean square error is small enough, or nothing helps any more."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from cordes.certificates.energy import Local, Pilot, TraceSplit, choose_weighted
+from cordes.domains.constants import first_eigenvalue, largest_polar_factor
+from cordes.problems.linear import cordes_multiplier
+from cordes.results import Result
+from cordes.solution import Solution
+from cordes.solvers.answer import Answer
+from cordes.solvers.training import State
+
+SAMPLES, SEED = 256, 5_550_005
+# The residual is asked to be this much smaller than the certificate is expected to need, since it is measured on few points.
+SAFETY = 0.5
+ATTEMPTS = 5
+
+
+def residual_target(problem: Any, coefficients: Callable, multiplier: bool, tol: float) -> float:
+    """The scaled residual, root mean square, that should certify `tol`; a guess made from sampled coefficients for a residual of even size."""
+    domain, d = problem.domain, problem.domain.dimension
+    local = Local(*coefficients(domain.interior_points(SAMPLES, SEED, "sobol"))[:3])
+    unscaled = 1 / cordes_multiplier(local.A) if multiplier else np.ones(SAMPLES)
+    pilot = Pilot(local, local.invariants(), unscaled, first_eigenvalue(domain), problem.has_drift, problem.has_reaction)
+    schemes = choose_weighted(pilot, evaluations=120) if problem.has_drift or problem.has_reaction else [TraceSplit()]
+    size = min(pilot.size(scheme) for scheme in schemes)
+    density = (unscaled / np.linalg.det(local.A) ** (1 / d)) ** d
+    maximum = largest_polar_factor(domain) * (domain.volume * float(np.mean(density))) ** (1 / d)
+    size = min(size, maximum) if np.min(local.c) >= 0 else size
+    return SAFETY * tol / size if math.isfinite(size) else SAFETY * tol
+
+
+def reach(
+    tol: float, target: float, run: Callable[[float, State | None], Answer], finish: Callable[[Answer], Solution], start: State | None
+) -> Solution:
+    """Solve, certify, and ask for a smaller residual while the certificate is too large and the solver still gets what it is asked for."""
+    state = start
+    for attempt in range(ATTEMPTS):
+        answer = run(target, state)
+        solution = finish(answer)
+        rms = solution.certificate.rms
+        if rms is None:
+            solution.result = answer.result if answer.result in _ENDS else Result.not_certifiable
+            return solution
+        if rms <= tol:
+            solution.result = Result.converged
+            return solution
+        if answer.result is not Result.converged or attempt + 1 == ATTEMPTS:
+            break
+        target *= min(0.5, SAFETY * tol / rms)
+        state = State(answer.network, jnp.asarray(answer.amplitudes))
+    solution.result = answer.result if answer.result in _ENDS else Result.tolerance_not_reached
+    return solution
+
+
+_ENDS = (Result.interrupted, Result.time_out, Result.nonfinite)
