@@ -304,10 +304,12 @@ def _prepare_folder(folder: Path, dimension: int) -> Path:
 def _write_files(folder: Path, solution: "Solution", facts: dict[str, Any]) -> bool:
     """Whether all could be written. A disk that is full by now must not cost the answer: the facts are printed in any case."""
     names = _files_for(solution.problem.domain.dimension)
+    if solution.certificate.picture is None:
+        names.remove("certificate.png")
     facts["files"] = [str(folder / name) for name in names]
     try:
         solution.plot(folder / "solution.png")
-        if solution.certificate.picture is not None:
+        if "certificate.png" in names:
             solution.certificate.plot(folder / "certificate.png")
         solution.save(folder / "answer.cordes")
         if "solution.vtu" in names:

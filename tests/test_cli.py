@@ -72,10 +72,16 @@ def test_solve_writes_json_and_files(invoke, folder, tmp_path):
     assert facts["seconds"].keys() >= {"total", "compile", "solve", "certify"}
     assert facts["error"]["l2"] <= facts["error"]["linf"] < 1e-6
     assert facts["reference"] is None
-    assert facts["certificate"] is None
+    certificate = facts["certificate"]
+    assert certificate.keys() >= {"theorem", "level", "H2", "H1", "L2", "rms", "Linf", "energy", "map_L2", "W2", "reason"}
+    assert certificate["energy"].keys() == {"lower", "upper", "lambda"}
+    assert facts["error"]["l2"] <= certificate["rms"] < 1e-3
+    assert facts["error"]["linf"] <= certificate["Linf"]
+    assert certificate["level"] == "quadrature"
+    assert facts["seconds"]["certify"] > 0
     assert facts["condition"] == {"epsilon": 1.0, "satisfied": True, "lambda": None, "source": "analytic"}
     assert json.loads((out / "result.json").read_text()) == facts
-    assert {path.name for path in out.iterdir()} == {"result.json", "solution.png", "answer.cordes", "solution.vtu"}
+    assert {path.name for path in out.iterdir()} == {"result.json", "solution.png", "certificate.png", "answer.cordes", "solution.vtu"}
     assert cordes.load(out / "answer.cordes").error().linf == pytest.approx(facts["error"]["linf"], rel=1e-3)
 
 
@@ -83,7 +89,7 @@ def test_solve_prints_a_table(invoke, folder):
     status, stdout, stderr = invoke("solve", folder / "disk.toml", "--features", 60)
     assert status == 0
     assert stderr == ""
-    for word in ("disk [1]", "satisfied", "least-squares", "converged", "parameters", "compile", "solve"):
+    for word in ("disk [1]", "satisfied", "least-squares", "converged", "parameters", "compile", "solve", "certificate", "root mean square error: ≤", "quadrature"):
         assert word in stdout
 
 

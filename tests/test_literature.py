@@ -121,7 +121,6 @@ def test_everything_is_finite_at_special_points(name):
 @pytest.mark.parametrize(
     ("name", "l2", "options"),
     [
-        ("smears-suli-2013", 1e-8, {"features": 400}),
         ("feng-neilan-schnake-5.1", 1e-10, {}),
         ("lakkis-pryer-4.1", 1e-10, {}),
         ("lakkis-pryer-4.2", 1e-12, {}),

@@ -70,14 +70,30 @@ def _trace_split_bound(ball: Ball) -> np.ndarray:
 
 
 def _weighted_bound(scheme: Weighted, ball: Ball) -> np.ndarray:
-    """√Q with one multiplier for the whole cell, that of its middle: the optimal multiplier at each point can only do better."""
+    """√Q with a multiplier that is not optimal but easy to follow through a cell: any multiplier gives a bound.
+
+    g = θ d/tr A with one θ for the cell makes the first term of Q constant, g = θ λ/c the last one. The better of the two is taken, θ from the middle.
+    """
     d = ball.middle.A.shape[-1]
     over, (trace, reach) = scheme.inverse_weights(), ball.traces
-    g = scheme.multiplier(ball.middle.invariants())
-    trace = np.abs(g * trace / d - 1) + g * reach / d
-    reaction = np.abs(g * ball.middle.c - scheme.lambda_) + g * ball.radius.c
+    best = scheme.multiplier(ball.middle.invariants())
+    t_low, t_high = (trace - reach) / d, (trace + reach) / d
     inner = ball.largest_deviation**2 * over[1] + ball.largest_drift**2 * over[2]
-    return np.sqrt(trace**2 * over[0] + g**2 * inner + reaction**2 * over[3])
+    c_low, c_high = ball.middle.c - ball.radius.c, ball.middle.c + ball.radius.c
+    positive = np.maximum(t_low, 1e-300)
+    theta = best * trace / d
+    reaction = np.maximum(
+        theta * np.maximum(c_high / positive, c_high / t_high) - scheme.lambda_, scheme.lambda_ - theta * np.minimum(c_low / positive, c_low / t_high)
+    )
+    by_trace = (theta - 1) ** 2 * over[0] + theta**2 * inner / positive**2 + np.maximum(reaction, 0.0) ** 2 * over[3]
+    square = np.where(t_low > 0, by_trace, np.inf)
+    if scheme.lambda_ > 0 and np.any(c_low > 0):
+        safe, theta = np.where(c_low > 0, c_low, 1.0), best * ball.middle.c / scheme.lambda_
+        g = theta * scheme.lambda_ / safe
+        first = np.maximum(g * t_high - 1, 1 - theta * scheme.lambda_ * t_low / c_high)
+        by_reaction = np.maximum(first, 0.0) ** 2 * over[0] + g**2 * inner + ((theta - 1) * scheme.lambda_) ** 2 * over[3]
+        square = np.minimum(square, np.where((c_low > 0) & (t_low > 0), by_reaction, np.inf))
+    return np.sqrt(square)
 
 
 def _triangle_bound(scheme: Triangle, ball: Ball, column: int) -> np.ndarray:
@@ -189,6 +205,26 @@ class Coverage:
 
         found = supremum(bound, evaluate, self.domain, attained, point, 0.05 * attained, 4000)
         return Contraction(found.upper, "interval", found.point) if np.isfinite(found.upper) else Contraction(found.attained, "sampled", found.point)
+
+    def degenerate_point(self) -> np.ndarray | None:
+        """A point where A is not positive definite, looked for over the whole domain; None where there is none, or none was found."""
+        eigenvalues = np.linalg.eigvalsh(self.local.A)[:, 0]
+        worst = int(np.argmin(eigenvalues))
+        smallest, point = float(eigenvalues[worst]), self.points[worst]
+        values = self.values
+        if smallest <= 0 or self.constant or self._enclosure is None or values is None:
+            return point if smallest <= 0 else None
+
+        def bound(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+            """Weyl: eigenvalues move by at most the size of the change."""
+            balls = self.balls(lower, upper)
+            return np.max([np.linalg.norm(ball.radius.A, axis=(1, 2)) - np.linalg.eigvalsh(ball.middle.A)[:, 0] for ball in balls], axis=0)
+
+        def evaluate(points: np.ndarray) -> np.ndarray:
+            return -np.linalg.eigvalsh(values(points).A)[:, 0]
+
+        found = supremum(bound, evaluate, self.domain, -smallest, point, 0.5 * smallest, 4000)
+        return found.point if found.attained >= 0 else None
 
     def nonnegative_reaction(self) -> tuple[bool, str]:
         """Whether c ≥ 0, and how that is known."""

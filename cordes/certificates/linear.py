@@ -22,6 +22,7 @@ from cordes.certificates.theorems import EnergyBound, Equation, about_laplacian,
 from cordes.domains.constants import polar_factor
 from cordes.domains.domain import AbstractDomain
 from cordes.errors import DomainError
+from cordes.problems.coefficients import show
 
 PILOT_SEED, SAMPLE_SEED = 5_550_001, 5_550_002
 PILOT_POINTS = 512
@@ -64,6 +65,9 @@ def _hopeless(problem: Any, points: np.ndarray, pilot: Evaluated) -> str | None:
 
 def bounds(equation: Equation, coverage: Coverage) -> Certificate:
     """All theorems applied to one equation whose residual is known on a measure."""
+    degenerate = coverage.degenerate_point()
+    if degenerate is not None:
+        return Certificate(reason=f"A is not positive definite near x = {show(degenerate)}: the equation is not elliptic there")
     energies, failures = energy_bounds(equation, coverage)
     disagreement = _disagreement(energies)
     energies = [energy for energy in energies if energy.norm.converged]

@@ -4,7 +4,8 @@ An operation such as |w| or √w is singular where its operand vanishes. The zer
 two numbers are kept for each source:
 
 * the vanishing order ν: |v| ≤ C|a|^ν near a = 0;
-* the singular order σ: v is a function of class C^{1,1} plus one with |Dᵏ| ≤ C|a|^(σ-k), k = 0, 1, 2. So σ > 0 is continuous, σ ≥ 1 Lipschitz, σ ≥ 2 of class C^{1,1}.
+* the singular order σ: v is a function of class C^{1,1} plus one with |Dᵏ| ≤ C|a|^(σ-k), k = 0, 1, 2. So σ > 0 is continuous, σ ≥ 1 Lipschitz,
+  σ ≥ 2 of class C^{1,1}.
 
 |a| and max(a, 0) have ν = σ = 1, sign(a) has 0, |a|^p has p; a itself has ν = 1 and no singular part. For a product Leibniz' rule gives
 σ(uv) = min(σ(u) + ν(v), σ(v) + ν(u), σ(u) + σ(v)): so a|a|, max(a, 0)² and a² sign(a) are C^{1,1}. This holds for one source, and for several if u and v

@@ -1,8 +1,9 @@
 """Whether a function can have a kink or a jump in a domain, read from its operations.
 
-A residual that vanishes proves nothing for a function whose second derivatives hide a jump of the gradient: min(x, 1 - x, y, 1 - y) solves Δu = 0 almost everywhere.
-So `kink` looks at every operation that is not smooth everywhere, at where its operand vanishes in the domain (interval arithmetic on cells, refined where it
-is undecided) and at how the result is used (`cordes.certificates.orders`: x|x| has no kink). `jump` asks in the same way whether a coefficient is continuous.
+A residual that vanishes proves nothing for a function whose second derivatives hide a jump of the gradient: min(x, 1 - x, y, 1 - y) solves Δu = 0 almost
+everywhere. So `kink` looks at every operation that is not smooth everywhere, at where its operand vanishes in the domain (interval arithmetic on cells,
+refined where it is undecided) and at how the result is used (`cordes.certificates.orders`: x|x| has no kink). `jump` asks in the same way whether a
+coefficient is continuous.
 
 The answer None is a proof, up to what `orders` assumes. The answers are one-sided: a description means that a kink or a jump could not be excluded.
 Equalities that hold on a set of measure zero, the guards of where(t == 0, 1, t), are taken as false; so "continuous" means after a change on such a set.

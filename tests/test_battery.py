@@ -1,0 +1,35 @@
+"""A thousand random and adversarial attacks on the bounds: benchmarks/certificate_battery.py, split in parts so that two workers share them."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
+import certificate_battery as battery
+
+CASES, PARTS = 1000, 10
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_every_bound_holds(part):
+    results = battery.run(range(part, CASES, PARTS))
+    assert len(results) == CASES // PARTS
+    assert battery.violations(results) == []
+    # A battery in which hardly anything is bounded would prove nothing.
+    assert sum("L2" in found for *_, found in results) >= 0.9 * len(results)
+    assert sum("energy" in found for *_, found in results) >= 0.7 * len(results)
+    medians = battery.medians(results)
+    assert medians["energy"] <= 4
+    assert medians["Linf"] <= 20
+
+
+@pytest.mark.parametrize(
+    ("target", "factor"), [("cordes.certificates.theorems.first_eigenvalue", 1.5), ("cordes.certificates.maximum.largest_polar_factor", 0.6)]
+)
+def test_the_battery_can_fail(monkeypatch, target, factor):
+    """Constants that are wrong by half are noticed."""
+    module, name = target.rsplit(".", 1)
+    original = getattr(sys.modules[module], name)
+    monkeypatch.setattr(target, lambda *arguments: factor * original(*arguments))
+    assert battery.violations(battery.run(range(0, 400, 2)))
