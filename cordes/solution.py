@@ -129,6 +129,11 @@ class Solution:
         return self._ansatz.lift
 
     @property
+    def singular_functions(self) -> tuple[Any, np.ndarray]:
+        """The singular functions and their amplitudes."""
+        return self._ansatz.singular, self.amplitudes
+
+    @property
     def singular_locations(self) -> np.ndarray:
         """The points that have singular functions, shape (K, d)."""
         locations = [family.point.location for family in self._ansatz.singular.families]

@@ -89,7 +89,18 @@ def test_solve_prints_a_table(invoke, folder):
     status, stdout, stderr = invoke("solve", folder / "disk.toml", "--features", 60)
     assert status == 0
     assert stderr == ""
-    for word in ("disk [1]", "satisfied", "least-squares", "converged", "parameters", "compile", "solve", "certificate", "root mean square error: ≤", "quadrature"):
+    for word in (
+        "disk [1]",
+        "satisfied",
+        "least-squares",
+        "converged",
+        "parameters",
+        "compile",
+        "solve",
+        "certificate",
+        "root mean square error: ≤",
+        "quadrature",
+    ):
         assert word in stdout
 
 

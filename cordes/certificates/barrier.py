@@ -34,15 +34,16 @@ from cordes.solvers.progress import Progress
 from cordes.threads import share_cores
 
 # Features come in tiles that share a window; tiles without a window, by dimension, and the deviation of their frequencies.
-TILE = 32
-OPEN_TILES, FREQUENCY = {1: 3, 2: 8, 3: 14}, {1: 4.0, 2: 3.0, 3: 2.0}
+TILE = 20
+OPEN_TILES, FREQUENCY = {1: 3, 2: 10, 3: 20}, {1: 4.0, 2: 3.0, 3: 2.0}
 # Widths of the windows: shares of the largest D (boundary), of the largest |φ| (interface), of the size of the domain (point). Tiles in each.
-LAYERS, LAYER_TILES = (0.1, 0.02, 0.004), 2
+LAYERS, LAYER_TILES = (0.1, 0.02), 2
 STRIPS, STRIP_TILES = (0.1, 0.01), 2
 SPOTS, MOST_SPOTS = (0.1, 0.01), 12
 WINDOW_FREQUENCY = 2.0
 # Training points beside the points of the measure, and graded towards the boundary (gap u^GRADING); points where the maximum of w is felt.
-NEAR, GRADED, GRADING, FELT = 8000, 4000, 6.0, 1000
+NEAR, GRADED, GRADING, FELT = 16000, 8000, 6.0, 1000
+TEMPER, RESOLVED = 1.0, 300
 # Directions in which the rows are smaller than this share of the largest are left out: they would need huge coefficients.
 RANK_TOLERANCE = 3e-7
 # The maximum is replaced by a soft one, first with this sharpness, then with the other. A Newton step must gain this share.
@@ -70,7 +71,7 @@ def network_barrier(
     """
     if not isinstance(principle.measure, Quadrature):
         raise OptionError("barrier=True needs quadrature, which there is in up to three dimensions, without residual_bound: leave it out here.")
-    features = Features(problem, np.zeros((0, principle.dimension)) if singular is None else np.asarray(singular, float), seed)
+    features = Features(problem, np.zeros((0, principle.dimension)) if singular is None else np.asarray(singular, float), principle.measure.points, seed)
     points = principle.measure.points
     with share_cores():
         coefficients = _trained(features, candidate, principle, seed, steps, progress)
@@ -96,7 +97,7 @@ class Tile(NamedTuple):
 class Features:
     """The terms of w, and what -L makes of them. All tiles go through one compiled function."""
 
-    def __init__(self, problem: Any, singular: np.ndarray, seed: int):
+    def __init__(self, problem: Any, singular: np.ndarray, points: np.ndarray, seed: int):
         self.domain: AbstractDomain = problem.domain
         if not isinstance(self.domain, BUILT_IN):
             found = kink(self.domain.distance, self.domain)
@@ -107,14 +108,14 @@ class Features:
         self.inputs = Inputs(self.domain, interfaces)
         centers = jnp.asarray(np.concatenate([np.asarray(self.domain.center)[None], self.domain.interior_points(255, seed, "sobol")]))
         self.height = float(jnp.max(jax.vmap(self.domain.distance)(centers)))
-        self.tiles = self._tiles(singular[:MOST_SPOTS], seed)
+        self.tiles = self._tiles(singular[:MOST_SPOTS], points, seed)
         self._rows = jax.jit(self._rows_block)
 
     @property
     def count(self) -> int:
         return self.tiles.bias.size
 
-    def _tiles(self, singular: np.ndarray, seed: int) -> Tile:
+    def _tiles(self, singular: np.ndarray, points: np.ndarray, seed: int) -> Tile:
         d, interfaces = self.domain.dimension, len(self.inputs.interfaces)
         none, anywhere = np.zeros(interfaces), np.asarray(self.domain.center, float)
         windows = [(0.0, none, 0.0, anywhere)] * OPEN_TILES[d]
@@ -123,6 +124,12 @@ class Features:
             windows += [(0.0, strip / (width * self.inputs.interface_scale) ** 2, 0.0, anywhere) for width in STRIPS for _ in range(STRIP_TILES)]
         size = float(np.max(self.inputs.scale))
         windows += [(0.0, none, 1 / (width * size) ** 2, point) for point in singular for width in SPOTS]
+        D = np.asarray(jax.jit(jax.vmap(self.domain.distance))(points)) / self.height
+        phi = np.stack([np.asarray(jax.jit(jax.vmap(g))(points)) for g in self.inputs.interfaces], 1) if interfaces else np.zeros((len(points), 0))
+        def seen(wd):
+            layer, strip, spot, center = wd
+            return np.sum(layer * D + phi**2 @ strip + spot * np.sum((points - center)**2, axis=1) < 1)
+        windows = [wd for wd in windows if seen(wd) >= RESOLVED]
         tiles = []
         for k, (layer, strip, spot, center) in enumerate(windows):
             network = RandomFeatures(self.inputs, TILE, FREQUENCY[d] if k < OPEN_TILES[d] else WINDOW_FREQUENCY, seed + 7919 * k)
@@ -205,6 +212,7 @@ def training_points(principle: MaximumPrinciple, seed: int) -> tuple[np.ndarray,
     ray, share = boundary - center, 1 - u**GRADING
     # The volume element of center + s·ray is s^{d-1} (normal·ray) ds on each piece of the boundary.
     density = share ** (principle.dimension - 1) * np.sum(normal * ray, axis=1) * u ** (GRADING - 1)
+    density = density**TEMPER
     weights = [0.5 * domain.volume * part / np.sum(part) for part in (weight, density)]
     return np.concatenate([beside, center + share[:, None] * ray]), np.concatenate(weights)
 
@@ -227,7 +235,9 @@ def _trained(
     factor = min(principle.factor, LARGEST_FACTOR * float(np.linalg.norm(upper - lower)))
     # For d = 1 the square of the norm would not be smooth: ‖e‖₁ ≤ |Ω|^{1/2} ‖e‖₂.
     power = max(d, 2)
-    task = Task(rows @ basis, evaluated.size / root / scale, weight, features.value_rows(felt) @ basis, factor * domain.volume ** (1 / d - 1 / power), power)
+    task = Task(
+        rows @ basis, evaluated.size / root / scale, weight, features.value_rows(felt) @ basis, factor * domain.volume ** (1 / d - 1 / power), power
+    )
     return scale * (basis @ minimise(task, steps, progress))
 
 

@@ -7,12 +7,15 @@ import numpy as np
 
 from cordes.certificates.candidate import AnswerCandidate, Candidate, FunctionCandidate
 from cordes.certificates.certificate import Certificate
+from cordes.certificates.hypotheses import kink_across_rays
 from cordes.certificates.linear import certify_linear
 from cordes.errors import OptionError, unknown
 from cordes.problems.coefficients import check_shape
 from cordes.singular import find_singular_points
 from cordes.solution import Solution
 
+# A jump of the gradient may change the error by this share of the bound.
+KINK = 0.1
 NORMS = ("H2", "H1", "L2", "rms", "Linf")
 
 
@@ -42,11 +45,22 @@ def certify(
         raise OptionError(f"barrier=True bounds the largest error: pass norm='Linf', not {norm!r}.")
     candidate, singular = _candidate(problem, answer)
     certificate = certify_linear(problem, candidate, singular, confidence, residual_bound)
+    if isinstance(answer, Solution) and certificate.rms is not None:
+        certificate = _without_kinks(answer, certificate)
     if barrier:
         from cordes.certificates.barrier import with_barrier_network
 
         certificate = with_barrier_network(problem, candidate, certificate)
     return certificate
+
+
+def _without_kinks(solution: Solution, certificate: Certificate) -> Certificate:
+    """A jump of the gradient that could move the error by a share of the bound makes it void."""
+    lower, upper = solution.problem.domain.bounding_box
+    jump = kink_across_rays(solution)
+    if jump * float(np.max(upper - lower)) <= KINK * certificate.rms:  # pyright: ignore[reportOptionalOperand]
+        return certificate
+    return Certificate(reason=f"the gradient of the answer jumps by {jump:.2g} across a ray of the singular functions; solve with singular=False")
 
 
 def _candidate(problem: Any, answer: Any) -> tuple[Candidate, np.ndarray]:

@@ -82,9 +82,10 @@ class MaximumPrinciple:
             rest = self.factor * violation.upper if violation.upper > 0 else 0.0
             bound = K * barrier.peak + rest
             # What the two rules make of a small violation matters only as far as it changes the whole bound.
-            doubt = Norm(0.0, bound, self.factor * (violation.upper - violation.lower) / (2 * bound) if rest > 0 else 0.0)
+            doubt = Norm(0.0, bound, rest * (1 - violation.lower / violation.upper) / (2 * bound) if 0 < rest < np.inf else 0.0)
             norms = (doubt,) if self.drift_norm is None or rest == 0 else (doubt, self.drift_norm)
             found.append(Maximum(bound, f"barrier ({barrier.name})", K * barrier.value + rest, norms))
+        found = [each for each in found if np.isfinite(each.bound)]
         if not found:
             return Maximum(np.inf, f"barrier ({barrier.name})", np.full(len(size), np.inf), ())
         return best_of(found)

@@ -201,13 +201,43 @@ def _degree(dimension: int, largest: int) -> int:
 
 
 def _function(basis: Basis, coefficients: np.ndarray, coordinates: Coordinates) -> PointFunction:
-    """The linear combination of a basis as a function of one point."""
+    """The linear combination of a basis as a function of one point.
+
+    In up to three dimensions the coefficients are kept as a tensor and contracted with the table of one coordinate after the other, which is
+    many times cheaper, with its derivatives, than all products of the basis.
+    """
 
     def fitted(x: Array) -> Array:
         heights = [interface(x) / size for interface, size in coordinates.interfaces] if basis.powers else []
-        return _evaluate(basis, coordinates.normalise(x), heights, jnp) @ coefficients
+        y = coordinates.normalise(x)
+        if y.shape[-1] > 3:
+            return _evaluate(basis, y, heights, jnp) @ coefficients
+        count = math.comb(y.shape[-1] + basis.degree, basis.degree)
+        table = _chebyshev(y, basis.degree)
+        total = _contracted(table, _tensor(coefficients[:count], basis.degree, y.shape[-1]))
+        rows = coefficients[count:].reshape(len(heights), len(basis.powers), -1) if heights else ()
+        for height, row in zip(heights, rows, strict=True):
+            factors = _contracted(table[:, : basis.multiplier + 1], np.stack([_tensor(each, basis.multiplier, y.shape[-1]) for each in row]))
+            total = total + jnp.dot(_kinks(height, basis.powers, jnp), factors)
+        return total
 
     return fitted
+
+
+def _tensor(coefficients: np.ndarray, degree: int, dimension: int) -> np.ndarray:
+    """Coefficients of products of Chebyshev polynomials by the degrees of their factors, shape (degree + 1, …)."""
+    tensor = np.zeros((degree + 1,) * dimension)
+    for exponent, value in zip(_exponents(degree, dimension), coefficients, strict=True):
+        tensor[tuple(exponent[k] for k in range(dimension))] = value
+    return tensor
+
+
+def _contracted(table: Array, tensor: np.ndarray) -> Array:
+    """Σ tensor[…, i, j, …] T_i(y₁) T_j(y₂) … for the tables (d, degree + 1) of one point; leading axes of the tensor stay."""
+    total = jnp.asarray(tensor)
+    for row in table[::-1]:
+        total = total @ row
+    return total
 
 
 def _evaluate(basis: Basis, y: Any, heights: Sequence[Any], numpy: Any) -> Any:

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from cordes.certificates.energy import Local, Pilot, TraceSplit, choose_weighted
+from cordes.certificates.preconditioner import preconditioners
 from cordes.domains.constants import first_eigenvalue, largest_polar_factor
 from cordes.problems.linear import cordes_multiplier
 from cordes.results import Result
@@ -26,9 +27,13 @@ def residual_target(problem: Any, coefficients: Callable, multiplier: bool, tol:
     domain, d = problem.domain, problem.domain.dimension
     local = Local(*coefficients(domain.interior_points(SAMPLES, SEED, "sobol"))[:3])
     unscaled = 1 / cordes_multiplier(local.A) if multiplier else np.ones(SAMPLES)
-    pilot = Pilot(local, local.invariants(), unscaled, first_eigenvalue(domain), problem.has_drift, problem.has_reaction)
-    schemes = choose_weighted(pilot, evaluations=120) if problem.has_drift or problem.has_reaction else [TraceSplit()]
-    size = min(pilot.size(scheme) for scheme in schemes)
+    size = math.inf
+    for matrix in preconditioners(local):
+        pilot = Pilot(
+            local.whitened(matrix), local.invariants(matrix), unscaled, first_eigenvalue(domain, matrix), problem.has_drift, problem.has_reaction
+        )
+        schemes = choose_weighted(pilot, evaluations=120) if problem.has_drift or problem.has_reaction else [TraceSplit()]
+        size = min([size, *(pilot.size(scheme) for scheme in schemes)])
     density = (unscaled / np.linalg.det(local.A) ** (1 / d)) ** d
     maximum = largest_polar_factor(domain) * (domain.volume * float(np.mean(density))) ** (1 / d)
     size = min(size, maximum) if np.min(local.c) >= 0 else size
