@@ -17,7 +17,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.linalg
 from jax import Array
 from scipy.spatial import KDTree
 
@@ -39,15 +38,15 @@ OPEN_TILES, FREQUENCY = {1: 3, 2: 10, 3: 20}, {1: 4.0, 2: 3.0, 3: 2.0}
 # Widths of the windows: shares of the largest D (boundary), of the largest |φ| (interface), of the size of the domain (point). Tiles in each.
 LAYERS, LAYER_TILES = (0.1, 0.02), 2
 STRIPS, STRIP_TILES = (0.1, 0.01), 2
-SPOTS, MOST_SPOTS = (0.1, 0.01), 12
+SPOTS, MOST_SPOTS = (0.3, 0.1, 0.03, 0.01), 12
 WINDOW_FREQUENCY = 2.0
 # Training points beside the points of the measure, and graded towards the boundary (gap u^GRADING); points where the maximum of w is felt.
 NEAR, GRADED, GRADING, FELT = 16000, 8000, 6.0, 1000
-TEMPER, RESOLVED = 1.0, 300
+TEMPER, RESOLVED, CAUTION = 1.0, 300, 1.0
 # Directions in which the rows are smaller than this share of the largest are left out: they would need huge coefficients.
 RANK_TOLERANCE = 3e-7
 # The maximum is replaced by a soft one, first with this sharpness, then with the other. A Newton step must gain this share.
-SHARPNESS, GAIN = (30.0, 200.0), 2e-4
+SHARPNESS, GAIN = (30.0, 200.0), 1e-3
 # The training does not see a larger constant of the ABP estimate than this many diameters: it would have no room left to move.
 LARGEST_FACTOR = 100.0
 # Relative margin of the maximum of w, and how it is refined.
@@ -236,9 +235,13 @@ def _trained(
     # For d = 1 the square of the norm would not be smooth: ‖e‖₁ ≤ |Ω|^{1/2} ‖e‖₂.
     power = max(d, 2)
     task = Task(
-        rows @ basis, evaluated.size / root / scale, weight, features.value_rows(felt) @ basis, factor * domain.volume ** (1 / d - 1 / power), power
+        rows @ basis, evaluated.size / root / scale, weight, _with_boundary(features.value_rows(felt) @ basis), CAUTION * factor * domain.volume ** (1 / d - 1 / power), power
     )
     return scale * (basis @ minimise(task, steps, progress))
+
+
+def _with_boundary(rows):
+    return np.concatenate([rows, np.zeros((1, rows.shape[1]))])
 
 
 def _orthonormal(rows: np.ndarray) -> np.ndarray:
@@ -306,8 +309,10 @@ def _newton(task: Task, c: np.ndarray, sharpness: float, steps: int, progress: P
     for step in range(steps):
         value, gradient, hessian = task.derivatives(c, sharpness)
         size = float(np.trace(hessian)) / len(c)
+        if not size > 0:
+            return c
         while damping < 1e6:
-            shift = scipy.linalg.solve(hessian + damping * size * np.eye(len(c)), -gradient, assume_a="pos", check_finite=False)
+            shift = np.linalg.solve(hessian + damping * size * np.eye(len(c)), -gradient)
             after = task.value(c + shift, sharpness)
             if after < value:
                 break

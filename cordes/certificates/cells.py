@@ -30,8 +30,8 @@ OUTSTANDING = 0.03
 LINE_SAMPLES = 9
 BISECTIONS = 45
 # Refinement stops when n and 2n points differ by this share of the integral, the last refinement has changed it no more than that, and the differences
-# in single cells, which partly cancel, sum to the second share.
-AGREEMENT, LOCAL_AGREEMENT = 0.01, 0.2
+# in single cells, which partly cancel, sum to the second share (in three dimensions the coarse rule has eight points per cell, and says less).
+AGREEMENT, LOCAL_AGREEMENT = 0.01, {1: 0.2, 2: 0.2, 3: 0.4}
 
 
 class Cells(NamedTuple):
@@ -261,7 +261,7 @@ def adaptive_nodes(mesh: Mesh, evaluate: Callable[[np.ndarray], Any], indicator:
         error = np.max(np.abs(fine - coarse) / total, axis=1)
         apart = float(np.max(np.abs(np.sum(fine - coarse, axis=0)) / total))
         steady = previous is not None and float(np.max(np.abs(total - previous) / total)) <= AGREEMENT
-        if np.sum(error) <= LOCAL_AGREEMENT and apart <= AGREEMENT and steady:
+        if np.sum(error) <= LOCAL_AGREEMENT[mesh.dimension] and apart <= AGREEMENT and steady:
             break
         previous = total
         order = np.argsort(-error)

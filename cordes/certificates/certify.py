@@ -43,22 +43,19 @@ def certify(
         raise OptionError(f"residual_bound = {residual_bound!r}: it must be a positive number.")
     if barrier and norm not in (None, "Linf"):
         raise OptionError(f"barrier=True bounds the largest error: pass norm='Linf', not {norm!r}.")
+    if barrier and (problem.domain.dimension > 3 or residual_bound is not None):
+        raise OptionError("barrier=True needs quadrature, which there is in up to three dimensions and without residual_bound: leave it out here.")
     candidate, singular = _candidate(problem, answer)
-    certificate = certify_linear(problem, candidate, singular, confidence, residual_bound)
-    if isinstance(answer, Solution) and certificate.rms is not None:
-        certificate = _without_kinks(answer, certificate)
-    if barrier:
-        from cordes.certificates.barrier import with_barrier_network
-
-        certificate = with_barrier_network(problem, candidate, certificate)
-    return certificate
+    certificate = certify_linear(problem, candidate, singular, confidence, residual_bound, barrier)
+    return _without_kinks(answer, certificate) if isinstance(answer, Solution) and certificate.rms is not None else certificate
 
 
 def _without_kinks(solution: Solution, certificate: Certificate) -> Certificate:
     """A jump of the gradient that could move the error by a share of the bound makes it void."""
     lower, upper = solution.problem.domain.bounding_box
     jump = kink_across_rays(solution)
-    if jump * float(np.max(upper - lower)) <= KINK * certificate.rms:  # pyright: ignore[reportOptionalOperand]
+    assert certificate.rms is not None
+    if jump * float(np.max(upper - lower)) <= KINK * certificate.rms:
         return certificate
     return Certificate(reason=f"the gradient of the answer jumps by {jump:.2g} across a ray of the singular functions; solve with singular=False")
 

@@ -25,7 +25,7 @@ EPSILON = float(np.finfo(np.float64).eps)
 
 def refusal(problem: Any, candidate: Candidate) -> str | None:
     """The first hypothesis that fails, as a sentence, or None."""
-    if not jax.config.jax_enable_x64:
+    if not jax.config.read("jax_enable_x64"):
         return "double precision is off (jax_enable_x64): second derivatives in single precision certify nothing. Leave JAX_ENABLE_X64 unset or set it to 1."
     if isinstance(candidate, AnswerCandidate) and not candidate.solution.exact_boundary:
         return 'the boundary values are only penalised (boundary="soft"), not exact: solve with boundary="hard".'

@@ -5,17 +5,19 @@ with `energy`, `contraction`, `preconditioner`, `exponential`), the bounds of th
 """
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from cordes.certificates.barrier import network_barrier
 from cordes.certificates.candidate import Candidate, Evaluated
 from cordes.certificates.cells import Mesh, adaptive_nodes
 from cordes.certificates.certificate import Certificate, Picture
 from cordes.certificates.contraction import Coverage
 from cordes.certificates.energy import Local, TraceSplit
 from cordes.certificates.hypotheses import maximum_principle_fails, refusal
-from cordes.certificates.maximum import Maximum, best_maximum
+from cordes.certificates.maximum import Barrier, Maximum, MaximumPrinciple, best_of, maxima
 from cordes.certificates.norms import Quadrature, Sample
 from cordes.certificates.preconditioner import anisotropy, preconditioners
 from cordes.certificates.theorems import EnergyBound, Equation, about_laplacian, energy_bounds, failure
@@ -26,7 +28,8 @@ from cordes.problems.coefficients import show
 
 PILOT_SEED, SAMPLE_SEED = 5_550_001, 5_550_002
 PILOT_POINTS = 512
-BUDGETS = {1: 20_000, 2: 40_000, 3: 60_000}
+# Points after which refinement ends; most answers need a quarter of them.
+BUDGETS = {1: 20_000, 2: 120_000, 3: 200_000}
 SAMPLE_POINTS = 1 << 15
 # A bound whose contraction is only sampled must be this much smaller to be preferred.
 PREFERENCE = 1.5
@@ -35,9 +38,9 @@ NORMS_OF_A_SAMPLE = 4
 
 
 def certify_linear(
-    problem: Any, candidate: Candidate, singular: np.ndarray, confidence: float = 0.99, residual_bound: float | None = None
+    problem: Any, candidate: Candidate, singular: np.ndarray, confidence: float = 0.99, residual_bound: float | None = None, barrier: bool = False
 ) -> Certificate:
-    """The best bounds that the theorems give. `singular` (K, d) are points around which the residual may be large."""
+    """The best bounds that the theorems give. `singular` (K, d) are points around which the residual may be large; `barrier` trains a barrier network."""
     reason = refusal(problem, candidate)
     if reason is not None:
         return Certificate(reason=reason)
@@ -47,7 +50,8 @@ def certify_linear(
     if hopeless is not None:
         return Certificate(reason=hopeless)
     equation = _measured(problem, candidate, singular, confidence, residual_bound, pilot_points, pilot)
-    return bounds(equation, _coverage(problem, equation))
+    extra = (lambda principle: network_barrier(problem, candidate, principle, singular)) if barrier else None
+    return bounds(equation, _coverage(problem, equation), extra)
 
 
 def _hopeless(problem: Any, points: np.ndarray, pilot: Evaluated) -> str | None:
@@ -63,15 +67,15 @@ def _hopeless(problem: Any, points: np.ndarray, pilot: Evaluated) -> str | None:
     return f"{first}, with the best constant preconditioner {min(anisotropies):.4g}; {why}"
 
 
-def bounds(equation: Equation, coverage: Coverage) -> Certificate:
-    """All theorems applied to one equation whose residual is known on a measure."""
+def bounds(equation: Equation, coverage: Coverage, extra: Callable[[MaximumPrinciple], Barrier] | None = None) -> Certificate:
+    """All theorems applied to one equation whose residual is known on a measure, and one more barrier if it is wanted."""
     degenerate = coverage.degenerate_point()
     if degenerate is not None:
         return Certificate(reason=f"A is not positive definite near x = {show(degenerate)}: the equation is not elliptic there")
     energies, failures = energy_bounds(equation, coverage)
     disagreement = _disagreement(energies)
     energies = [energy for energy in energies if energy.norm.converged]
-    maximum, others, why = _maximum(equation, coverage, energies)
+    maximum, others, why = _maximum(equation, coverage, energies, extra)
     reasons = [*failures, *disagreement, *([why] if why else [])]
     return assemble(equation, energies, maximum, others, reasons)
 
@@ -144,7 +148,9 @@ def _disagreement(energies: list[EnergyBound]) -> list[str]:
     return []
 
 
-def _maximum(equation: Equation, coverage: Coverage, energies: list[EnergyBound]) -> tuple[Maximum | None, list[Maximum], str | None]:
+def _maximum(
+    equation: Equation, coverage: Coverage, energies: list[EnergyBound], extra: Callable[[MaximumPrinciple], Barrier] | None
+) -> tuple[Maximum | None, list[Maximum], str | None]:
     """The best bound from the maximum principle, all of them, and why there is none."""
     problem = equation.problem
     if equation.residual_bound is not None:
@@ -159,7 +165,11 @@ def _maximum(equation: Equation, coverage: Coverage, energies: list[EnergyBound]
     why = maximum_principle_fails(problem, cordes)
     if why is not None:
         return None, [], why
-    best, found = best_maximum(equation.domain, equation.measure, equation.evaluated, problem.has_drift)
+    principle = MaximumPrinciple(equation.domain, equation.measure, equation.evaluated, problem.has_drift)
+    found = maxima(principle)
+    if extra is not None:
+        found.append(principle.with_barrier(extra(principle)))
+    best = best_of(found)
     if not best.converged:
         return None, [], f"the ABP norm did not converge: n and 2n points differ by {100 * max(norm.spread for norm in best.norms):.2g} %"
     return (best, found, None) if math.isfinite(best.bound) else (None, [], "the drift is too large for the ABP bound")
@@ -183,7 +193,7 @@ def assemble(equation: Equation, energies: list[EnergyBound], maximum: Maximum |
         return Certificate(
             reason="; ".join(reasons) or "no theorem applies", points=len(equation.measure.points), picture=_picture(equation, [], None)
         )
-    curvature = min((energy for energy in energies if energy.H2 is not None), key=lambda energy: energy.H2, default=None)
+    curvature = min((energy for energy in energies if energy.H2 is not None), key=lambda energy: energy.H2 or 0.0, default=None)
     slope = min(energies, key=lambda energy: energy.H1, default=None)
     energy, lambda_ = _energy(energies)
     theorems = {"L2": theorem, "H1": slope and slope.theorem, "H2": curvature and curvature.theorem, "Linf": maximum_theorem}
@@ -234,11 +244,12 @@ def _energy(energies: list[EnergyBound]) -> tuple[tuple[float, float] | None, fl
 
 def _picture(equation: Equation, others: list[Maximum], largest: float | None) -> Picture:
     """The pointwise bound is that of ABP, cut at the best bound of the maximum."""
-    domain, bound = equation.domain, None
     size = next((each.norms[0].upper for each in others if each.theorem == "ABP" and each.converged), None)
-    if size is not None:
 
-        def bound(points: np.ndarray) -> np.ndarray:
-            return np.minimum(polar_factor(domain, points) * size, math.inf if largest is None else largest)
+    def bound(points: np.ndarray) -> np.ndarray:
+        return np.minimum(polar_factor(equation.domain, points) * size, math.inf if largest is None else largest)
 
-    return Picture(equation.problem, lambda points: equation.candidate.evaluate(points).residual, bound, equation.measure.points)
+    def residual(points: np.ndarray) -> np.ndarray:
+        return equation.candidate.evaluate(points).residual
+
+    return Picture(equation.problem, residual, bound if size is not None else None, equation.measure.points)

@@ -119,10 +119,10 @@ def best_of(found: Sequence[Maximum]) -> Maximum:
     return min(found, key=lambda each: (not each.converged, each.bound))
 
 
-def best_maximum(domain: AbstractDomain, measure: Measure, evaluated: Evaluated, drift: bool) -> tuple[Maximum, list[Maximum]]:
-    """The smallest bound that converged, and all of them. Barriers are tried with quadrature only: their sizes are chosen on its points."""
-    principle = MaximumPrinciple(domain, measure, evaluated, drift)
+def maxima(principle: MaximumPrinciple) -> list[Maximum]:
+    """ABP and the ready-made barriers. Barriers are tried with quadrature only: their sizes are chosen on its points."""
     found = [principle.estimate()]
-    if isinstance(measure, Quadrature):
-        found += [principle.with_barrier(barrier) for barrier in barriers(domain, measure, evaluated, drift)]
-    return best_of(found), found
+    if isinstance(principle.measure, Quadrature):
+        drift = principle.drift_norm is not None
+        found += [principle.with_barrier(barrier) for barrier in barriers(principle.domain, principle.measure, principle.evaluated, drift)]
+    return found

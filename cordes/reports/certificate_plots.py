@@ -22,10 +22,10 @@ def plot_certificate(certificate: "Certificate", path: str | Path | None = None)
         panels.insert(0, Panel("bound of |error|", picture.bound, False))
 
     def headline() -> str:
-        parts = [picture.problem.name, *where_cut(picture.problem.domain)]
+        first = " — ".join([picture.problem.name, *where_cut(picture.problem.domain)])
         if certificate.rms is None:
-            return " — ".join([*parts, "no bound"])
+            return f"{first}\nno bound"
         largest = f", everywhere at most {certificate.Linf:.1e}" if certificate.Linf is not None else ""
-        return " — ".join([*parts, f"error at most {certificate.rms:.1e} (root mean square){largest}; level: {certificate.level}"])
+        return f"{first}\nerror at most {certificate.rms:.1e} (root mean square){largest}; level: {certificate.level}"
 
     return draw_panels(picture.problem.domain, panels, headline, path)
