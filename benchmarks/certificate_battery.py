@@ -265,7 +265,7 @@ def main() -> None:
     groups: dict[tuple[str, str, str], list[float]] = defaultdict(list)
     for _, case, certificate, found in results:
         for name, ratio in found.items():
-            label = certificate.theorems.get(name, "energy bracket")
+            label = certificate.theorems[{"lower": "energy"}.get(name, name)]
             groups[(case.kind, name, label.split(",")[0])].append(ratio)
     print(f"{'domain':<16} {'norm':<7} {'theorem':<45} {'cases':>5} {'min':>8} {'25 %':>8} {'median':>8} {'75 %':>8} {'max':>9}")
     for (kind, name, label), values in sorted(groups.items()):

@@ -18,7 +18,7 @@ from cordes.problems.linear import cordes_multiplier
 
 SAMPLES = 8192
 # How close interval arithmetic must come to the worst sample, relative to the distance of the contraction from one.
-TOLERANCE = 1e-3
+TOLERANCE = 1e-4
 
 
 @dataclass(frozen=True)

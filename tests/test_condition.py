@@ -76,11 +76,12 @@ def test_the_laplacian_needs_a_drift_below_twice_the_root_of_the_reaction(dimens
 
 
 def test_gallery_values():
-    assert cordes.check(cordes.gallery["ex4.3-cube5"]).epsilon == pytest.approx(9 / 29, rel=1e-12)
+    # A lower bound over the whole domain: never above the true value, and below it by no more than a safety for rounding.
+    assert 9 / 29 - 1e-10 <= cordes.check(cordes.gallery["ex4.3-cube5"]).epsilon <= 9 / 29 + 1e-15
     condition = cordes.check(cordes.gallery["ex4.2-discontinuous"])
     assert condition.multiplier_range == pytest.approx((0.4, 0.4), rel=1e-12)
     assert condition.satisfied
-    assert condition.source == "sampled"
+    assert condition.source == "interval"
 
 
 def test_the_worst_point_is_where_epsilon_is_smallest():
@@ -88,10 +89,10 @@ def test_the_worst_point_is_where_epsilon_is_smallest():
         return jnp.diag(jnp.array([1 + 4 * x[0] ** 2, 1.0]))
 
     condition = cordes.check(cordes.Linear(SQUARE, A, 1.0))
-    # The smallest ε, at |x1| = 1, has eigenvalues 5 and 1; the sample reaches within 1e-3 of it.
+    # The smallest ε, at |x1| = 1, has eigenvalues 5 and 1; interval arithmetic gives a lower bound of it.
     assert abs(condition.worst_point[0]) > 0.999
-    assert condition.epsilon == pytest.approx(10 / 26, abs=1e-3)
-    assert condition.epsilon >= 10 / 26 - 1e-12
+    assert condition.source == "interval"
+    assert 10 / 26 - 1e-3 <= condition.epsilon <= 10 / 26
 
 
 def test_a_claimed_epsilon_is_kept_or_refused():

@@ -1,56 +1,81 @@
-"""The barrier network: a function w, made for one residual, whose maximum bounds the largest error.
+"""The barrier network: two functions made for one residual, whose maxima bound the largest error.
 
-Let w vanish on the boundary and e = (|r| + Lw)⁺ be what -Lw lacks to dominate the residual r = f - Lu_θ. Then L(±v - w) ≥ -e for the error v, and by
-the maximum principle |v| ≤ w + C ‖e/det A^{1/d}‖ in L^d with the constant C of Alexandrov, Bakelman and Pucci. This is true of any such w, also of one
-that is negative somewhere, so that the training has nothing to guarantee. What it minimises is this bound itself.
+Let w vanish on the boundary and e = (r⁻-side: -r + Lw)⁺ be what -Lw lacks to dominate -r, r = f - Lu_θ. The error v = u - u_θ has Lv = r, so that
+-L(v - w) ≤ e, and by the maximum principle v ≤ w + C ‖e/det A^{1/d}‖ in L^d with the constant C of Alexandrov, Bakelman and Pucci. The same with r in place
+of -r bounds -v by a second function. This is true of any w that is C^{1,1}, also of one that is negative somewhere: the training has nothing to guarantee. What it
+minimises is the bound itself. w is linear in its coefficients (see `barrier_features`), so that the bound is a convex function of
+them, and a damped Newton method finds the minimum in a few dozen steps.
 
-w = Σ_k c_k D exp(-E_k) sin(ω_k·z + β_k): the distance function D times frozen random features of the inputs z of all networks here (coordinates, and φ|φ| for
-each interface, so that D²w jumps where A does), in windows exp(-E_k) around the boundary, the interfaces and the singular points, where residuals are
-largest. w is linear in c: the bound is a convex function of c, and a damped Newton method finds its minimum in a few dozen steps.
+One function for both signs, -Lw ≥ |r|, sees no cancellation of an oscillating residual. Two functions see it as far as the network can follow r.
 """
 
 import math
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import equinox as eqx
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax import Array
 from scipy.spatial import KDTree
 
-from cordes.blocks import in_blocks
-from cordes.certificates.candidate import BUILT_IN, EPSILON, ROUNDING_OF_SUMS, Candidate
-from cordes.certificates.maximum import Barrier, MaximumPrinciple
-from cordes.certificates.norms import Quadrature
-from cordes.certificates.regularity import kink
-from cordes.domains.domain import AbstractDomain
+from cordes.certificates.barrier_features import BarrierFeatures, identity
+from cordes.certificates.candidate import Candidate, Evaluated
+from cordes.certificates.cells import Mesh, adaptive_nodes
+from cordes.certificates.maximum import Barrier, Maximum, MaximumPrinciple
+from cordes.certificates.norms import Norm, Quadrature
 from cordes.errors import OptionError
-from cordes.jet import contract, jet_of
-from cordes.networks import Frozen, Inputs, RandomFeatures
 from cordes.solvers.progress import Progress
 from cordes.threads import share_cores
 
-# Features come in tiles that share a window; tiles without a window, by dimension, and the deviation of their frequencies.
-TILE = 20
-OPEN_TILES, FREQUENCY = {1: 3, 2: 10, 3: 20}, {1: 4.0, 2: 3.0, 3: 2.0}
-# Widths of the windows: shares of the largest D (boundary), of the largest |φ| (interface), of the size of the domain (point). Tiles in each.
-LAYERS, LAYER_TILES = (0.1, 0.02), 2
-STRIPS, STRIP_TILES = (0.1, 0.01), 2
-SPOTS, MOST_SPOTS = (0.3, 0.1, 0.03, 0.01), 12
-WINDOW_FREQUENCY = 2.0
 # Training points beside the points of the measure, and graded towards the boundary (gap u^GRADING); points where the maximum of w is felt.
-NEAR, GRADED, GRADING, FELT = 16000, 8000, 6.0, 1000
-TEMPER, RESOLVED, CAUTION = 1.0, 300, 1.0
+NEAR, GRADED, GRADING, FELT = 16_000, 8_000, 6.0, 1000
 # Directions in which the rows are smaller than this share of the largest are left out: they would need huge coefficients.
 RANK_TOLERANCE = 3e-7
-# The maximum is replaced by a soft one, first with this sharpness, then with the other. A Newton step must gain this share.
+# The maximum is replaced by a soft one, first with this sharpness, then with the other. Newton's method ends when a step gains less than this share.
 SHARPNESS, GAIN = (30.0, 200.0), 1e-3
 # The training does not see a larger constant of the ABP estimate than this many diameters: it would have no room left to move.
 LARGEST_FACTOR = 100.0
 # Relative margin of the maximum of w, and how it is refined.
 PEAK_MARGIN, PEAK_POINTS, PEAK_STARTS, PEAK_ROUNDS = 1e-3, 4096, 8, 6
+STRICT, CAUTION = 0.5, 1.5
+# Points after which the refinement for the violation ends.
+BUDGETS = {1: 20_000, 2: 60_000, 3: 100_000}
+
+
+class Trained(NamedTuple):
+    """Coefficients (count, k) of k functions, with the features that they belong to."""
+
+    features: BarrierFeatures
+    coefficients: np.ndarray
+
+
+def network_bound(
+    problem: Any,
+    candidate: Candidate,
+    principle: MaximumPrinciple,
+    singular: np.ndarray | None = None,
+    seed: int = 0,
+    steps: int = 40,
+    progress: Progress | None = None,
+) -> Maximum:
+    """The bound of the largest error by two barriers, one for each sign of the error.
+
+    `singular` (K, d) are points around which the residual may be large, `steps` bounds the Newton steps at each sharpness. No point of the measure of `principle`
+    serves the training, and the violations are measured by a quadrature of their own. The suprema of the two functions are the largest values found on
+    many points and by a local search, plus a margin of 1e-3: numerically converged, not proved, like the norms of the level `quadrature`.
+    """
+    _check(principle)
+    singular = np.zeros((0, principle.dimension)) if singular is None else np.asarray(singular, float)
+    with share_cores():
+        trained = _train(problem, candidate, principle, singular, _sides, seed, steps, progress)
+        if trained is None:
+            return principle.estimate()
+        barriers = [_barrier(trained, k, principle, seed) for k in range(2)]
+        norms = _violations(problem, candidate, principle, singular, trained, barriers)
+    rests = [principle.factor * norm.upper if norm.upper > 0 else 0.0 for norm in norms]
+    bound = max(barrier.peak + rest for barrier, rest in zip(barriers, rests, strict=True))
+    # What two rules make of a small violation matters only as far as it changes the whole bound.
+    doubts = tuple(Norm(0.0, bound, principle.factor * (norm.upper - norm.lower) / (2 * bound) if norm.upper > 0 else 0.0) for norm in norms)
+    drift = (principle.drift_norm,) if principle.drift_norm is not None and max(rests) > 0 else ()
+    pointwise = np.max([barrier.value + rest for barrier, rest in zip(barriers, rests, strict=True)], axis=0)
+    return Maximum(bound, "barrier (network)", pointwise, (*doubts, *drift))
 
 
 def network_barrier(
@@ -62,128 +87,59 @@ def network_barrier(
     steps: int = 40,
     progress: Progress | None = None,
 ) -> Barrier:
-    """A barrier for the residual of `candidate`, of the right size: the multiple 1 is (nearly) the best one.
-
-    `singular` (K, d) are points around which the residual may be large, `steps` bounds the Newton steps at each sharpness. The values are those at the points
-    of the measure of `principle`, none of which served the training, with their rounding taken to the safe side. The peak is the largest value found
-    on many points and by a local search, plus a margin of 1e-3: numerically converged, not proved, like the norms of the level `quadrature`.
-    """
-    if not isinstance(principle.measure, Quadrature):
-        raise OptionError("barrier=True needs quadrature, which there is in up to three dimensions, without residual_bound: leave it out here.")
-    features = Features(problem, np.zeros((0, principle.dimension)) if singular is None else np.asarray(singular, float), principle.measure.points, seed)
-    points = principle.measure.points
+    """One barrier for both signs, -Lw ≥ |r|, of the right size: the multiple 1 is nearly the best one. See `network_bound`, which is sharper."""
+    _check(principle)
+    singular = np.zeros((0, principle.dimension)) if singular is None else np.asarray(singular, float)
     with share_cores():
-        coefficients = _trained(features, candidate, principle, seed, steps, progress)
-        if coefficients is None:
-            return Barrier("network", np.zeros(len(points)), np.zeros(len(points)), 0.0)
-        minus_operator, rounding = features.applied(points, *principle.evaluated.local, coefficients)
-        value, error = features.value(points, coefficients)
-        peak = _peak(features, coefficients, points[int(np.argmax(value))], float(np.max(value)), seed)
-    return Barrier("network", value + error, minus_operator - rounding, peak)
+        trained = _train(problem, candidate, principle, singular, lambda evaluated: evaluated.size[:, None], seed, steps, progress)
+        if trained is None:
+            nothing = np.zeros(len(principle.measure.points))
+            return Barrier("network", nothing, nothing, 0.0)
+        return _barrier(trained, 0, principle, seed)
 
 
-class Tile(NamedTuple):
-    """Features (m, TILE) with one window exp(-layer·D - Σ strip_k φ_k² - spot |x - center|²); or many, with one more axis in front."""
-
-    layer: np.ndarray
-    strip: np.ndarray
-    spot: np.ndarray
-    center: np.ndarray
-    weight: np.ndarray
-    bias: np.ndarray
+def _check(principle: MaximumPrinciple) -> None:
+    if not isinstance(principle.measure, Quadrature):
+        raise OptionError("barrier=True needs quadrature, which there is in up to three dimensions and without residual_bound: leave it out here.")
 
 
-class Features:
-    """The terms of w, and what -L makes of them. All tiles go through one compiled function."""
+def _sides(evaluated: Evaluated) -> np.ndarray:
+    """What -Lw has to dominate, for v and for -v, (N, 2)."""
+    return np.stack([evaluated.rounding - evaluated.residual, evaluated.rounding + evaluated.residual], axis=1)
 
-    def __init__(self, problem: Any, singular: np.ndarray, points: np.ndarray, seed: int):
-        self.domain: AbstractDomain = problem.domain
-        if not isinstance(self.domain, BUILT_IN):
-            found = kink(self.domain.distance, self.domain)
-            if found is not None:
-                raise OptionError(f"The barrier network needs a smooth distance function, and that of the domain may have a kink ({found}).")
-        # Functions that may have a kink themselves would give one to w.
-        interfaces = [phi for phi in problem.interfaces if kink(phi, self.domain) is None]
-        self.inputs = Inputs(self.domain, interfaces)
-        centers = jnp.asarray(np.concatenate([np.asarray(self.domain.center)[None], self.domain.interior_points(255, seed, "sobol")]))
-        self.height = float(jnp.max(jax.vmap(self.domain.distance)(centers)))
-        self.tiles = self._tiles(singular[:MOST_SPOTS], points, seed)
-        self._rows = jax.jit(self._rows_block)
 
-    @property
-    def count(self) -> int:
-        return self.tiles.bias.size
+def _barrier(trained: Trained, which: int, principle: MaximumPrinciple, seed: int) -> Barrier:
+    points, coefficients = principle.measure.points, trained.coefficients[:, which]
+    value = trained.features.value(points, coefficients)
+    peak = _peak(trained.features, coefficients, points, value, seed)
+    return Barrier("network", value, trained.features.applied(points, principle.evaluated.local, coefficients), peak)
 
-    def _tiles(self, singular: np.ndarray, points: np.ndarray, seed: int) -> Tile:
-        d, interfaces = self.domain.dimension, len(self.inputs.interfaces)
-        none, anywhere = np.zeros(interfaces), np.asarray(self.domain.center, float)
-        windows = [(0.0, none, 0.0, anywhere)] * OPEN_TILES[d]
-        windows += [(1 / width, none, 0.0, anywhere) for width in LAYERS for _ in range(LAYER_TILES)]
-        for strip in np.eye(interfaces):
-            windows += [(0.0, strip / (width * self.inputs.interface_scale) ** 2, 0.0, anywhere) for width in STRIPS for _ in range(STRIP_TILES)]
-        size = float(np.max(self.inputs.scale))
-        windows += [(0.0, none, 1 / (width * size) ** 2, point) for point in singular for width in SPOTS]
-        D = np.asarray(jax.jit(jax.vmap(self.domain.distance))(points)) / self.height
-        phi = np.stack([np.asarray(jax.jit(jax.vmap(g))(points)) for g in self.inputs.interfaces], 1) if interfaces else np.zeros((len(points), 0))
-        def seen(wd):
-            layer, strip, spot, center = wd
-            return np.sum(layer * D + phi**2 @ strip + spot * np.sum((points - center)**2, axis=1) < 1)
-        windows = [wd for wd in windows if seen(wd) >= RESOLVED]
-        tiles = []
-        for k, (layer, strip, spot, center) in enumerate(windows):
-            network = RandomFeatures(self.inputs, TILE, FREQUENCY[d] if k < OPEN_TILES[d] else WINDOW_FREQUENCY, seed + 7919 * k)
-            weight, bias = network.layers[0]
-            if spot > 0:
-                # Around a point the features are as narrow as the window: sin(ω·(x - center)/width + β).
-                zoom = math.sqrt(spot) * self.inputs.scale
-                weight = np.concatenate([weight[:d] * zoom[:, None], weight[d:]])
-                bias = bias - ((center - self.inputs.center) / self.inputs.scale) @ weight[:d]
-            tiles.append(Tile(np.asarray(layer), strip, np.asarray(spot), center, weight, bias))
-        return Tile(*(np.stack(parts) for parts in zip(*tiles, strict=True)))
 
-    def _rows_block(self, x: Array, A: Array, b: Array, c: Array) -> Array:
-        """-L of each feature at points, (N, count), sorted by derivatives of the feature as in `cordes.ansatz`."""
-        inputs, template = jax.vmap(self.inputs.jet)(x), RandomFeatures(self.inputs, TILE, 1.0)
+def _violations(
+    problem: Any, candidate: Candidate, principle: MaximumPrinciple, singular: np.ndarray, trained: Trained, barriers: list[Barrier]
+) -> list[Norm]:
+    """Limits of ‖e/det A^{1/d}‖ in L^d for both signs, from a mesh that is refined for e.
 
-        def rows(tile: Tile) -> Array:
-            def window(y: Array) -> Array:
-                D = self.domain.distance(y) / self.height
-                exponent = tile.layer * D + tile.spot * jnp.sum((y - tile.center) ** 2)
-                for k, phi in enumerate(self.inputs.interfaces):
-                    exponent += tile.strip[k] * phi(y) ** 2
-                return D * jnp.exp(-exponent)
+    The accuracy that is wanted is relative to the whole bound: with V = η B, where C·B is the bound, an error of .01 B in V is one of .01 (Vᵈ + Bᵈ(dη^{d-1} - ηᵈ))
+    in Vᵈ to first order; so this constant is added to what the refinement sees. The points of the residual have a say as well, with their lower limit.
+    """
+    d, sides = principle.dimension, _sides(principle.evaluated)
+    first = [principle.norm(np.maximum(sides[:, k] - barrier.minus_operator, 0.0)) for k, barrier in enumerate(barriers)]
+    scale = max(barrier.peak / principle.factor + norm.upper for barrier, norm in zip(barriers, first, strict=True))
+    if not 0 < scale < math.inf or not principle.factor < math.inf:
+        return first
+    share = np.array([norm.upper / scale for norm in first])
+    floor = STRICT * (d * share ** (d - 1) - share**d) / principle.domain.volume
 
-            D = jax.vmap(jet_of(window))(x)
-            zeroth = contract(A, D.hessian) + jnp.sum(b * D.gradient, axis=1) - c * D.value
-            first = 2 * jnp.einsum("nij,nj->ni", A, D.gradient) + D.value[:, None] * b
-            network = eqx.tree_at(lambda network: network.layers, template, ((tile.weight, tile.bias),))
-            return -network.row_features(Frozen(inputs, zeroth, first, D.value[:, None, None] * A))
+    def lack(x: np.ndarray) -> np.ndarray:
+        evaluated = candidate.evaluate(x)
+        root = np.linalg.det(evaluated.local.A) ** (1 / d)
+        return np.maximum(_sides(evaluated) - trained.features.applied(x, evaluated.local, trained.coefficients), 0.0) / root[:, None] / scale
 
-        parts = jax.lax.map(rows, Tile(*(jnp.asarray(part) for part in self.tiles)))
-        return jnp.moveaxis(parts, 0, 1).reshape(len(x), self.count)
-
-    def rows(self, x: np.ndarray, A: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
-        return in_blocks(self._rows, (x, A, b, c))
-
-    def value_rows(self, x: np.ndarray) -> np.ndarray:
-        """The features themselves: -L with A = 0, b = 0, c = 1."""
-        d = x.shape[1]
-        return self.rows(x, np.zeros((len(x), d, d)), np.zeros((len(x), d)), np.ones(len(x)))
-
-    def applied(self, x: np.ndarray, A: np.ndarray, b: np.ndarray, c: np.ndarray, coefficients: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """-Lw at points, with a bound of its rounding."""
-        sums = []
-        for k in range(0, len(x), NEAR):
-            here = slice(k, k + NEAR)
-            rows = self.rows(x[here], A[here], b[here], c[here])
-            sums.append(np.stack([rows @ coefficients, np.abs(rows) @ np.abs(coefficients)]))
-        total, size = np.concatenate(sums, axis=1)
-        return total, ROUNDING_OF_SUMS * EPSILON * size
-
-    def value(self, x: np.ndarray, coefficients: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """w at points, with a bound of its rounding."""
-        d = x.shape[1]
-        return self.applied(x, np.zeros((len(x), d, d)), np.zeros((len(x), d)), np.ones(len(x)), coefficients)
+    mesh = Mesh(principle.domain, problem.interfaces, singular)
+    nodes, values = adaptive_nodes(mesh, lack, lambda values: values**d + floor, BUDGETS[d])
+    found = [Quadrature(nodes).norm(scale * values[:, k], d) for k in range(2)]
+    return [norm._replace(upper=max(norm.upper, other.lower)) for norm, other in zip(found, first, strict=True)]
 
 
 # Training -----------------------------------------------------------------------------------------------------------------------------------------------
@@ -193,8 +149,9 @@ def training_points(principle: MaximumPrinciple, seed: int) -> tuple[np.ndarray,
     """Points (N, d) and weights that sum to the volume, none of them a point of the measure.
 
     One half of the weight lies beside points of the measure, which are dense where the residual is large: a step towards or away from a neighbour. The other
-    half is graded towards the boundary, on chords from the centre, so that the narrow windows there cannot run wild between the points of large cells.
+    half is graded towards the boundary, on rays from the centre, so that narrow windows there cannot run wild between the points of large cells.
     """
+    assert isinstance(principle.measure, Quadrature)
     domain, nodes, generator = principle.domain, principle.measure.nodes, np.random.default_rng([seed, 15485863])
     chosen = generator.permutation(len(nodes.x))[:NEAR]
     x, neighbours = nodes.x[chosen], 2 * principle.dimension
@@ -202,46 +159,40 @@ def training_points(principle: MaximumPrinciple, seed: int) -> tuple[np.ndarray,
     step = nodes.x[near[np.arange(len(x)), generator.integers(1, neighbours + 1, len(x))]] - x
     length = generator.uniform(0.1, 0.6, len(x)) * generator.choice([-1.0, 1.0], len(x))
     beside = x + length[:, None] * step
-    # A neighbour lies in the convex domain, and so does every step towards it.
+    # The neighbour lies in the convex domain, and so does every step towards it.
     outside = ~domain.contains(beside)
     beside[outside] = (x + np.abs(length)[:, None] * step)[outside]
-    weight = (nodes.coarse + nodes.fine)[chosen]
     boundary, normal = domain.boundary_points(GRADED, seed + 1)
     center, u = np.asarray(domain.center), (generator.permutation(GRADED) + 0.5) / GRADED
     ray, share = boundary - center, 1 - u**GRADING
     # The volume element of center + s·ray is s^{d-1} (normal·ray) ds on each piece of the boundary.
     density = share ** (principle.dimension - 1) * np.sum(normal * ray, axis=1) * u ** (GRADING - 1)
-    density = density**TEMPER
-    weights = [0.5 * domain.volume * part / np.sum(part) for part in (weight, density)]
+    weights = [0.5 * domain.volume * part / np.sum(part) for part in ((nodes.coarse + nodes.fine)[chosen], density)]
     return np.concatenate([beside, center + share[:, None] * ray]), np.concatenate(weights)
 
 
-def _trained(
-    features: Features, candidate: Candidate, principle: MaximumPrinciple, seed: int, steps: int, progress: Progress | None
-) -> np.ndarray | None:
-    """Coefficients of a barrier; None where there is nothing to dominate, or nothing that could be."""
+def _train(problem, candidate, principle, singular, wanted, seed, steps, progress) -> Trained | None:
+    """One function for each column of wanted(evaluated); None where there is nothing to dominate, or nothing that could be."""
     domain, d = principle.domain, principle.dimension
     x, weight = training_points(principle, seed)
     evaluated = candidate.evaluate(x)
-    root = np.linalg.det(evaluated.local.A) ** (1 / d)
-    scale = math.sqrt(float(weight @ evaluated.size**2) / domain.volume)
-    if not (0 < scale < math.inf):
+    right, root = wanted(evaluated), np.linalg.det(evaluated.local.A) ** (1 / d)
+    scale = math.sqrt(float(np.max(weight @ right**2)) / domain.volume)
+    if not 0 < scale < math.inf:
         return None
-    rows = features.rows(x, *evaluated.local) / root[:, None]
+    features = BarrierFeatures(problem, singular, principle.measure.points, seed)
+    rows = features.rows(x, evaluated.local) / root[:, None]
     basis = _orthonormal(rows * np.sqrt(weight)[:, None])
-    felt = np.concatenate([domain.interior_points(FELT, seed + 2, "sobol"), np.asarray(domain.center)[None]])
+    # w vanishes on the boundary: one more row of zeros.
+    felt = domain.interior_points(FELT, seed + 2, "sobol")
+    heights = np.concatenate([features.rows(felt, identity(felt)) @ basis, np.zeros((1, basis.shape[1]))])
     lower, upper = domain.bounding_box
-    factor = min(principle.factor, LARGEST_FACTOR * float(np.linalg.norm(upper - lower)))
-    # For d = 1 the square of the norm would not be smooth: ‖e‖₁ ≤ |Ω|^{1/2} ‖e‖₂.
+    factor = CAUTION * min(principle.factor, LARGEST_FACTOR * float(np.linalg.norm(upper - lower)))
+    # For d = 1 the norm would have no second derivatives: ‖e‖₁ ≤ |Ω|^{1/2} ‖e‖₂.
     power = max(d, 2)
-    task = Task(
-        rows @ basis, evaluated.size / root / scale, weight, _with_boundary(features.value_rows(felt) @ basis), CAUTION * factor * domain.volume ** (1 / d - 1 / power), power
-    )
-    return scale * (basis @ minimise(task, steps, progress))
-
-
-def _with_boundary(rows):
-    return np.concatenate([rows, np.zeros((1, rows.shape[1]))])
+    task = Task(rows @ basis, np.zeros(0), weight, heights, factor * domain.volume ** (1 / d - 1 / power), power)
+    found = [minimise(task._replace(right=column / root / scale), steps, progress) for column in right.T]
+    return Trained(features, scale * (basis @ np.stack(found, axis=1)))
 
 
 def _orthonormal(rows: np.ndarray) -> np.ndarray:
@@ -251,14 +202,8 @@ def _orthonormal(rows: np.ndarray) -> np.ndarray:
     return directions[:, kept] / np.sqrt(square[kept])
 
 
-class Derivatives(NamedTuple):
-    value: float
-    gradient: np.ndarray
-    hessian: np.ndarray
-
-
 class Task(NamedTuple):
-    """The bound as a function of the coefficients c: max(heights c) + factor (Σ weight ((right - rows c)⁺)^power)^{1/power}, both convex."""
+    """The bound as a function of coefficients c: max(heights c) + factor (Σ weight ((right - rows c)⁺)ᵖ)^{1/p}, p = power; both terms are convex."""
 
     rows: np.ndarray
     right: np.ndarray
@@ -275,8 +220,9 @@ class Task(NamedTuple):
         soft = top + math.log(float(np.sum(np.exp(sharpness * (w - top))))) / sharpness
         return soft + self.factor * float(self.weight @ lack**self.power) ** (1 / self.power)
 
-    def derivatives(self, c: np.ndarray, sharpness: float) -> Derivatives:
-        """With T = Σ weight lackᵖ and q = Σ weight lackᵖ⁻¹ row: ∇T^{1/p} = -T^{1/p-1} q, D²T^{1/p} = (p - 1) T^{1/p-1} (Σ weight lackᵖ⁻² row rowᵀ - q qᵀ/T)."""
+    def derivatives(self, c: np.ndarray, sharpness: float) -> tuple[np.ndarray, np.ndarray]:
+        """Gradient and Hessian. With T = Σ weight lackᵖ and q = Σ weight lackᵖ⁻¹ row the norm T^{1/p} has the gradient -T^{1/p-1} q and the Hessian
+        (p - 1) T^{1/p-1} (Σ weight lackᵖ⁻² row rowᵀ - q qᵀ/T)."""
         p, lack = self.power, self.right - self.rows @ c
         active = lack > 0
         rows, lack, weight = self.rows[active], lack[active], self.weight[active]
@@ -290,66 +236,56 @@ class Task(NamedTuple):
             q, slope = rows.T @ (weight * lack ** (p - 1)), self.factor * total ** (1 / p - 1)
             gradient = gradient - slope * q
             hessian += (p - 1) * slope * ((rows.T * (weight * lack ** (p - 2))) @ rows - np.outer(q, q) / total)
-        return Derivatives(self.value(c, sharpness), gradient, hessian)
+        return gradient, hessian
 
 
 def minimise(task: Task, steps: int, progress: Progress | None = None) -> np.ndarray:
     """Newton's method with Levenberg's damping, from the best multiple of the least-squares solution of rows c = right (the rows are orthonormal)."""
     start = (task.rows.T * task.weight) @ task.right
-    top = max(float(np.max(task.heights @ start)), 1e-300)
-    c = start * min((0.0, 0.5, 1.0, 1.5, 2.0, 3.0), key=lambda multiple: task.value(multiple * start, SHARPNESS[0] / top))
+    size = max(float(np.max(np.abs(task.heights @ start))), 1e-300)
+    c = start * min((0.0, 0.5, 1.0, 1.5, 2.0, 3.0), key=lambda multiple: task.value(multiple * start, SHARPNESS[0] / size))
     for sharpness in SHARPNESS:
-        top = max(float(np.max(task.heights @ c)), 1e-3 * top)
+        # A maximum of zero, of a function that is negative inside, leaves no scale of its own.
+        top = max(float(np.max(task.heights @ c)), 0.01 * size)
         c = _newton(task, c, sharpness / top, steps, progress)
     return c
 
 
 def _newton(task: Task, c: np.ndarray, sharpness: float, steps: int, progress: Progress | None) -> np.ndarray:
-    damping = 1e-3
+    damping, value = 1e-3, task.value(c, sharpness)
     for step in range(steps):
-        value, gradient, hessian = task.derivatives(c, sharpness)
+        gradient, hessian = task.derivatives(c, sharpness)
         size = float(np.trace(hessian)) / len(c)
         if not size > 0:
             return c
-        while damping < 1e6:
+        while True:
             shift = np.linalg.solve(hessian + damping * size * np.eye(len(c)), -gradient)
             after = task.value(c + shift, sharpness)
             if after < value:
                 break
             damping *= 8
-        else:
-            return c
-        c, damping = c + shift, max(damping / 4, 1e-9)
+            if damping > 1e6:
+                return c
+        c, gain, value, damping = c + shift, value - after, after, max(damping / 4, 1e-9)
         if progress is not None:
-            progress.update(step=step, bound=after)
-        if value - after < GAIN * value:
+            progress.update(step=step, total=steps, bound=value)
+        if gain < GAIN * value:
             break
     return c
 
 
-# The maximum ----------------------------------------------------------------------------------------------------------------------------------------------
-
-
-def _peak(features: Features, coefficients: np.ndarray, start: np.ndarray, largest: float, seed: int) -> float:
+def _peak(features: BarrierFeatures, coefficients: np.ndarray, points: np.ndarray, value: np.ndarray, seed: int) -> float:
     """The supremum of w over the domain: the best of many points, then of ever smaller clouds around the best ones, and a margin."""
     domain, generator = features.domain, np.random.default_rng([seed, 32452843])
-
-    def raised(x: np.ndarray) -> np.ndarray:
-        value, rounding = features.value(x, coefficients)
-        return value + rounding
-
-    x = np.concatenate([start[None], domain.interior_points(PEAK_POINTS, seed + 3, "sobol")])
-    value = np.concatenate([[largest], raised(x[1:])])
-    radius = float(np.max(features.inputs.scale)) * PEAK_POINTS ** (-1 / domain.dimension)
+    fresh = domain.interior_points(PEAK_POINTS, seed + 3, "sobol")
+    x, value = np.concatenate([points, fresh]), np.concatenate([value, features.value(fresh, coefficients)])
+    radius = 2 * float(np.max(features.inputs.scale)) * PEAK_POINTS ** (-1 / domain.dimension)
     for _ in range(PEAK_ROUNDS):
         best = np.argsort(-value)[:PEAK_STARTS]
         cloud = np.repeat(x[best], 1024 // PEAK_STARTS, axis=0)
-        cloud += radius * generator.uniform(-2, 2, cloud.shape)
+        cloud += radius * generator.uniform(-1, 1, cloud.shape)
         cloud = cloud[domain.contains(cloud)]
-        x, value = np.concatenate([x[best], cloud]), np.concatenate([value[best], raised(cloud)])
+        x, value = np.concatenate([x[best], cloud]), np.concatenate([value[best], features.value(cloud, coefficients)])
         radius /= 3
     # w vanishes on the boundary, so that its supremum is not negative.
     return max(float(np.max(value)), 0.0) * (1 + PEAK_MARGIN)
-
-
-__all__ = ["Callable", "network_barrier"]

@@ -75,8 +75,9 @@ class Certificate:
             shift = f" - {self.lambda_:.4g} v" if self.lambda_ else ""
             rows.append((f"‖Δv{shift}‖", f"between {self.energy[0]:.3g} and {self.energy[1]:.3g}"))
         if self.theorem is not None:
-            how = f", contraction {self.contraction:.4g} ({self.epsilon_source})" if self.contraction is not None else ""
-            rows.append(("theorem", self.theorem + how))
+            rows.append(("theorem", self.theorem))
+        if self.contraction is not None:
+            rows.append(("contraction", f"{self.contraction:.4g} ({self.epsilon_source}) in {self.theorems.get('energy', self.theorem)}"))
         if self.maximum_theorem is not None:
             rows.append(("largest error by", self.maximum_theorem))
         if self.level is not None:

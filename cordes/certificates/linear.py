@@ -196,7 +196,7 @@ def assemble(equation: Equation, energies: list[EnergyBound], maximum: Maximum |
     curvature = min((energy for energy in energies if energy.H2 is not None), key=lambda energy: energy.H2 or 0.0, default=None)
     slope = min(energies, key=lambda energy: energy.H1, default=None)
     energy, lambda_ = _energy(energies)
-    theorems = {"L2": theorem, "H1": slope and slope.theorem, "H2": curvature and curvature.theorem, "Linf": maximum_theorem}
+    theorems = {"energy": best and best.theorem, "L2": theorem, "H1": slope and slope.theorem, "H2": curvature and curvature.theorem, "Linf": maximum_theorem}
     norms = best.norm if best is not None else max(maximum.norms, key=lambda norm: norm.spread) if maximum is not None and maximum.norms else None
     return Certificate(
         H2=curvature and curvature.H2,
@@ -231,7 +231,7 @@ def _energy(energies: list[EnergyBound]) -> tuple[tuple[float, float] | None, fl
     plain = [energy for energy in energies if energy.transform is None]
     identity = [energy for energy in plain if about_laplacian(energy)]
     if identity:
-        best = min(identity, key=lambda energy: energy.L2)
+        best = min(identity, key=lambda energy: energy.upper / max(energy.lower, 1e-300))
         same = [energy for energy in identity if energy.scheme.lambda_ == best.scheme.lambda_]
         return (max(energy.lower for energy in same), min(energy.upper for energy in same)), best.scheme.lambda_
     free = [energy for energy in plain if energy.scheme.lambda_ == 0]

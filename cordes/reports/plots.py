@@ -195,7 +195,8 @@ def _lines(domain: Any, panels: list[Panel], headline: str) -> Figure:
             # The exact curve is dashed and lies on top, so that both are seen where they agree.
             style = {"linestyle": "--", "color": "black", "zorder": 3} if panel.title == "exact" else {"color": "tab:orange", "linewidth": 2.5}
             left.plot(x, values, label=panel.title, **style)
-    left.set(xlabel="$x_1$")
-    if left.lines:
+    shown = [panel.title for panel in panels if not panel.logarithmic]
+    left.set(title="u" if "computed" in shown else ", ".join(shown), xlabel="$x_1$")
+    if "computed" in shown:
         left.legend()
     return figure
