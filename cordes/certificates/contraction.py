@@ -16,6 +16,7 @@ from cordes.intervals import UnsupportedOperation, enclose, supremum
 
 # A supremum is known well enough when it is this close to a value that is attained, relative to the distance from one.
 TOLERANCE = 0.02
+SIGN_BUDGET = 8000
 BUDGETS = {1: 4000, 2: 12_000, 3: 12_000}
 SLACK = 1e-12
 # Stands for infinity in radii: products with zero stay zero.
@@ -63,10 +64,32 @@ class Ball(NamedTuple):
 
 
 def _trace_split_bound(ball: Ball) -> np.ndarray:
+    """ρ' at most: the smaller of two bounds.
+
+    The plain one is the largest |A₀| over the smallest trace. The other writes ρ'² = (d-1) (Σ_{i<k} ((a_ii - a_kk)/t)² + d Σ_{i≠j} (a_ij/t)²), where
+    (p - q)/(p + q + rest) grows with p and falls with q as long as the sums are positive: at the ends of the intervals it is exact.
+    """
     d = ball.middle.A.shape[-1]
     trace, reach = ball.traces
     low = trace - reach
-    return np.where(low > 0, math.sqrt(d * (d - 1)) * ball.largest_deviation / np.where(low > 0, low, 1.0), np.inf)
+    safe = np.where(low > 0, low, 1.0)
+    plain = math.sqrt(d * (d - 1)) * ball.largest_deviation / safe
+    diagonal, radius = np.einsum("nii->ni", ball.middle.A), np.einsum("nii->ni", ball.radius.A)
+    lower, upper = diagonal - radius, diagonal + radius
+    total = d * (np.sum((np.abs(ball.middle.A) + ball.radius.A) ** 2, axis=(1, 2)) - np.sum((np.abs(diagonal) + radius) ** 2, axis=1)) / safe**2
+    monotone = low > 0
+    for i in range(d):
+        for k in range(i):
+            rest = [np.sum(np.delete(side, [i, k], axis=1), axis=1) for side in (lower, upper)]
+            monotone &= (2 * lower[:, i] + rest[0] > 0) & (2 * lower[:, k] + rest[0] > 0)
+            ends = []
+            for first, second in ((i, k), (k, i)):
+                gap, both = upper[:, first] - lower[:, second], upper[:, first] + lower[:, second]
+                ends.append(np.maximum(gap, 0.0) / np.where(both + rest[0] > 0, both + rest[0], 1.0))
+                monotone &= both + rest[0] > 0
+            total = total + np.maximum(*ends) ** 2
+    sharp = np.sqrt((d - 1) * total)
+    return np.where(low > 0, np.where(monotone, np.minimum(plain, sharp), plain), np.inf)
 
 
 def _weighted_bound(scheme: Weighted, ball: Ball) -> np.ndarray:
@@ -78,20 +101,27 @@ def _weighted_bound(scheme: Weighted, ball: Ball) -> np.ndarray:
     over, (trace, reach) = scheme.inverse_weights(), ball.traces
     best = scheme.multiplier(ball.middle.invariants())
     t_low, t_high = (trace - reach) / d, (trace + reach) / d
-    inner = ball.largest_deviation**2 * over[1] + ball.largest_drift**2 * over[2]
+    deviation, drift = ball.largest_deviation, ball.largest_drift
     c_low, c_high = ball.middle.c - ball.radius.c, ball.middle.c + ball.radius.c
     positive = np.maximum(t_low, 1e-300)
     theta = best * trace / d
     reaction = np.maximum(
         theta * np.maximum(c_high / positive, c_high / t_high) - scheme.lambda_, scheme.lambda_ - theta * np.minimum(c_low / positive, c_low / t_high)
     )
-    by_trace = (theta - 1) ** 2 * over[0] + theta**2 * inner / positive**2 + np.maximum(reaction, 0.0) ** 2 * over[3]
+    # |A₀|/(t/d) = ρ' √(d/(d-1)), for which there is a sharper bound than the quotient of bounds.
+    ratio = _trace_split_bound(ball) * math.sqrt(d / (d - 1)) if d > 1 else np.zeros(len(trace))
+    inner = theta**2 * (ratio**2 * over[1] + (drift / positive) ** 2 * over[2])
+    by_trace = (theta - 1) ** 2 * over[0] + inner + np.maximum(reaction, 0.0) ** 2 * over[3]
     square = np.where(t_low > 0, by_trace, np.inf)
     if scheme.lambda_ > 0 and np.any(c_low > 0):
         safe, theta = np.where(c_low > 0, c_low, 1.0), best * ball.middle.c / scheme.lambda_
         g = theta * scheme.lambda_ / safe
         first = np.maximum(g * t_high - 1, 1 - theta * scheme.lambda_ * t_low / c_high)
-        by_reaction = np.maximum(first, 0.0) ** 2 * over[0] + g**2 * inner + ((theta - 1) * scheme.lambda_) ** 2 * over[3]
+        by_reaction = (
+            np.maximum(first, 0.0) ** 2 * over[0]
+            + g**2 * (deviation**2 * over[1] + drift**2 * over[2])
+            + ((theta - 1) * scheme.lambda_) ** 2 * over[3]
+        )
         square = np.minimum(square, np.where((c_low > 0) & (t_low > 0), by_reaction, np.inf))
     return np.sqrt(square)
 
@@ -165,7 +195,9 @@ class Coverage:
             return Contraction(attained, "sampled", point)
 
         def bound(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-            return np.max([self._bound(scheme, ball.whitened(matrix), column) for ball in self.balls(lower, upper)], axis=0) * (1 + SLACK)
+            with np.errstate(over="ignore", invalid="ignore"):
+                # What overflows is unbounded, and NaN counts as infinity.
+                return np.max([self._bound(scheme, ball.whitened(matrix), column) for ball in self.balls(lower, upper)], axis=0) * (1 + SLACK)
 
         def evaluate(points: np.ndarray) -> np.ndarray:
             assert self.values is not None
@@ -223,8 +255,9 @@ class Coverage:
         def evaluate(points: np.ndarray) -> np.ndarray:
             return -np.linalg.eigvalsh(values(points).A)[:, 0]
 
-        found = supremum(bound, evaluate, self.domain, -smallest, point, 0.5 * smallest, 4000)
-        return found.point if found.attained >= 0 else None
+        # Started at zero and with no tolerance the search asks for the sign alone.
+        found = supremum(bound, evaluate, self.domain, 0.0, point, 0.0, SIGN_BUDGET)
+        return found.point if found.attained > 0 else None
 
     def nonnegative_reaction(self) -> tuple[bool, str]:
         """Whether c ≥ 0, and how that is known."""
@@ -239,11 +272,10 @@ class Coverage:
 
         where, values = self.points[int(np.argmin(self.local.c))], self.values
         assert values is not None
-        found = supremum(bound, lambda points: -values(points).c, self.domain, -smallest, where, max(smallest, 1e-9), 4000)
-        # Rounding may leave a zero at a tiny positive bound of -c.
-        if found.attained > 1e-12:
-            return False, "interval"
-        return True, "interval" if found.upper <= 1e-9 else "sampled"
+        # Rounding may turn a zero of c into a tiny negative number.
+        least = 1e-12 * float(np.max(self.local.c))
+        found = supremum(bound, lambda points: -values(points).c, self.domain, least, where, 0.0, SIGN_BUDGET)
+        return found.attained <= least, "interval" if found.decided or found.attained > least else "sampled"
 
 
 def _ball(*intervals: Any) -> Ball:

@@ -196,7 +196,13 @@ def assemble(equation: Equation, energies: list[EnergyBound], maximum: Maximum |
     curvature = min((energy for energy in energies if energy.H2 is not None), key=lambda energy: energy.H2 or 0.0, default=None)
     slope = min(energies, key=lambda energy: energy.H1, default=None)
     energy, lambda_ = _energy(energies)
-    theorems = {"energy": best and best.theorem, "L2": theorem, "H1": slope and slope.theorem, "H2": curvature and curvature.theorem, "Linf": maximum_theorem}
+    theorems = {
+        "energy": best and best.theorem,
+        "L2": theorem,
+        "H1": slope and slope.theorem,
+        "H2": curvature and curvature.theorem,
+        "Linf": maximum_theorem,
+    }
     norms = best.norm if best is not None else max(maximum.norms, key=lambda norm: norm.spread) if maximum is not None and maximum.norms else None
     return Certificate(
         H2=curvature and curvature.H2,
