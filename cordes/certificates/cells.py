@@ -28,7 +28,7 @@ GRADED_LEVELS = 4
 OUTSTANDING = 0.03
 # Samples along a line in which sign changes of the interface functions are looked for.
 LINE_SAMPLES = 9
-BISECTIONS = 45
+ITERATIONS = 40
 # Refinement stops when n and 2n points differ by this share of the integral, the last refinement has changed it no more than that, and the differences
 # in single cells, which partly cancel, sum to the second share (in three dimensions the coarse rule has eight points per cell, and says less).
 AGREEMENT, LOCAL_AGREEMENT = 0.01, {1: 0.2, 2: 0.2, 3: 0.4}
@@ -200,12 +200,8 @@ class Mesh:
         table = np.stack([heights(wanted, np.full(len(wanted), s)) for s in samples])
         step, which, phi = np.nonzero((table[:-1] > 0) != (table[1:] > 0))
         number, rows = wanted[which], np.arange(len(which))
-        low, high, positive = samples[step], samples[step + 1], table[step, which, phi] > 0
-        for _ in range(BISECTIONS if len(number) else 0):
-            middle = (low + high) / 2
-            same = (heights(number, middle)[rows, phi] > 0) == positive
-            low, high = np.where(same, middle, low), np.where(same, high, middle)
-        zero = (low + high) / 2
+        ends, values = (samples[step], samples[step + 1]), (table[step, which, phi], table[step + 1, which, phi])
+        zero = _zeros(lambda s: heights(number, s)[rows, phi], *ends, *values) if len(number) else np.zeros(0)
         near = [(zero + share * side).clip(0, 1) for share in NEAR_INTERFACE for side in (-1.0, 1.0)]
         owner = np.concatenate([everything, number, *[number] * len(near), everything])
         place = np.concatenate([np.zeros(len(everything)), zero, *near, np.ones(len(everything))])
@@ -213,6 +209,26 @@ class Mesh:
         owner, place = owner[order], place[order]
         inside = (owner[1:] == owner[:-1]) & (place[1:] > place[:-1] + 1e-13)
         return owner[:-1][inside], place[:-1][inside], place[1:][inside]
+
+
+def _zeros(function: Callable[[np.ndarray], np.ndarray], low: np.ndarray, high: np.ndarray, at_low: np.ndarray, at_high: np.ndarray) -> np.ndarray:
+    """Zeros between ends of opposite sign by regula falsi with the Illinois modification: two steps where an interface is straight, few otherwise."""
+    last = np.zeros(len(low))
+    zero = (low + high) / 2
+    for _ in range(ITERATIONS):
+        before, gap = zero, at_high - at_low
+        zero = np.clip(np.where(gap != 0, (low * at_high - high * at_low) / np.where(gap != 0, gap, 1.0), (low + high) / 2), low, high)
+        if np.max(np.abs(zero - before)) <= 1e-14:
+            break
+        value = function(zero)
+        left = (value > 0) == (at_low > 0)
+        # An end that stays twice in a row gets half its value, so that it moves at last.
+        at_high = np.where(left & (last > 0), at_high / 2, at_high)
+        at_low = np.where(~left & (last < 0), at_low / 2, at_low)
+        low, at_low = np.where(left, zero, low), np.where(left, value, at_low)
+        high, at_high = np.where(left, high, zero), np.where(left, at_high, value)
+        last = np.where(left, 1.0, -1.0)
+    return zero
 
 
 class _Rule(NamedTuple):
