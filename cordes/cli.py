@@ -21,7 +21,7 @@ import typer
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from cordes.errors import CordesError, FileError
+from cordes.errors import CordesError, FileError, OptionError
 
 if TYPE_CHECKING:
     from cordes.condition import Condition
@@ -197,6 +197,7 @@ def solve_command(
     no_multiplier: Annotated[bool, typer.Option("--no-multiplier", help="Leave the Cordès multiplier out: the plain PINN loss.")] = False,
     boundary: Annotated[str | None, typer.Option(help="hard: boundary values exact by construction (default); soft: a penalty in the loss.")] = None,
     max_seconds: Annotated[float | None, typer.Option(help="Stop then, with the best answer so far.")] = None,
+    barrier: Annotated[bool, typer.Option("--barrier", help="Train a barrier network for a sharper bound of the largest error.")] = False,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write result.json, solution.png, certificate.png, answer.cordes, solution.vtu here.")
     ] = None,
@@ -214,7 +215,11 @@ def solve_command(
     if preset is not None and method == "auto":
         method = "adam"
     folder = _prepare_folder(out, made.domain.dimension) if out is not None else None
+    if barrier and made.domain.dimension > 3:
+        raise OptionError(f"--barrier needs quadrature, which there is in up to three dimensions; {made.name} has {made.domain.dimension}.")
     solution = cordes.solve(made, method, tol, seed, not no_multiplier, max_seconds=max_seconds, **options)
+    if barrier:
+        solution.certify(norm="Linf", barrier=True)
     facts = _solution_facts(solution, condition, seconds)
     complete = folder is None or _write_files(folder, solution, facts)
     done = solution.result is cordes.Result.converged and complete

@@ -221,21 +221,25 @@ class Task(NamedTuple):
         return soft + self.factor * float(self.weight @ lack**self.power) ** (1 / self.power)
 
     def derivatives(self, c: np.ndarray, sharpness: float) -> tuple[np.ndarray, np.ndarray]:
-        """Gradient and Hessian. With T = Σ weight lackᵖ and q = Σ weight lackᵖ⁻¹ row the norm T^{1/p} has the gradient -T^{1/p-1} q and the Hessian
-        (p - 1) T^{1/p-1} (Σ weight lackᵖ⁻² row rowᵀ - q qᵀ/T)."""
+        """The gradient, and the Hessian of a majorant that touches the function at c.
+
+        With T = Σ weight lackᵖ the norm is T^{1/p} = min over s of (T s^{1-p} + (p - 1) s)/p, which is attained at s = T^{1/p}. With this s kept, the Hessian is
+        (p - 1) s^{1-p} Σ weight lackᵖ⁻² row rowᵀ. Newton's method with the Hessian of the norm itself, smaller by a term of rank one, was stuck early.
+        """
         p, lack = self.power, self.right - self.rows @ c
         active = lack > 0
         rows, lack, weight = self.rows[active], lack[active], self.weight[active]
         w = self.heights @ c
         share = np.exp(sharpness * (w - np.max(w)))
-        share /= np.sum(share)
-        gradient = self.heights.T @ share
-        hessian = sharpness * ((self.heights.T * share) @ self.heights - np.outer(gradient, gradient))
+        felt = share > 1e-12
+        heights, share = self.heights[felt], share[felt] / np.sum(share)
+        gradient = heights.T @ share
+        hessian = sharpness * ((heights.T * share) @ heights - np.outer(gradient, gradient))
         total = float(weight @ lack**p)
         if total > 0:
-            q, slope = rows.T @ (weight * lack ** (p - 1)), self.factor * total ** (1 / p - 1)
-            gradient = gradient - slope * q
-            hessian += (p - 1) * slope * ((rows.T * (weight * lack ** (p - 2))) @ rows - np.outer(q, q) / total)
+            slope = self.factor * total ** (1 / p - 1)
+            gradient = gradient - slope * (rows.T @ (weight * lack ** (p - 1)))
+            hessian += (p - 1) * slope * ((rows.T * (weight * lack ** (p - 2))) @ rows)
         return gradient, hessian
 
 
@@ -252,7 +256,8 @@ def minimise(task: Task, steps: int, progress: Progress | None = None) -> np.nda
 
 
 def _newton(task: Task, c: np.ndarray, sharpness: float, steps: int, progress: Progress | None) -> np.ndarray:
-    damping, value = 1e-3, task.value(c, sharpness)
+    """Until three steps in a row have gained little."""
+    damping, value, small = 1e-3, task.value(c, sharpness), 0
     for step in range(steps):
         gradient, hessian = task.derivatives(c, sharpness)
         size = float(np.trace(hessian)) / len(c)
@@ -263,13 +268,16 @@ def _newton(task: Task, c: np.ndarray, sharpness: float, steps: int, progress: P
             after = task.value(c + shift, sharpness)
             if after < value:
                 break
-            damping *= 8
+            damping *= 5
             if damping > 1e6:
                 return c
-        c, gain, value, damping = c + shift, value - after, after, max(damping / 4, 1e-9)
+        expected = -float(gradient @ shift + shift @ hessian @ shift / 2)
+        damping = max(damping * (0.2 if value - after > 0.5 * expected else 1.0 if value - after > 0.15 * expected else 3.0), 1e-12)
+        small = small + 1 if value - after < GAIN * value else 0
+        c, value = c + shift, after
         if progress is not None:
             progress.update(step=step, total=steps, bound=value)
-        if gain < GAIN * value:
+        if small == 3:
             break
     return c
 

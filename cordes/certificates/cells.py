@@ -23,7 +23,7 @@ from cordes.domains.unit_cube import gauss_rule, tensor_rule
 ORDERS = {1: (4, 8), 2: (3, 6), 3: (2, 4)}
 # Next to an interface a line is cut once more at these shares of its length: answers are often worst there.
 NEAR_INTERFACE = (1e-4, 1e-2, 0.15)
-GRADED_LEVELS = 4
+GRADED_LEVELS = 2
 # In the plane a cell with more than this share of all differences is cut into eight slices at once, others into two.
 OUTSTANDING = 0.03
 # Samples along a line in which sign changes of the interface functions are looked for.
