@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from cordes.certificates.barrier import network_barrier
+from cordes.certificates.barrier import network_bound
 from cordes.certificates.candidate import Candidate, Evaluated
 from cordes.certificates.cells import Mesh, adaptive_nodes
 from cordes.certificates.certificate import Certificate, Picture
 from cordes.certificates.contraction import Coverage
 from cordes.certificates.energy import Local, TraceSplit
 from cordes.certificates.hypotheses import maximum_principle_fails, refusal
-from cordes.certificates.maximum import Barrier, Maximum, MaximumPrinciple, best_of, maxima
+from cordes.certificates.maximum import Maximum, MaximumPrinciple, best_of, maxima
 from cordes.certificates.norms import Quadrature, Sample
 from cordes.certificates.preconditioner import anisotropy, preconditioners
 from cordes.certificates.theorems import EnergyBound, Equation, about_laplacian, energy_bounds, failure
@@ -50,7 +50,7 @@ def certify_linear(
     if hopeless is not None:
         return Certificate(reason=hopeless)
     equation = _measured(problem, candidate, singular, confidence, residual_bound, pilot_points, pilot)
-    extra = (lambda principle: network_barrier(problem, candidate, principle, singular)) if barrier else None
+    extra = (lambda principle: network_bound(problem, candidate, principle, singular)) if barrier else None
     return bounds(equation, _coverage(problem, equation), extra)
 
 
@@ -67,8 +67,8 @@ def _hopeless(problem: Any, points: np.ndarray, pilot: Evaluated) -> str | None:
     return f"{first}, with the best constant preconditioner {min(anisotropies):.4g}; {why}"
 
 
-def bounds(equation: Equation, coverage: Coverage, extra: Callable[[MaximumPrinciple], Barrier] | None = None) -> Certificate:
-    """All theorems applied to one equation whose residual is known on a measure, and one more barrier if it is wanted."""
+def bounds(equation: Equation, coverage: Coverage, extra: Callable[[MaximumPrinciple], Maximum] | None = None) -> Certificate:
+    """All theorems applied to one equation whose residual is known on a measure, and one more bound of the maximum if it is wanted."""
     degenerate = coverage.degenerate_point()
     if degenerate is not None:
         return Certificate(reason=f"A is not positive definite near x = {show(degenerate)}: the equation is not elliptic there")
@@ -149,7 +149,7 @@ def _disagreement(energies: list[EnergyBound]) -> list[str]:
 
 
 def _maximum(
-    equation: Equation, coverage: Coverage, energies: list[EnergyBound], extra: Callable[[MaximumPrinciple], Barrier] | None
+    equation: Equation, coverage: Coverage, energies: list[EnergyBound], extra: Callable[[MaximumPrinciple], Maximum] | None
 ) -> tuple[Maximum | None, list[Maximum], str | None]:
     """The best bound from the maximum principle, all of them, and why there is none."""
     problem = equation.problem
@@ -168,7 +168,7 @@ def _maximum(
     principle = MaximumPrinciple(equation.domain, equation.measure, equation.evaluated, problem.has_drift)
     found = maxima(principle)
     if extra is not None:
-        found.append(principle.with_barrier(extra(principle)))
+        found.append(extra(principle))
     best = best_of(found)
     if not best.converged:
         return None, [], f"the ABP norm did not converge: n and 2n points differ by {100 * max(norm.spread for norm in best.norms):.2g} %"
