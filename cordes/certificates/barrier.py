@@ -15,17 +15,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.spatial import KDTree
 
-from cordes.certificates.barrier_features import BarrierFeatures, identity
+from cordes.certificates.barrier_features import MOST_SPOTS, SPOTS, BarrierFeatures
 from cordes.certificates.candidate import Candidate, Evaluated
 from cordes.certificates.cells import Mesh, adaptive_nodes
 from cordes.certificates.maximum import Barrier, Maximum, MaximumPrinciple
 from cordes.certificates.norms import Norm, Quadrature
+from cordes.domains.unit_ball import ball_volume
 from cordes.errors import OptionError
 from cordes.solvers.progress import Progress
 from cordes.threads import share_cores
 
 # Training points beside the points of the measure, and graded towards the boundary (gap u^GRADING); points where the maximum of w is felt.
-NEAR, GRADED, GRADING, FELT = 16_000, 8_000, 6.0, 1000
+NEAR, GRADED, GRADING, FELT = {1: 4000, 2: 16_000, 3: 24_000}, 8000, 6.0, 1000
+SPOT_POINTS, SPOT_GRADING = 1600, 2.0
 # Directions in which the rows are smaller than this share of the largest are left out: they would need huge coefficients.
 RANK_TOLERANCE = 3e-7
 # The maximum is replaced by a soft one, first with this sharpness, then with the other. Newton's method ends when a step gains less than this share.
@@ -67,12 +69,12 @@ def network_bound(
         trained = _train(problem, candidate, principle, singular, _sides, seed, steps, progress)
         if trained is None:
             return principle.estimate()
-        barriers = [_barrier(trained, k, principle, seed) for k in range(2)]
+        barriers = _barriers(trained, principle, seed)
         norms = _violations(problem, candidate, principle, singular, trained, barriers)
     rests = [principle.factor * norm.upper if norm.upper > 0 else 0.0 for norm in norms]
     bound = max(barrier.peak + rest for barrier, rest in zip(barriers, rests, strict=True))
     # What two rules make of a small violation matters only as far as it changes the whole bound.
-    doubts = tuple(Norm(0.0, bound, principle.factor * (norm.upper - norm.lower) / (2 * bound) if norm.upper > 0 else 0.0) for norm in norms)
+    doubts = tuple(Norm(0.0, bound, norm.spread * rest / bound if rest > 0 else 0.0) for norm, rest in zip(norms, rests, strict=True))
     drift = (principle.drift_norm,) if principle.drift_norm is not None and max(rests) > 0 else ()
     pointwise = np.max([barrier.value + rest for barrier, rest in zip(barriers, rests, strict=True)], axis=0)
     return Maximum(bound, "barrier (network)", pointwise, (*doubts, *drift))
@@ -95,7 +97,7 @@ def network_barrier(
         if trained is None:
             nothing = np.zeros(len(principle.measure.points))
             return Barrier("network", nothing, nothing, 0.0)
-        return _barrier(trained, 0, principle, seed)
+        return _barriers(trained, principle, seed)[0]
 
 
 def _check(principle: MaximumPrinciple) -> None:
@@ -108,11 +110,12 @@ def _sides(evaluated: Evaluated) -> np.ndarray:
     return np.stack([evaluated.rounding - evaluated.residual, evaluated.rounding + evaluated.residual], axis=1)
 
 
-def _barrier(trained: Trained, which: int, principle: MaximumPrinciple, seed: int) -> Barrier:
-    points, coefficients = principle.measure.points, trained.coefficients[:, which]
-    value = trained.features.value(points, coefficients)
-    peak = _peak(trained.features, coefficients, points, value, seed)
-    return Barrier("network", value, trained.features.applied(points, principle.evaluated.local, coefficients), peak)
+def _barriers(trained: Trained, principle: MaximumPrinciple, seed: int) -> list[Barrier]:
+    """The functions at the points of the measure, with their suprema."""
+    (features, coefficients), points = trained, principle.measure.points
+    values, minus_operators = features.value(points, coefficients), features.applied(points, principle.evaluated.local, coefficients)
+    columns = zip(values.T, minus_operators.T, coefficients.T, strict=True)
+    return [Barrier("network", value, minus, _peak(features, each, points, value, seed)) for value, minus, each in columns]
 
 
 def _violations(
@@ -145,36 +148,59 @@ def _violations(
 # Training -----------------------------------------------------------------------------------------------------------------------------------------------
 
 
-def training_points(principle: MaximumPrinciple, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Points (N, d) and weights that sum to the volume, none of them a point of the measure.
+def training_points(principle: MaximumPrinciple, singular: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Points (N, d) and their shares of the volume, none of them a point of the measure.
 
-    One half of the weight lies beside points of the measure, which are dense where the residual is large: a step towards or away from a neighbour. The other
-    half is graded towards the boundary, on rays from the centre, so that narrow windows there cannot run wild between the points of large cells.
+    One half of the weight lies beside points of the measure, which are dense where the residual is large. The other half is graded towards the boundary. A little more
+    is graded towards the singular points. Without the graded ones the narrow windows ran wild between the points of large cells.
     """
+    generator = np.random.default_rng([seed, 15485863])
+    halves = [_beside(principle, generator), _towards_boundary(principle, generator, seed)]
+    parts = [(x, 0.5 * principle.domain.volume * weight / np.sum(weight)) for x, weight in halves]
+    parts += [_towards_point(principle, point, generator) for point in singular[:MOST_SPOTS]]
+    return np.concatenate([x for x, _ in parts]), np.concatenate([weight for _, weight in parts])
+
+
+def _beside(principle: MaximumPrinciple, generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """A step from points of the measure towards or away from one of their neighbours."""
     assert isinstance(principle.measure, Quadrature)
-    domain, nodes, generator = principle.domain, principle.measure.nodes, np.random.default_rng([seed, 15485863])
-    chosen = generator.permutation(len(nodes.x))[:NEAR]
-    x, neighbours = nodes.x[chosen], 2 * principle.dimension
+    nodes, neighbours = principle.measure.nodes, 2 * principle.dimension
+    chosen = np.resize(generator.permutation(len(nodes.x)), NEAR[principle.dimension])
+    x = nodes.x[chosen]
     _, near = KDTree(nodes.x).query(x, k=neighbours + 1)
     step = nodes.x[near[np.arange(len(x)), generator.integers(1, neighbours + 1, len(x))]] - x
-    length = generator.uniform(0.1, 0.6, len(x)) * generator.choice([-1.0, 1.0], len(x))
-    beside = x + length[:, None] * step
+    length = generator.uniform(0.1, 0.6, (len(x), 1))
+    away = x - length * step
     # The neighbour lies in the convex domain, and so does every step towards it.
-    outside = ~domain.contains(beside)
-    beside[outside] = (x + np.abs(length)[:, None] * step)[outside]
-    boundary, normal = domain.boundary_points(GRADED, seed + 1)
-    center, u = np.asarray(domain.center), (generator.permutation(GRADED) + 0.5) / GRADED
-    ray, share = boundary - center, 1 - u**GRADING
-    # The volume element of center + s·ray is s^{d-1} (normal·ray) ds on each piece of the boundary.
-    density = share ** (principle.dimension - 1) * np.sum(normal * ray, axis=1) * u ** (GRADING - 1)
-    weights = [0.5 * domain.volume * part / np.sum(part) for part in ((nodes.coarse + nodes.fine)[chosen], density)]
-    return np.concatenate([beside, center + share[:, None] * ray]), np.concatenate(weights)
+    back = (generator.random(len(x)) < 0.5) & principle.domain.contains(away)
+    return np.where(back[:, None], away, x + length * step), (nodes.coarse + nodes.fine)[chosen]
+
+
+def _towards_boundary(principle: MaximumPrinciple, generator: np.random.Generator, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Points center + s·ray, on rays to the boundary; their volume element is s^{d-1} (normal·ray) ds on each piece of it."""
+    boundary, normal = principle.domain.boundary_points(GRADED, seed + 1)
+    center, u = np.asarray(principle.domain.center), (generator.permutation(GRADED) + 0.5) / GRADED
+    ray, s = boundary - center, 1 - u**GRADING
+    return center + s[:, None] * ray, s ** (principle.dimension - 1) * np.sum(normal * ray, axis=1) * u ** (GRADING - 1)
+
+
+def _towards_point(principle: MaximumPrinciple, point: np.ndarray, generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Points around a singular point at distances R u^SPOT_GRADING, with half their volume element."""
+    domain, d = principle.domain, principle.dimension
+    lower, upper = domain.bounding_box
+    reach = SPOTS[0] * float(np.max(upper - lower))
+    u, direction = generator.random(SPOT_POINTS), generator.standard_normal((SPOT_POINTS, d))
+    radius = reach * u**SPOT_GRADING
+    x = point + radius[:, None] * direction / np.linalg.norm(direction, axis=1, keepdims=True)
+    weight = 0.5 * d * ball_volume(d) * radius ** (d - 1) * SPOT_GRADING * reach * u ** (SPOT_GRADING - 1) / SPOT_POINTS
+    inside = domain.contains(x)
+    return x[inside], weight[inside]
 
 
 def _train(problem, candidate, principle, singular, wanted, seed, steps, progress) -> Trained | None:
     """One function for each column of wanted(evaluated); None where there is nothing to dominate, or nothing that could be."""
     domain, d = principle.domain, principle.dimension
-    x, weight = training_points(principle, seed)
+    x, weight = training_points(principle, singular, seed)
     evaluated = candidate.evaluate(x)
     right, root = wanted(evaluated), np.linalg.det(evaluated.local.A) ** (1 / d)
     scale = math.sqrt(float(np.max(weight @ right**2)) / domain.volume)
@@ -185,7 +211,7 @@ def _train(problem, candidate, principle, singular, wanted, seed, steps, progres
     basis = _orthonormal(rows * np.sqrt(weight)[:, None])
     # w vanishes on the boundary: one more row of zeros.
     felt = domain.interior_points(FELT, seed + 2, "sobol")
-    heights = np.concatenate([features.rows(felt, identity(felt)) @ basis, np.zeros((1, basis.shape[1]))])
+    heights = np.concatenate([features.values(felt) @ basis, np.zeros((1, basis.shape[1]))])
     lower, upper = domain.bounding_box
     factor = CAUTION * min(principle.factor, LARGEST_FACTOR * float(np.linalg.norm(upper - lower)))
     # For d = 1 the norm would have no second derivatives: ‖e‖₁ ≤ |Ω|^{1/2} ‖e‖₂.

@@ -63,7 +63,7 @@ class BarrierFeatures:
         if found is not None:
             raise OptionError(f"barrier=True needs a smooth distance function, and that of the domain may have a kink ({found}).")
         self.inputs = Inputs(self.domain, [phi for phi in problem.interfaces if kink(phi, self.domain) is None])
-        self._rows = jax.jit(self._rows_block)
+        self._rows, self._values = jax.jit(self._rows_block), jax.jit(self._values_block)
         self._quantities = jax.jit(jax.vmap(self._quantities_at))
         self.height = float(np.max(in_blocks(self._quantities, (points,))[:, 0]))
         self.tiles = self._make_tiles(singular[:MOST_SPOTS], points, seed)
@@ -107,45 +107,54 @@ class BarrierFeatures:
             windows += [(Window(zero, strip / (width * self.inputs.interface_scale) ** 2, zero, anywhere), STRIP_TILES) for width in STRIPS]
         return windows + [(Window(zero, none, np.asarray((width * size) ** -2.0), point), 1) for point in singular for width in SPOTS]
 
+    def _window_at(self, window: Window, x: Array) -> Array:
+        """D exp(-E) at one point."""
+        quantities = self._quantities_at(x)
+        return quantities[0] / self.height * jnp.exp(-self._exponent(window, quantities, x))
+
     def _rows_block(self, x: Array, A: Array, b: Array, c: Array) -> Array:
         """-L of each feature at points, (N, count): L(hN) sorted by derivatives of the network N, as in `cordes.ansatz`, with h = D exp(-E)."""
         inputs, template = jax.vmap(self.inputs.jet)(x), RandomFeatures(self.inputs, TILE, 1.0)
 
         def rows(tile: Tile) -> Array:
-            def window(y: Array) -> Array:
-                quantities = self._quantities_at(y)
-                return quantities[0] / self.height * jnp.exp(-self._exponent(tile.window, quantities, y))
-
-            h = jax.vmap(jet_of(window))(x)
+            h = jax.vmap(jet_of(lambda y: self._window_at(tile.window, y)))(x)
             zeroth = contract(A, h.hessian) + jnp.sum(b * h.gradient, axis=1) - c * h.value
             first = 2 * jnp.einsum("nij,nj->ni", A, h.gradient) + h.value[:, None] * b
             network = eqx.tree_at(lambda network: network.layers, template, ((tile.weight, tile.bias),))
             return -network.row_features(Frozen(inputs, zeroth, first, h.value[:, None, None] * A))
 
-        parts = jax.lax.map(rows, jax.tree.map(jnp.asarray, self.tiles))
-        return jnp.moveaxis(parts, 0, 1).reshape(len(x), self.count)
+        return self._joined(jax.lax.map(rows, jax.tree.map(jnp.asarray, self.tiles)))
+
+    def _values_block(self, x: Array) -> Array:
+        """The features themselves, (N, count)."""
+        inputs = jax.vmap(lambda y: self.inputs.jet(y).value)(x)
+
+        def values(tile: Tile) -> Array:
+            return jax.vmap(lambda y: self._window_at(tile.window, y))(x)[:, None] * jnp.sin(inputs @ tile.weight + tile.bias)
+
+        return self._joined(jax.lax.map(values, jax.tree.map(jnp.asarray, self.tiles)))
+
+    def _joined(self, tiles: Array) -> Array:
+        return jnp.moveaxis(tiles, 0, 1).reshape(tiles.shape[1], self.count)
 
     def rows(self, x: np.ndarray, local: Local) -> np.ndarray:
         """-L of each feature at points, (N, count)."""
         return in_blocks(self._rows, (x, *local))
 
+    def values(self, x: np.ndarray) -> np.ndarray:
+        """The features themselves at points, (N, count)."""
+        return in_blocks(self._values, (x,))
+
     def applied(self, x: np.ndarray, local: Local, coefficients: np.ndarray) -> np.ndarray:
         """-Lw at points, rounded down; `coefficients` (count,) or (count, k) for k functions at once."""
-        return self._sums(x, local, coefficients, -1.0)
+        chunks = [slice(k, k + CHUNK) for k in range(0, len(x), CHUNK)]
+        return np.concatenate([_sums(self.rows(x[here], Local(*(part[here] for part in local))), coefficients, -1.0) for here in chunks])
 
     def value(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         """w at points, rounded up."""
-        return self._sums(x, identity(x), coefficients, 1.0)
-
-    def _sums(self, x: np.ndarray, local: Local, coefficients: np.ndarray, direction: float) -> np.ndarray:
-        sums = []
-        for k in range(0, len(x), CHUNK):
-            rows = self.rows(x[k : k + CHUNK], Local(*(part[k : k + CHUNK] for part in local)))
-            sums.append(rows @ coefficients + direction * ROUNDING_OF_SUMS * EPSILON * (np.abs(rows) @ np.abs(coefficients)))
-        return np.concatenate(sums)
+        return np.concatenate([_sums(self.values(x[k : k + CHUNK]), coefficients, 1.0) for k in range(0, len(x), CHUNK)])
 
 
-def identity(x: np.ndarray) -> Local:
-    """The coefficients with which -L is the identity: A = 0, b = 0, c = 1."""
-    count, d = x.shape
-    return Local(np.zeros((count, d, d)), np.zeros((count, d)), np.ones(count))
+def _sums(rows: np.ndarray, coefficients: np.ndarray, direction: float) -> np.ndarray:
+    """rows @ coefficients, rounded up or down."""
+    return rows @ coefficients + direction * ROUNDING_OF_SUMS * EPSILON * (np.abs(rows) @ np.abs(coefficients))

@@ -26,9 +26,13 @@ NEAR_INTERFACE = (1e-4, 1e-2, 0.15)
 GRADED_LEVELS = 2
 # In the plane a cell with more than this share of all differences is cut into eight slices at once, others into two.
 OUTSTANDING = 0.03
+# An interface function that is smaller than this share of its size in a cell is zero there.
+ON_INTERFACE = 1e-9
 # Samples along a line in which sign changes of the interface functions are looked for.
 LINE_SAMPLES = 9
 ITERATIONS = 40
+# A cell with more than this share of an integral is heavy; another one may be this much larger than it, and than the distance between the two.
+HEAVY, GRADATION = 0.03, 4.0
 # Refinement stops when n and 2n points differ by this share of the integral, the last refinement has changed it no more than that, and the differences
 # in single cells, which partly cancel, sum to the second share (in three dimensions the coarse rule has eight points per cell, and says less).
 AGREEMENT, LOCAL_AGREEMENT = 0.01, {1: 0.2, 2: 0.2, 3: 0.4}
@@ -110,6 +114,28 @@ class Mesh:
         y = cells.lower[:, None] + lattice * (cells.upper - cells.lower)[:, None]
         return self._map(np.repeat(cells.patch, len(lattice)), y.reshape(-1, self.dimension))[0].reshape(y.shape)
 
+    def too_large(self, cells: Cells, heavy: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Which cells are much larger than a heavy one nearby, and the axis along which each cell is longest.
+
+        A peak on the edge of a small cell reaches into its neighbour: a large one may miss it with all its points, where both rules then agree on nothing.
+        """
+        lattice = self._lattice_points(cells).reshape(len(cells.patch), *(3,) * self.dimension, self.dimension)
+        flat = lattice.reshape(len(cells.patch), -1, self.dimension)
+        center, first = flat[:, flat.shape[1] // 2], lattice[(slice(None), *(0,) * self.dimension)]
+        ends = [lattice[(slice(None), *(2 if k == axis else 0 for k in range(self.dimension)))] for axis in range(self.dimension)]
+        lengths = np.stack([np.linalg.norm(end - first, axis=1) for end in ends], axis=1)
+        # Opposite edges differ in a patch of triangles or rays: the longer one counts.
+        others = [lattice[(slice(None), *(0 if k == axis else 2 for k in range(self.dimension)))] for axis in range(self.dimension)]
+        lengths = np.maximum(
+            lengths, np.stack([np.linalg.norm(lattice[(slice(None), *(2,) * self.dimension)] - other, axis=1) for other in others], axis=1)
+        )
+        size = np.max(lengths, axis=1)
+        steep = np.zeros(len(size), bool)
+        for k in np.flatnonzero(heavy) if self.dimension <= 2 else ():
+            gap = np.maximum(np.linalg.norm(center - center[k], axis=1) - size / 2, 0.0)
+            steep |= size > GRADATION * (size[k] + gap)
+        return steep, np.argmax(lengths, axis=1)
+
     def _map(self, patch: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         x, jacobian = np.empty_like(y), np.empty(len(y))
         for k, each in enumerate(self.patches):
@@ -127,7 +153,9 @@ class Mesh:
         heights = self._heights(lattice.reshape(-1, self.dimension)).reshape(*lattice.shape[:2], -1)
         cube = heights.reshape(len(heights), *(3,) * self.dimension, -1)
         slopes = [np.mean(np.abs(np.diff(cube, axis=1 + k)), axis=tuple(range(1, self.dimension + 1))) for k in range(self.dimension)]
-        changes = (np.min(heights, axis=1) < 0) & (np.max(heights, axis=1) > 0)
+        # A cell that an interface bounds counts as cut: what happens next to it must not be missed.
+        slack = ON_INTERFACE * np.max(np.abs(heights), axis=1)
+        changes = (np.min(heights, axis=1) < slack) & (np.max(heights, axis=1) > -slack)
         for k in range(heights.shape[2]):
             here = changes[:, k] & ~cut
             axis[here] = np.argmax(np.stack([slope[here, k] for slope in slopes], axis=1), axis=1)
@@ -202,6 +230,9 @@ class Mesh:
         number, rows = wanted[which], np.arange(len(which))
         ends, values = (samples[step], samples[step + 1]), (table[step, which, phi], table[step + 1, which, phi])
         zero = _zeros(lambda s: heights(number, s)[rows, phi], *ends, *values) if len(number) else np.zeros(0)
+        for end in (0, -1):
+            bounded = wanted[np.any(np.abs(table[end]) <= ON_INTERFACE * np.max(np.abs(table), axis=0), axis=1)]
+            number, zero = np.concatenate([number, bounded]), np.concatenate([zero, np.full(len(bounded), samples[end])])
         near = [(zero + share * side).clip(0, 1) for share in NEAR_INTERFACE for side in (-1.0, 1.0)]
         owner = np.concatenate([everything, number, *[number] * len(near), everything])
         place = np.concatenate([np.zeros(len(everything)), zero, *near, np.ones(len(everything))])
@@ -277,7 +308,8 @@ def adaptive_nodes(mesh: Mesh, evaluate: Callable[[np.ndarray], Any], indicator:
         error = np.max(np.abs(fine - coarse) / total, axis=1)
         apart = float(np.max(np.abs(np.sum(fine - coarse, axis=0)) / total))
         steady = previous is not None and float(np.max(np.abs(total - previous) / total)) <= AGREEMENT
-        if np.sum(error) <= LOCAL_AGREEMENT[mesh.dimension] and apart <= AGREEMENT and steady:
+        steep, longest = mesh.too_large(_join([entry[2] for entry in kept]), np.max(fine / total, axis=1) > HEAVY)
+        if np.sum(error) <= LOCAL_AGREEMENT[mesh.dimension] and apart <= AGREEMENT and steady and not np.any(steep):
             break
         previous = total
         order = np.argsort(-error)
@@ -289,8 +321,12 @@ def adaptive_nodes(mesh: Mesh, evaluate: Callable[[np.ndarray], Any], indicator:
         refined[worst[:allowed]] = 1
         if mesh.dimension <= 2:
             refined[(refined > 0) & (error > OUTSTANDING * np.sum(error))] = 3
-        kept, cells = _remove(kept, refined, np.argmax(np.max(np.abs(doubt) / total[None, :, None], axis=1), axis=1))
-    nodes = Nodes(*(np.concatenate([getattr(entry[0], name) for entry in kept]) for name in Nodes._fields))
+        axis = np.where(refined > 0, np.argmax(np.max(np.abs(doubt) / total[None, :, None], axis=1), axis=1), longest)
+        refined[np.flatnonzero(steep & (refined == 0))[: max(allowed - len(worst), 0)]] = 1
+        kept, cells = _remove(kept, refined, axis)
+    start = np.cumsum([0, *(len(cells.patch) for _, _, cells in kept)])
+    numbered = [nodes._replace(cell=nodes.cell + first) for (nodes, _, _), first in zip(kept, start, strict=False)]
+    nodes = Nodes(*(np.concatenate(parts) for parts in zip(*numbered, strict=True)))
     return nodes, jax.tree.map(lambda *leaves: np.concatenate(leaves), *(values for _, values, _ in kept))
 
 

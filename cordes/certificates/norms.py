@@ -1,7 +1,7 @@
 """Norms over the domain with an upper and a lower limit each, and the level at which these limits hold.
 
-`quadrature`: composite Gauss rules with n and 2n points per direction agree to one per cent; the difference is added to the value. Numerically converged, not
-proved. `statistical`: independent uniform points; the limits hold with the stated confidence, by the empirical Bernstein inequality where a bound of the
+`quadrature`: composite Gauss rules with n and 2n points per direction agree to one per cent; the sum of their differences in single cells is added to the
+integral. Numerically converged, not proved. `statistical`: independent uniform points; the limits hold with the stated confidence, by the empirical Bernstein inequality where a bound of the
 integrand is known, else by the normal approximation, which is labelled `asymptotic`. `sampled`: a mean over points, which claims nothing.
 """
 
@@ -46,10 +46,18 @@ class Quadrature(NamedTuple):
         if scale == 0 or not np.isfinite(scale):
             return Norm(0.0, 0.0) if scale == 0 else Norm(0.0, math.inf, math.inf)
         # Scaled first: high powers of small residuals underflow.
-        density = (np.abs(values) / scale) ** power
-        coarse, fine = (scale * max(float(weight @ density), 0.0) ** (1 / power) for weight in (self.nodes.coarse, self.nodes.fine))
-        difference = abs(fine - coarse)
-        return Norm(max(fine - difference, 0.0), fine + difference, difference / fine if fine > 0 else math.inf)
+        density, cell = (np.abs(values) / scale) ** power, self.nodes.cell
+        coarse, fine = (np.bincount(cell, weight * density) for weight in (self.nodes.coarse, self.nodes.fine))
+        # The limits allow for the differences in all cells, which partly cancel in the total: a peak between two cells is seen by the finer rule of one.
+        doubt, total = float(np.sum(np.abs(fine - coarse))), float(np.sum(fine))
+
+        def norm(integral: float) -> float:
+            return scale * max(integral, 0.0) ** (1 / power)
+
+        value = norm(total)
+        difference = abs(value - norm(float(np.sum(coarse))))
+        lower, upper = max(min(norm(total - doubt), value - difference), 0.0), max(norm(total + doubt), value + difference)
+        return Norm(lower, upper, difference / value if value > 0 else math.inf)
 
 
 class Sample(NamedTuple):
@@ -69,6 +77,8 @@ class Sample(NamedTuple):
         """Limits of the Lᵖ norm; `bound` is a proved bound of |values| over the whole domain."""
         size, failure = len(values), (1 - self.confidence) / (2 * self.count)
         scale = float(np.max(np.abs(values), initial=0.0))
+        if not np.isfinite(scale):
+            return Norm(0.0, math.inf, math.inf)
         if scale == 0 and bound is None:
             return Norm(0.0, 0.0)
         scale = scale or 1.0
