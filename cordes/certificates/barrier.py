@@ -36,7 +36,7 @@ SHARPNESS, GAIN = (30.0, 200.0), 1e-3
 LARGEST_FACTOR = 100.0
 # Relative margin of the maximum of w, and how it is refined.
 PEAK_MARGIN, PEAK_POINTS, PEAK_STARTS, PEAK_ROUNDS = 1e-3, 4096, 8, 6
-STRICT, CAUTION = 0.5, 1.5
+STRICT, CAUTION = 0.5, {1: 1.5, 2: 1.5, 3: 2.5}
 # Points after which the refinement for the violation ends.
 BUDGETS = {1: 20_000, 2: 60_000, 3: 100_000}
 
@@ -213,7 +213,7 @@ def _train(problem, candidate, principle, singular, wanted, seed, steps, progres
     felt = domain.interior_points(FELT, seed + 2, "sobol")
     heights = np.concatenate([features.values(felt) @ basis, np.zeros((1, basis.shape[1]))])
     lower, upper = domain.bounding_box
-    factor = CAUTION * min(principle.factor, LARGEST_FACTOR * float(np.linalg.norm(upper - lower)))
+    factor = CAUTION[d] * min(principle.factor, LARGEST_FACTOR * float(np.linalg.norm(upper - lower)))
     # For d = 1 the norm would have no second derivatives: ‖e‖₁ ≤ |Ω|^{1/2} ‖e‖₂.
     power = max(d, 2)
     task = Task(rows @ basis, np.zeros(0), weight, heights, factor * domain.volume ** (1 / d - 1 / power), power)
@@ -260,13 +260,19 @@ class Task(NamedTuple):
         felt = share > 1e-12
         heights, share = self.heights[felt], share[felt] / np.sum(share)
         gradient = heights.T @ share
-        hessian = sharpness * ((heights.T * share) @ heights - np.outer(gradient, gradient))
+        hessian = sharpness * (_square(heights, share) - np.outer(gradient, gradient))
         total = float(weight @ lack**p)
         if total > 0:
             slope = self.factor * total ** (1 / p - 1)
             gradient = gradient - slope * (rows.T @ (weight * lack ** (p - 1)))
-            hessian += (p - 1) * slope * ((rows.T * (weight * lack ** (p - 2))) @ rows)
+            hessian += (p - 1) * slope * _square(rows, weight * lack ** (p - 2))
         return gradient, hessian
+
+
+def _square(rows: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Σ weight row rowᵀ, as the product of a matrix with its own transpose, which costs half."""
+    scaled = rows * np.sqrt(weight)[:, None]
+    return scaled.T @ scaled
 
 
 def minimise(task: Task, steps: int, progress: Progress | None = None) -> np.ndarray:
