@@ -1,8 +1,8 @@
 """Norms over the domain with an upper and a lower limit each, and the level at which these limits hold.
 
-`quadrature`: composite Gauss rules with n and 2n points per direction agree to one per cent; the sum of their differences in single cells is added to the
-integral. Numerically converged, not proved. `statistical`: independent uniform points; the limits hold with the stated confidence, by the empirical Bernstein inequality where a bound of the
-integrand is known, else by the normal approximation, which is labelled `asymptotic`. `sampled`: a mean over points, which claims nothing.
+`quadrature`: composite Gauss rules with n and 2n points per direction agree to one per cent; the sum of their differences in single cells is added to
+the integral. Numerically converged, not proved. `statistical`: independent uniform points; the limits hold with the stated confidence, by the
+empirical Bernstein inequality where a bound of the integrand is known, else by the normal approximation, which is labelled `asymptotic`.
 """
 
 import math
