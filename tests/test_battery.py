@@ -32,4 +32,4 @@ def test_the_battery_can_fail(monkeypatch, target, factor):
     module, name = target.rsplit(".", 1)
     original = getattr(sys.modules[module], name)
     monkeypatch.setattr(target, lambda *arguments: factor * original(*arguments))
-    assert battery.violations(battery.run(range(200)))
+    assert battery.violations(battery.run(range(100)))

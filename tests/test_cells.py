@@ -192,7 +192,7 @@ def test_the_norm_of_a_peak_is_never_too_small(domain, width):
 
     A peak on the edge of a cell that has been refined reaches into a neighbour whose points all miss it: the two rules agree there, on nothing.
     """
-    for center in domain.interior_points(40, 11):
+    for center in domain.interior_points(30, 11):
         found, _ = norm_of(domain, peak(center, width))
         truth = peak_norm(domain, center, width)
         assert not found.converged or found.upper >= truth * (1 - 1e-3), (center, found.upper / truth)
@@ -244,6 +244,15 @@ def test_refinement_keeps_the_volume_and_the_order_of_values():
     assert np.sum(nodes.coarse) == pytest.approx(math.pi, rel=1e-10)
     assert np.array_equal(values["x"], nodes.x)
     assert len(values["r"]) == len(nodes.x) == len(nodes.cell) == len(nodes.doubt)
+
+
+def test_cells_keep_their_numbers_apart():
+    """After refinement every number belongs to one cell: it has the points of one rule of each kind, and both rules give it the same volume."""
+    nodes, values = adaptive_nodes(Mesh(SQUARE), peak(np.array([0.3, 0.4]), 0.05), lambda values: (values**2)[:, None], 20_000)
+    assert len(values) == len(nodes.x)
+    assert set(np.bincount(nodes.cell, nodes.fine > 0)) == {36}
+    assert set(np.bincount(nodes.cell, nodes.coarse > 0)) == {9}
+    assert np.bincount(nodes.cell, nodes.fine) == pytest.approx(np.bincount(nodes.cell, nodes.coarse), rel=1e-12)
 
 
 def test_zero_everywhere():

@@ -101,6 +101,7 @@ def test_discontinuous_coefficients():
 
     coverage = coverage_of(SQUARE, A)
     found = coverage.contraction(TraceSplit(), np.eye(2))
+    assert coverage.values is not None
     suprema = np.max(TraceSplit().defects(coverage.values(dense(SQUARE)).invariants()))
     assert suprema == pytest.approx(0.5, abs=1e-3)
     assert found.source == "interval"
@@ -108,6 +109,23 @@ def test_discontinuous_coefficients():
     largest = coverage.largest_multiplier(np.eye(2))
     assert largest.source == "interval"
     assert 1.0 <= largest.value <= 1.05 * 1.01
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_a_thin_strip_with_another_formula_is_found(inside):
+    """Every side of a jump counts: the strip is 2e-4 wide, whichever outcome of the comparison it is."""
+
+    def A(x):
+        distance, special = jnp.abs(x[0] - 0.137), jnp.diag(jnp.array([4.0, 1.0]))
+        return jnp.where(distance < 1e-4, special, jnp.eye(2)) if inside else jnp.where(distance > 1e-4, jnp.eye(2), special)
+
+    coverage = coverage_of(SQUARE, A)
+    assert np.max(TraceSplit().defects(coverage.local.invariants())) == 0
+    for scheme, least in ((TraceSplit(), 0.6), (SCHEMES["triangle"], 0.6)):
+        found = coverage.contraction(scheme, np.eye(2))
+        assert found.value >= least
+        assert found.source == "interval"
+    assert coverage.largest_multiplier(np.diag([1.0, 2.0])).value >= 2 / 1.5 * (1 - 1e-12)
 
 
 def test_what_intervals_do_not_know_is_sampled():
@@ -143,6 +161,7 @@ def test_the_epsilon_of_the_user_is_analytic():
     found = coverage.contraction(TraceSplit(), np.eye(2))
     assert found.source == "analytic"
     assert found.value == pytest.approx(math.sqrt(1 / 3), rel=1e-12)
+    assert coverage.values is not None
     assert found.value >= np.max(TraceSplit().defects(coverage.values(dense(SQUARE)).invariants()))
     assert coverage.contraction(TraceSplit(), np.diag([1.0, 1.5])).source == "interval"
     assert coverage.contraction(SCHEMES["triangle"], np.eye(2)).source == "interval"
@@ -214,6 +233,39 @@ def test_balls_hold_their_intervals():
     assert np.all(np.isfinite(ball.middle.A))
 
 
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_bounds_on_a_ball_hold_for_its_members(d):
+    """Each scheme on balls of all sizes, with traces, drifts and reactions that vary together; for tiny balls the bound is that of the middle."""
+    rng = np.random.default_rng([1, d])
+    n, members = 40, 300
+    size = 10.0 ** rng.uniform(-9, -0.3, n)
+    root = rng.standard_normal((n, d, d))
+    A = root @ np.swapaxes(root, 1, 2) * 0.3 + np.eye(d) * rng.uniform(0.5, 2, n)[:, None, None]
+    b, c = 0.5 * rng.standard_normal((n, d)), rng.uniform(-0.5, 3, n)
+    reach_A, reach_b, reach_c = (size.reshape(-1, *(1,) * (part.ndim - 1)) * rng.random(part.shape) for part in (A, b, c))
+    reach_A = (reach_A + np.swapaxes(reach_A, 1, 2)) / 2
+    ball = _ball(Interval(A - reach_A, A + reach_A), Interval(b - reach_b, b + reach_b), Interval(c - reach_c, c + reach_c))
+    eigenvalue = 4.0
+    schemes = [TraceSplit(), Triangle(1.0, eigenvalue), Weighted(2.0, normalised((0.2, 0.8, 3.0, 20.0), 2.0, eigenvalue, d))]
+    for scheme in [*schemes, Weighted(0.0, normalised((0.3, 0.7, 2.0, 5.0), 0.0, eigenvalue, d))]:
+        for matrix in (np.eye(d), np.diag(np.geomspace(0.05, 2.0, d)) + 0.01):
+            middle = scheme.defects(ball.middle.invariants(matrix))
+            largest = np.zeros_like(middle)
+            for _ in range(members):
+                corner = rng.random() < 0.5
+                signs = [rng.choice([-1.0, 1.0], part.shape) if corner else rng.uniform(-1, 1, part.shape) for part in (A, b, c)]
+                signs[0] = np.triu(signs[0]) + np.swapaxes(np.triu(signs[0], 1), 1, 2)
+                local = Local(A + signs[0] * reach_A, b + signs[1] * reach_b, c + signs[2] * reach_c)
+                largest = np.maximum(largest, scheme.defects(local.invariants(matrix)))
+            for column in range(middle.shape[1]):
+                with np.errstate(all="ignore"):
+                    bound = Coverage._bound(scheme, ball.whitened(matrix), column)
+                assert np.all(bound >= largest[:, column] * (1 - 1e-11))
+                tiny = size < 1e-7
+                assert np.any(tiny)
+                assert bound[tiny] == pytest.approx(middle[tiny, column], rel=1e-3, abs=1e-3)
+
+
 def test_largest_deviation_of_a_ball_bounds_its_matrices():
     """|A₀| of random members, whitened or not; attained up to a small factor by some."""
     rng = np.random.default_rng(1)
@@ -224,7 +276,7 @@ def test_largest_deviation_of_a_ball_bounds_its_matrices():
         spread = (spread + np.swapaxes(spread, 1, 2)) / 2
         drift, reach = rng.standard_normal((4, d)), rng.random((4, d))
         ball = _ball(Interval(middle - spread, middle + spread), Interval(drift - reach, drift + reach), Interval(np.zeros(4), np.ones(4)))
-        for matrix in (np.eye(d), np.diag(np.arange(1.0, d + 1)) + 0.2):
+        for matrix in (np.eye(d), np.diag(np.geomspace(0.1, 2.0, d)) + 0.02):
             carried = ball.whitened(matrix)
             largest = np.zeros((2, 4))
             for _ in range(500):

@@ -191,7 +191,8 @@ def test_trace_split_dominates_the_classical_constant(d):
     rho, epsilon = TraceSplit().defects(at)[:, 0], epsilon_at(*local, None)
     holds = rho < 0.999
     assert np.sum(holds) > 50
-    assert np.array_equal(holds, epsilon > 1 - (1 - (1 - 0.999**2) / (1 + 0.999**2 / (d - 1))) - 1e-12) or d > 2
+    # ρ' < 1 is the Cordès condition: ε = d/(1 + ρ'²/(d - 1)) - (d - 1).
+    assert epsilon == pytest.approx(d / (1 + rho**2 / (d - 1)) - (d - 1), abs=1e-10)
     split, classical = TraceSplit().multiplier(at), cordes_multiplier(local.A)
     assert np.all(split[holds] / (1 - rho[holds]) <= classical[holds] / (1 - np.sqrt(1 - epsilon[holds])) * (1 + 1e-12))
     largest, smallest = np.max(rho[holds]), np.min(epsilon[holds])

@@ -32,7 +32,7 @@ CAUTION, LARGEST_FACTOR = {1: 1.5, 2: 1.5, 3: 2.5}, 100.0
 # Relative margin of the maximum of w, and how it is refined.
 PEAK_MARGIN, PEAK_POINTS, PEAK_STARTS, PEAK_ROUNDS = 1e-3, 4096, 8, 6
 # Points after which the refinement for the violation ends; its aim relative to what is needed.
-BUDGETS, STRICTNESS = {1: 20_000, 2: 60_000, 3: 100_000}, 0.5
+BUDGETS, STRICTNESS = {1: 20_000, 2: 90_000, 3: 120_000}, 0.5
 
 
 class Setting(NamedTuple):

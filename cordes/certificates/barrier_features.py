@@ -29,10 +29,10 @@ OPEN_TILES, FREQUENCY = {1: 3, 2: 10, 3: 20}, {1: 4.0, 2: 3.0, 3: 2.0}
 # Widths of the windows: shares of the largest D (boundary), of the largest |φ| (interface), of the size of the domain (point). Tiles in each.
 LAYERS, LAYER_TILES = (0.1, 0.02), 2
 STRIPS, STRIP_TILES = (0.1, 0.01), 2
-SPOTS, MOST_SPOTS = (0.3, 0.1, 0.03, 0.01), 12
+SPOTS, FEW_SPOTS, MOST_SPOTS = (0.3, 0.1, 0.03, 0.01), 5, 12
 WINDOW_FREQUENCY = 2.0
 # A window with fewer points of the measure in it is left out: what it does there would hardly be seen.
-RESOLVED = 300
+RESOLVED = 30
 CHUNK = 8192
 
 
@@ -105,7 +105,8 @@ class BarrierFeatures:
         windows += [(Window(np.asarray(1 / width), none, zero, anywhere), LAYER_TILES) for width in LAYERS]
         for strip in np.eye(interfaces):
             windows += [(Window(zero, strip / (width * self.inputs.interface_scale) ** 2, zero, anywhere), STRIP_TILES) for width in STRIPS]
-        return windows + [(Window(zero, none, np.asarray((width * size) ** -2.0), point), 1) for point in singular for width in SPOTS]
+        widths = SPOTS if len(singular) <= FEW_SPOTS else SPOTS[1:3]
+        return windows + [(Window(zero, none, np.asarray((width * size) ** -2.0), point), 1) for point in singular for width in widths]
 
     def _window_at(self, window: Window, x: Array) -> Array:
         """D exp(-E) at one point."""

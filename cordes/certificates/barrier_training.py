@@ -15,10 +15,11 @@ from cordes.certificates.norms import Quadrature
 from cordes.domains.unit_ball import ball_volume
 from cordes.solvers.progress import Progress
 
-# Training points beside points of the measure, by dimension; towards the boundary, at relative distances u^GRADING; around each singular point.
-BESIDE = {1: 4000, 2: 16_000, 3: 24_000}
-GRADED, GRADING = 8000, 6.0
-SPOT_POINTS, SPOT_GRADING = 1600, 2.0
+# Training points beside points of the measure, by dimension; towards the boundary, at relative distances u^GRADING; around singular points,
+# of which there are so many in all, at distances R u^SPOT_GRADING.
+BESIDE = {1: 4000, 2: 12_000, 3: 24_000}
+UNIFORM, GRADED, GRADING = 8192, 8000, 6.0
+SPOT_POINTS, SPOT_GRADING = 16_000, 4.0
 # Directions in which the rows are smaller than this share of the largest are left out: they would need huge coefficients.
 RANK_TOLERANCE = 3e-7
 # Sharpness of the soft maximum, first and last, relative to its size. Steps that gain less than this share are small ones.
@@ -29,13 +30,14 @@ START, SMALL_STEPS, LARGEST_DAMPING = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0), 3, 1e6
 def training_points(principle: MaximumPrinciple, singular: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Points (N, d) and their shares of the volume, none of them a point of the measure.
 
-    One half of the weight lies beside points of the measure, which are dense where the residual is large. The other half is graded towards the
-    boundary. A little more is graded towards the singular points. Without the graded ones the narrow windows ran wild between the points of large cells.
+    One third of the weight lies beside points of the measure, which are dense where the residual is large, one third is uniform, and one third graded towards
+    the boundary. A little more is graded towards the singular points. Where one of them was missing, w ran wild in the gaps that the others leave.
     """
-    generator = np.random.default_rng([seed, 15485863])
-    halves = [_beside(principle, generator), _towards_boundary(principle, generator, seed)]
-    parts = [(x, 0.5 * principle.domain.volume * weight / np.sum(weight)) for x, weight in halves]
-    parts += [_towards_point(principle, point, generator) for point in singular[:MOST_SPOTS]]
+    domain, generator = principle.domain, np.random.default_rng([seed, 15485863])
+    uniform = domain.interior_points(UNIFORM, seed + 4, "sobol")
+    thirds = [_beside(principle, generator), (uniform, np.ones(UNIFORM)), _towards_boundary(principle, generator, seed)]
+    parts = [(x, domain.volume / len(thirds) * weight / np.sum(weight)) for x, weight in thirds]
+    parts += [_towards_point(principle, point, SPOT_POINTS // max(len(singular), 4), generator) for point in singular[:MOST_SPOTS]]
     return np.concatenate([x for x, _ in parts]), np.concatenate([weight for _, weight in parts])
 
 
@@ -62,15 +64,15 @@ def _towards_boundary(principle: MaximumPrinciple, generator: np.random.Generato
     return center + s[:, None] * ray, s ** (principle.dimension - 1) * np.sum(normal * ray, axis=1) * u ** (GRADING - 1)
 
 
-def _towards_point(principle: MaximumPrinciple, point: np.ndarray, generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Points around a singular point at distances R u^SPOT_GRADING, with half their volume element."""
+def _towards_point(principle: MaximumPrinciple, point: np.ndarray, count: int, generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Points around a singular point at distances R u^SPOT_GRADING, with a third of their volume element."""
     domain, d = principle.domain, principle.dimension
     lower, upper = domain.bounding_box
     reach = SPOTS[0] * float(np.max(upper - lower))
-    u, direction = generator.random(SPOT_POINTS), generator.standard_normal((SPOT_POINTS, d))
+    u, direction = generator.random(count), generator.standard_normal((count, d))
     radius = reach * u**SPOT_GRADING
     x = point + radius[:, None] * direction / np.linalg.norm(direction, axis=1, keepdims=True)
-    weight = 0.5 * d * ball_volume(d) * radius ** (d - 1) * SPOT_GRADING * reach * u ** (SPOT_GRADING - 1) / SPOT_POINTS
+    weight = d / 3 * ball_volume(d) * radius ** (d - 1) * SPOT_GRADING * reach * u ** (SPOT_GRADING - 1) / count
     inside = domain.contains(x)
     return x[inside], weight[inside]
 
