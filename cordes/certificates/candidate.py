@@ -35,6 +35,16 @@ class Evaluated(NamedTuple):
         """|r|, rounded up."""
         return np.abs(self.residual) + self.rounding
 
+    @property
+    def least(self) -> np.ndarray:
+        """|r|, rounded down."""
+        return np.maximum(np.abs(self.residual) - self.rounding, 0.0)
+
+    def not_finite(self) -> np.ndarray:
+        """The numbers of the points at which something is not a finite number."""
+        parts = [part.reshape(len(self.residual), -1) for part in (*self.local, self.residual, self.rounding)]
+        return np.flatnonzero(~np.all([np.all(np.isfinite(part), axis=1) for part in parts], axis=0))
+
 
 class Candidate(Protocol):
     """See the module."""
@@ -84,6 +94,39 @@ class AnswerCandidate:
             if found is not None:
                 return f"{name}: {found}"
         return None
+
+
+def formula(function: Callable) -> Callable:
+    """The function with its own operations only: stop_gradient and derivative rules given by hand are taken out."""
+
+    def run(jaxpr: Any, constants: Any, *arguments: Any) -> list:
+        values = dict(zip(jaxpr.constvars, constants, strict=True)) | dict(zip(jaxpr.invars, arguments, strict=True))
+
+        def read(variable: Any) -> Any:
+            return variable.val if hasattr(variable, "val") else values[variable]
+
+        for equation in jaxpr.eqns:
+            inputs = [read(variable) for variable in equation.invars]
+            inner = next((equation.params[name] for name in ("call_jaxpr", "fun_jaxpr", "jaxpr") if name in equation.params), None)
+            name = equation.primitive.name
+            if name == "stop_gradient":
+                outputs = inputs
+            elif inner is not None and (
+                name.startswith("custom_") or name in ("jit", "pjit", "closed_call", "core_call", "remat", "remat2", "checkpoint")
+            ):
+                closed = hasattr(inner, "consts")
+                outputs = run(inner.jaxpr if closed else inner, inner.consts if closed else (), *inputs)
+            else:
+                outputs = equation.primitive.bind(*inputs, **equation.params)
+                outputs = outputs if equation.primitive.multiple_results else [outputs]
+            values.update(zip(equation.outvars, outputs, strict=True))
+        return [read(variable) for variable in jaxpr.outvars]
+
+    def plain(x: Any) -> Any:
+        closed = jax.make_jaxpr(function)(x)
+        return run(closed.jaxpr, closed.consts, x)[0]
+
+    return plain
 
 
 class FunctionCandidate:

@@ -39,7 +39,7 @@ def certify(
         raise unknown("norm", norm, NORMS)
     if not 0.5 <= confidence < 1:
         raise OptionError(f"confidence = {confidence!r}: it must lie between 0.5 and 1, for example 0.99.")
-    if residual_bound is not None and not residual_bound > 0:
+    if residual_bound is not None and not 0 < residual_bound < np.inf:
         raise OptionError(f"residual_bound = {residual_bound!r}: it must be a positive number.")
     if barrier and norm not in (None, "Linf"):
         raise OptionError(f"barrier=True bounds the largest error: pass norm='Linf', not {norm!r}.")

@@ -238,6 +238,22 @@ class Coverage:
         found = supremum(bound, evaluate, self.domain, attained, point, 0.05 * attained, 4000)
         return Contraction(found.upper, "interval", found.point) if np.isfinite(found.upper) else Contraction(found.attained, "sampled", found.point)
 
+    def bounded_drift(self) -> bool:
+        """Whether b is bounded over the whole domain, as the maximum principle needs; taken for granted where the formulas have no enclosure."""
+        values = self.values
+        if self.constant or self._enclosure is None or values is None:
+            return True
+
+        def bound(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+            return np.max([ball.largest_drift for ball in self.balls(lower, upper)], axis=0)
+
+        sizes = np.linalg.norm(self.local.b, axis=1)
+        worst = int(np.argmax(sizes))
+        found = supremum(
+            bound, lambda x: np.linalg.norm(values(x).b, axis=1), self.domain, sizes[worst], self.points[worst], sizes[worst] + 1e-300, SIGN_BUDGET
+        )
+        return found.upper < math.sqrt(UNBOUNDED)
+
     def degenerate_point(self) -> np.ndarray | None:
         """A point where A is not positive definite, looked for over the whole domain; None where there is none, or none was found."""
         eigenvalues = np.linalg.eigvalsh(self.local.A)[:, 0]

@@ -47,7 +47,10 @@ class Local(NamedTuple):
         d = A.shape[-1]
         trace = np.trace(A, axis1=-2, axis2=-1)
         # |A₀| is formed directly, because |A|² - (tr A)²/d cancels.
-        deviation = np.sqrt(np.sum((A - trace[:, None, None] / d * np.eye(d)) ** 2, axis=(1, 2)))
+        rest = A - trace[:, None, None] / d * np.eye(d)
+        # Scaled first: the squares of tiny and huge entries leave the range of numbers.
+        size = np.maximum(np.max(np.abs(A), axis=(1, 2)), 1e-300)
+        deviation = size * np.sqrt(np.sum((rest / size[:, None, None]) ** 2, axis=(1, 2)))
         return Invariants(d, trace, deviation, np.linalg.norm(b, axis=1), c)
 
 
@@ -245,7 +248,8 @@ def choose_weighted(pilot: Pilot, evaluations: int = 300) -> list[Scheme]:
     def objective(theta: np.ndarray) -> float:
         scheme = scheme_of(theta)
         s = pilot.contraction(scheme)
-        return math.log(pilot.size(scheme, s)) if s < 0.999 else 1e3 + s
+        # A residual of zero makes all schemes equal.
+        return math.log(max(pilot.size(scheme, s), 1e-300)) if s < 0.999 else 1e3 + s
 
     starts = []
     if pilot.reaction and np.min(at.reaction) > 0:

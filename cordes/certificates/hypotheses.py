@@ -8,8 +8,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from cordes.certificates.candidate import AnswerCandidate, Candidate
+from cordes.certificates.candidate import AnswerCandidate, Candidate, FunctionCandidate, formula
 from cordes.certificates.regularity import jump
+from cordes.jet import jet_of
 from cordes.problems.coefficients import show
 from cordes.problems.jumps import find_jumps, straight
 
@@ -29,7 +30,7 @@ def refusal(problem: Any, candidate: Candidate) -> str | None:
         return "double precision is off (jax_enable_x64): second derivatives in single precision certify nothing. Leave JAX_ENABLE_X64 unset or set it to 1."
     if isinstance(candidate, AnswerCandidate) and not candidate.solution.exact_boundary:
         return 'the boundary values are only penalised (boundary="soft"), not exact: solve with boundary="hard".'
-    for check in (_mismatch, _kink, _undeclared_jump):
+    for check in (_mismatch, _kink, _false_derivatives, _undeclared_jump):
         found = check(problem, candidate)
         if found is not None:
             return found
@@ -38,6 +39,11 @@ def refusal(problem: Any, candidate: Candidate) -> str | None:
 
 def _mismatch(problem: Any, candidate: Candidate) -> str | None:
     """Boundary values that differ from g: the energy bounds need exact ones."""
+    return boundary_gap(problem, candidate)[1]
+
+
+def boundary_gap(problem: Any, candidate: Candidate) -> tuple[float, str | None]:
+    """The largest difference to g beyond rounding, and a sentence if it is no rounding at all."""
     domain = problem.domain
     points, _ = domain.boundary_points(BOUNDARY_POINTS, BOUNDARY_SEED)
     if domain.vertices is not None:
@@ -49,8 +55,8 @@ def _mismatch(problem: Any, candidate: Candidate) -> str | None:
     scale = max(float(np.max(np.abs(wanted))), float(np.max(np.abs(inside))), 1e-300)
     worst = int(np.argmax(np.where(np.isfinite(gap), gap, np.inf)))
     if gap[worst] <= MISMATCH * scale:
-        return None
-    return (
+        return float(gap[worst]), None
+    return float(gap[worst]), (
         f"the boundary values are not exact: u_θ = {values[worst]:.6g} but g = {wanted[worst]:.6g} at x = {show(points[worst])}; "
         "the bounds hold for answers that equal g on the whole boundary."
     )
@@ -64,6 +70,24 @@ def _kink(problem: Any, candidate: Candidate) -> str | None:
         f"the answer may have a kink, where second derivatives hide a jump of the gradient ({found}); "
         "a residual of zero would prove nothing. Use smooth functions, x|x| or max(x, 0)² in place of |x| and max(x, 0)."
     )
+
+
+def _false_derivatives(problem: Any, candidate: Candidate) -> str | None:
+    """Derivatives that are not those of the formula, by stop_gradient or by a rule of the user's own: then the residual is that of another function."""
+    if not isinstance(candidate, FunctionCandidate):
+        return None
+    points = problem.domain.interior_points(256, BOUNDARY_SEED)
+    given, true = (jax.jit(jax.vmap(jet_of(function)))(points) for function in (candidate.function, formula(candidate.function)))
+    for name, one, other in zip(("gradient", "Hessian"), given[1:], true[1:], strict=True):
+        size = float(np.nanmax(np.abs(other)))
+        gap = np.abs(np.asarray(one) - np.asarray(other)).reshape(len(points), -1).max(axis=1)
+        # Where the formula itself cannot be differentiated (a guarded division) there is nothing to compare with.
+        worst = int(np.argmax(np.nan_to_num(gap, nan=0.0)))
+        if gap[worst] > 1e-8 * size:
+            return (
+                f"the {name} of the answer is not the derivative of its formula at x = {show(points[worst])} (stop_gradient, or a rule of your own)"
+            )
+    return None
 
 
 def _undeclared_jump(problem: Any, candidate: Candidate) -> str | None:

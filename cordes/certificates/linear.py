@@ -16,11 +16,12 @@ from cordes.certificates.cells import Mesh, adaptive_nodes
 from cordes.certificates.certificate import Certificate, Picture
 from cordes.certificates.contraction import Coverage
 from cordes.certificates.energy import Local, TraceSplit
-from cordes.certificates.hypotheses import maximum_principle_fails, refusal
+from cordes.certificates.hypotheses import boundary_gap, maximum_principle_fails, refusal
 from cordes.certificates.maximum import Maximum, MaximumPrinciple, best_of, maxima
 from cordes.certificates.norms import Quadrature, Sample
 from cordes.certificates.preconditioner import anisotropy, preconditioners
 from cordes.certificates.theorems import EnergyBound, Equation, about_laplacian, energy_bounds, failure
+from cordes.condition import epsilon_at
 from cordes.domains.constants import polar_factor
 from cordes.domains.domain import AbstractDomain
 from cordes.errors import DomainError
@@ -31,6 +32,8 @@ PILOT_POINTS = 512
 # Points after which refinement ends; most answers need a quarter of them.
 BUDGETS = {1: 20_000, 2: 120_000, 3: 200_000}
 SAMPLE_POINTS = 1 << 15
+# The boundary values may be off by this share of the bounds.
+GAP = 0.01
 # A bound whose contraction is only sampled must be this much smaller to be preferred.
 PREFERENCE = 1.5
 # Norms for which one sample serves at most: energy, the two signs of ABP, drift.
@@ -46,12 +49,39 @@ def certify_linear(
         return Certificate(reason=reason)
     pilot_points = _pilot_points(problem.domain)
     pilot = candidate.evaluate(pilot_points)
+    reason = _not_finite(pilot, pilot_points)
+    if reason is not None:
+        return Certificate(reason=reason)
     hopeless = _hopeless(problem, pilot_points, pilot)
     if hopeless is not None:
         return Certificate(reason=hopeless)
     equation = _measured(problem, candidate, singular, confidence, residual_bound, pilot_points, pilot)
+    reason = _not_finite(equation.evaluated, equation.measure.points) or _contradicted(equation)
+    if reason is not None:
+        return Certificate(reason=reason)
     extra = (lambda principle: network_bound(problem, candidate, principle, singular)) if barrier else None
-    return bounds(equation, _coverage(problem, equation), extra)
+    certificate = bounds(equation, _coverage(problem, equation), extra)
+    gap, _ = boundary_gap(problem, candidate)
+    if certificate.rms is None or gap <= GAP * min(value for value in (certificate.rms, certificate.Linf) if value is not None):
+        return certificate
+    return Certificate(reason=f"the boundary values miss g by {gap:.2g}, which is too much for a bound of {certificate.rms:.2g}")
+
+
+def _not_finite(evaluated: Evaluated, points: np.ndarray) -> str | None:
+    bad = evaluated.not_finite()
+    return f"the equation or the residual is not a finite number at x = {show(points[bad[0]])}" if len(bad) else None
+
+
+def _contradicted(equation: Equation) -> str | None:
+    """What the user vouches for, seen to be wrong."""
+    problem, bound = equation.problem, equation.residual_bound
+    largest = max(float(np.max(evaluated.least)) for evaluated in (equation.pilot, equation.evaluated))
+    if bound is not None and largest > bound:
+        return f"residual_bound = {bound:.6g}, but the residual reaches {largest:.6g}: correct it or leave it out"
+    if problem.epsilon is not None and not (problem.has_drift or problem.has_reaction):
+        epsilon = epsilon_at(*equation.evaluated.local, None)
+        problem.check_claimed_epsilon(float(np.min(epsilon)), equation.measure.points[int(np.argmin(epsilon))])
+    return None
 
 
 def _hopeless(problem: Any, points: np.ndarray, pilot: Evaluated) -> str | None:
@@ -119,7 +149,8 @@ def _densities(evaluated: Evaluated) -> np.ndarray:
     """What the cells are refined for: the energy norm and the ABP norm of the residual."""
     A, d = evaluated.local.A, evaluated.local.A.shape[-1]
     size = evaluated.size
-    root = np.maximum(np.linalg.det(A), 1e-300) ** (1 / d)
+    scale = np.max(np.abs(A), axis=(1, 2))
+    root = scale * np.maximum(np.linalg.det(A / scale[:, None, None]), 1e-300) ** (1 / d)
     return np.stack([(d / np.trace(A, axis1=1, axis2=2) * size) ** 2, (size / root) ** d], axis=1)
 
 
@@ -163,6 +194,8 @@ def _maximum(
         matrix = preconditioners(equation.pilot.local)[-1]
         cordes = coverage.contraction(TraceSplit(), matrix).value < 1
     why = maximum_principle_fails(problem, cordes)
+    if why is None and problem.has_drift and not coverage.bounded_drift():
+        why = "no bound of the largest error: b could not be bounded over the whole domain"
     if why is not None:
         return None, [], why
     principle = MaximumPrinciple(equation.domain, equation.measure, equation.evaluated, problem.has_drift)
@@ -179,6 +212,9 @@ def assemble(equation: Equation, energies: list[EnergyBound], maximum: Maximum |
     """The smallest bound of each norm."""
     domain, volume = equation.domain, equation.domain.volume
     best = min(energies, key=_preference, default=None)
+    if best is not None and best.contraction.source != "sampled":
+        # One word says how the contraction is known: it must hold for all bounds.
+        energies = [energy for energy in energies if energy.contraction.source != "sampled"]
     greens = [(energy.Linf(domain), f"Green, {energy.theorem}") for energy in energies]
     tops = [(value, name) for value, name in greens if value is not None] + ([(maximum.bound, maximum.theorem)] if maximum is not None else [])
     Linf, maximum_theorem = min(tops, default=(None, None))

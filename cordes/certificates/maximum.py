@@ -49,7 +49,9 @@ class MaximumPrinciple:
     def __init__(self, domain: AbstractDomain, measure: Measure, evaluated: Evaluated, drift: bool):
         self.domain, self.measure, self.evaluated = domain, measure, evaluated
         self.dimension = domain.dimension
-        self.root = np.linalg.det(evaluated.local.A) ** (1 / self.dimension)
+        # det A^{1/d}, scaled first: determinants of tiny matrices underflow.
+        size = np.max(np.abs(evaluated.local.A), axis=(1, 2))
+        self.root = size * np.linalg.det(evaluated.local.A / size[:, None, None]) ** (1 / self.dimension)
         self.drift_norm = None
         if drift:
             self.center, self.radius = circumscribed(domain)
@@ -112,6 +114,8 @@ def barriers(domain: AbstractDomain, measure: Measure, evaluated: Evaluated, dri
         if drift:
             profile = exponential_barrier(width, float(np.min(A[:, i, i])), float(np.max(np.abs(b[:, i]))))
             w, slope, curvature = profile(s)
+            if not np.all(np.isfinite(w)):
+                continue
             yield Barrier(f"exponential x{i + 1}", w, -A[:, i, i] * curvature - b[:, i] * slope + c * w, float(profile(np.zeros(1))[0][0]))
     if np.min(c) > 0:
         yield Barrier("constant", np.ones(len(x)), c, 1.0)

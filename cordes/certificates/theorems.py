@@ -142,8 +142,13 @@ def energy_bounds(equation: Equation, coverage: Coverage) -> tuple[list[EnergyBo
             if accepted == wanted:
                 break
             contraction = trial.coverage.contraction(trial.scheme, trial.matrix)
-            if contraction.value >= 1:
+            if not contraction.value < 1:
                 failures.append(failure(trial.scheme, trial.matrix, contraction.value, contraction.point))
+                continue
+            if equation.residual_bound is not None and contraction.source == "sampled":
+                failures.append(
+                    f"the contraction of {trial.scheme.theorem} is known at points only: leave residual_bound out for an asymptotic bound"
+                )
                 continue
             accepted += 1
             found.extend(_applied(equation, trial, contraction))
@@ -185,7 +190,7 @@ def _trials(equation: Equation, coverage: Coverage, transform: Transform | None)
 
 def _applied(equation: Equation, trial: Trial, contraction: Contraction) -> list[EnergyBound]:
     """The bounds of one trial, with the tightening T1c where it applies."""
-    values = equation.evaluated.size
+    values, least = equation.evaluated.size, equation.evaluated.least
     if trial.transform is not None:
         values = values * trial.transform.growth(equation.measure.points)
     count = len(equation.pilot_points)
@@ -199,10 +204,13 @@ def _applied(equation: Equation, trial: Trial, contraction: Contraction) -> list
         # A sample supports few norms: the choice is made on the pilot points.
         known = [min(known, key=lambda pair: trial.pilot.size(pair[0], pair[1].value))]
     bound = _proved_bound(equation, trial)
-    return [
-        EnergyBound(scheme, trial.matrix, each, equation.measure.norm(scheme.multiplier(at) * values, 2.0, bound), trial.eigenvalue, trial.transform)
-        for scheme, each in known
-    ]
+
+    def norm(scheme: Scheme) -> Norm:
+        """The upper limit for the residual rounded up, the lower one for the residual rounded down."""
+        multiplier = scheme.multiplier(at)
+        return equation.measure.norm(multiplier * values, 2.0, bound)._replace(lower=equation.measure.norm(multiplier * least, 2.0, bound).lower)
+
+    return [EnergyBound(scheme, trial.matrix, each, norm(scheme), trial.eigenvalue, trial.transform) for scheme, each in known]
 
 
 def _proved_bound(equation: Equation, trial: Trial) -> float | None:
