@@ -11,6 +11,10 @@ import numpy as np
 import pytest
 
 import cordes
+from cordes.certificates.candidate import Evaluated
+from cordes.certificates.energy import Local
+from cordes.certificates.maximum import Barrier, MaximumPrinciple
+from cordes.certificates.norms import fixed_rule
 from cordes.domains.domain import AbstractDomain
 from cordes.gallery.paper_linear import manufactured
 
@@ -89,6 +93,18 @@ def test_a_barrier_network_is_sharper():
     certificate = cordes.certify(POISSON, zero, norm="Linf", barrier=True)
     assert certificate.maximum_theorem == "barrier (network)"
     assert 0.073671 <= certificate.Linf <= 0.08
+
+
+@pytest.mark.parametrize("size", [0.01, 0.3, 5.0])
+def test_any_barrier_gives_a_bound(size):
+    """w = size · x(1-x)y(1-y) is far from the torsion function: what it lacks goes into the ABP term."""
+    x, weight = SQUARE.quadrature(24)
+    ones = np.ones(len(x))
+    evaluated = Evaluated(Local(np.tile(np.eye(2), (len(x), 1, 1)), np.zeros_like(x), 0 * ones), ones, 0 * ones)
+    principle = MaximumPrinciple(SQUARE, fixed_rule(x, weight), evaluated, False)
+    products = x * (1 - x)
+    barrier = Barrier("bubble", size * np.prod(products, axis=1), 2 * size * np.sum(products, axis=1), size / 16)
+    assert 0.073671 <= principle.with_barrier(barrier).bound < np.inf
 
 
 def test_a_function_of_a_user():
