@@ -32,7 +32,7 @@ CAUTION, LARGEST_FACTOR = {1: 1.5, 2: 1.5, 3: 2.5}, 100.0
 # Relative margin of the maximum of w, and how it is refined.
 PEAK_MARGIN, PEAK_POINTS, PEAK_STARTS, PEAK_ROUNDS = 1e-3, 4096, 8, 6
 # Points after which the refinement for the violation ends; its aim relative to what is needed.
-BUDGETS, STRICTNESS = {1: 20_000, 2: 90_000, 3: 120_000}, 0.5
+BUDGETS, STRICTNESS = {1: 20_000, 2: 90_000, 3: 120_000}, 0.2
 
 
 class Setting(NamedTuple):
@@ -146,7 +146,7 @@ def _violations(setting: Setting, trained: Trained, barriers: list[Barrier]) -> 
     """Limits of ‖e/det A^{1/d}‖ in L^d for both signs, from a mesh that is refined for e.
 
     The accuracy that is needed is relative to the whole bound. Let it be C·B, and V = ηB the norm of e: an error of .01 B in V is to first order one of
-    .01 (Vᵈ + Bᵈ(dη^{d-1} - ηᵈ)) in Vᵈ. So this constant, or half of it, is added to the integral that the refinement makes accurate to one per cent.
+    .01 (Vᵈ + Bᵈ(dη^{d-1} - ηᵈ)) in Vᵈ. So this constant, or a share of it, is added to the integral that the refinement makes accurate to one per cent.
     The points of the residual, which are dense where that is large, have a say as well: their lower limit.
     """
     problem, candidate, principle, singular, _ = setting

@@ -25,12 +25,14 @@ from cordes.networks import Frozen, Inputs, RandomFeatures
 
 # Features come in tiles that share a window; tiles without a window, by dimension, and the deviation of their frequencies.
 TILE = 20
-OPEN_TILES, FREQUENCY = {1: 3, 2: 10, 3: 20}, {1: 4.0, 2: 3.0, 3: 2.0}
+OPEN_TILES, FREQUENCY = {1: 3, 2: 14, 3: 20}, {1: 4.0, 2: 3.0, 3: 2.0}
 # Widths of the windows: shares of the largest D (boundary), of the largest |φ| (interface), of the size of the domain (point). Tiles in each.
 LAYERS, LAYER_TILES = (0.1, 0.02), 2
 STRIPS, STRIP_TILES = (0.1, 0.01), 2
 SPOTS, FEW_SPOTS, MOST_SPOTS = (0.3, 0.1, 0.03, 0.01), 5, 12
 WINDOW_FREQUENCY = 2.0
+SPREAD = 3.0
+SPOT_FREQUENCY = 1.0
 # A window with fewer points of the measure in it is left out: what it does there would hardly be seen.
 RESOLVED = 30
 CHUNK = 8192
@@ -87,7 +89,8 @@ class BarrierFeatures:
             if k > 0 and np.sum(self._exponent(window, quantities, points) < 1) < RESOLVED:
                 continue
             for j in range(count):
-                network = RandomFeatures(self.inputs, TILE, WINDOW_FREQUENCY if k else FREQUENCY[d], seed + 7919 * k + 104729 * j)
+                frequency = _frequency(window, k, j, count, d)
+                network = RandomFeatures(self.inputs, TILE, frequency, seed + 7919 * k + 104729 * j)
                 weight, bias = network.layers[0]
                 if window.spot > 0:
                     # Around a point the features are as narrow as the window: sin(ω·(x - center)/width + β).
@@ -159,3 +162,7 @@ class BarrierFeatures:
 def _sums(rows: np.ndarray, coefficients: np.ndarray, direction: float) -> np.ndarray:
     """rows @ coefficients, rounded up or down."""
     return rows @ coefficients + direction * ROUNDING_OF_SUMS * EPSILON * (np.abs(rows) @ np.abs(coefficients))
+
+
+def _frequency(window, k, j, count, d):
+    return (SPOT_FREQUENCY if window.spot > 0 else WINDOW_FREQUENCY) if k else FREQUENCY[d] * (1 + (SPREAD - 1) * j / count)

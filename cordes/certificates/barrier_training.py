@@ -22,7 +22,7 @@ UNIFORM, GRADED, GRADING = 8192, 8000, 6.0
 SPOT_POINTS, SPOT_GRADING = 16_000, 4.0
 # Directions in which the rows are smaller than this share of the largest are left out: they would need huge coefficients.
 RANK_TOLERANCE = 3e-7
-# Sharpness of the soft maximum, first and last, relative to its size. Steps that gain less than this share are small ones.
+# Sharpness of the smooth functions, first and last, relative to the size of the maximum. Steps that gain less than this share are small ones.
 SHARPNESS, GAIN = (30.0, 200.0), 1e-3
 START, SMALL_STEPS, LARGEST_DAMPING = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0), 3, 1e6
 
@@ -85,7 +85,10 @@ def orthonormal(rows: np.ndarray) -> np.ndarray:
 
 
 class Task(NamedTuple):
-    """The bound as a function of coefficients c: max(heights c) + factor (Σ weight ((right - rows c)⁺)ᵖ)^{1/p}, p = power ≥ 2. Both terms are convex."""
+    """The bound as a function of coefficients c: max(heights c) + factor (Σ weight ((right - rows c)⁺)ᵖ)^{1/p}, p = power ≥ 2. Both terms are convex.
+
+    They are replaced by smooth ones: the maximum by log(Σ exp(sharpness·w))/sharpness, the norm n by (floorᵖ + nᵖ)^{1/p}.
+    """
 
     rows: np.ndarray
     right: np.ndarray
@@ -93,32 +96,34 @@ class Task(NamedTuple):
     heights: np.ndarray
     factor: float
     power: int
+    sharpness: float = 1.0
+    floor: float = 0.0
 
-    def value(self, c: np.ndarray, sharpness: float) -> float:
-        """With the soft maximum log(Σ exp(sharpness·w))/sharpness."""
+    def value(self, c: np.ndarray) -> float:
         lack = np.maximum(self.right - self.rows @ c, 0.0)
         w = self.heights @ c
         top = float(np.max(w))
-        soft = top + math.log(float(np.sum(np.exp(sharpness * (w - top))))) / sharpness
-        return soft + self.factor * float(self.weight @ lack**self.power) ** (1 / self.power)
+        soft = top + math.log(float(np.sum(np.exp(self.sharpness * (w - top))))) / self.sharpness
+        return soft + self.factor * float(self.floor**self.power + self.weight @ lack**self.power) ** (1 / self.power)
 
-    def derivatives(self, c: np.ndarray, sharpness: float) -> tuple[np.ndarray, np.ndarray]:
+    def derivatives(self, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The gradient, and the Hessian of a function that is not smaller and touches this one at c.
 
-        With T = Σ weight lackᵖ the norm is T^{1/p} = min over s of (T s^{1-p} + (p - 1) s)/p, which is attained at s = T^{1/p}. With this s kept, the Hessian is
-        (p - 1) s^{1-p} Σ weight lackᵖ⁻² row rowᵀ. Newton's method with the Hessian of the norm itself, smaller by a term of rank one, was stuck early.
+        With T = floorᵖ + Σ weight lackᵖ the norm is T^{1/p} = min over s of (T s^{1-p} + (p - 1) s)/p, which is attained at s = T^{1/p}. With this s
+        kept, the Hessian is (p - 1) s^{1-p} Σ weight lackᵖ⁻² row rowᵀ. Newton's method with the Hessian of the norm itself, smaller by a
+        term of rank one, was stuck early.
         """
         p, lack = self.power, self.right - self.rows @ c
         active = lack > 0
         rows, lack, weight = self.rows[active], lack[active], self.weight[active]
         w = self.heights @ c
-        share = np.exp(sharpness * (w - np.max(w)))
+        share = np.exp(self.sharpness * (w - np.max(w)))
         share /= np.sum(share)
         felt = share > 1e-12
         heights, share = self.heights[felt], share[felt]
         gradient = heights.T @ share
-        hessian = sharpness * (_square(heights, share) - np.outer(gradient, gradient))
-        total = float(weight @ lack**p)
+        hessian = self.sharpness * (_square(heights, share) - np.outer(gradient, gradient))
+        total = float(self.floor**p + weight @ lack**p)
         if total > 0:
             slope = self.factor * total ** (1 / p - 1)
             gradient = gradient - slope * (rows.T @ (weight * lack ** (p - 1)))
@@ -136,25 +141,26 @@ def minimise(task: Task, steps: int, progress: Progress | None = None) -> np.nda
     """Newton's method with Levenberg's damping, from the best multiple of the least-squares solution of rows c = right (the rows are orthonormal)."""
     start = (task.rows.T * task.weight) @ task.right
     size = max(float(np.max(np.abs(task.heights @ start))), 1e-300)
-    c = start * min(START, key=lambda multiple: task.value(multiple * start, SHARPNESS[0] / size))
+    c = start * min(START, key=lambda multiple: task._replace(sharpness=SHARPNESS[0] / size).value(multiple * start))
     for sharpness in SHARPNESS:
         # A maximum of zero, of a function that is negative inside, leaves no scale of its own.
         top = max(float(np.max(task.heights @ c)), 0.01 * size)
-        c = _newton(task, c, sharpness / top, steps, progress)
+        c = _newton(task._replace(sharpness=sharpness / top, floor=top / sharpness / task.factor), c, steps, progress)
     return c
 
 
-def _newton(task: Task, c: np.ndarray, sharpness: float, steps: int, progress: Progress | None) -> np.ndarray:
+def _newton(task: Task, c: np.ndarray, steps: int, progress: Progress | None) -> np.ndarray:
     """Until a few steps in a row have gained little."""
-    damping, value, small = 1e-3, task.value(c, sharpness), 0
+    damping, value, small = 1e-3, task.value(c), 0
     for step in range(steps):
-        gradient, hessian = task.derivatives(c, sharpness)
-        size = float(np.trace(hessian)) / len(c)
+        gradient, hessian = task.derivatives(c)
+        # Where one height alone is felt and nothing is lacking, the function is linear.
+        size = max(float(np.trace(hessian)), task.sharpness * float(gradient @ gradient)) / len(c)
         if not size > 0:
             break
         while True:
             shift = np.linalg.solve(hessian + damping * size * np.eye(len(c)), -gradient)
-            after = task.value(c + shift, sharpness)
+            after = task.value(c + shift)
             if after < value:
                 break
             damping *= 5
