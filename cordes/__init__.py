@@ -24,13 +24,16 @@ from cordes.condition import Condition, CordesConditionWarning, check  # noqa: E
 from cordes.domains import AbstractDomain, Ball, Box, Ellipsoid, Polygon  # noqa: E402
 from cordes.errors import CordesError  # noqa: E402
 from cordes.gallery import gallery  # noqa: E402
+from cordes.problems.hjb import HJB  # noqa: E402
 from cordes.problems.linear import Linear, UndeclaredJumpWarning  # noqa: E402
+from cordes.problems.monge_ampere import MongeAmpere  # noqa: E402
 from cordes.results import Result  # noqa: E402
 from cordes.solution import Solution  # noqa: E402
 from cordes.solvers.choose import solve  # noqa: E402
 from cordes.storage import load  # noqa: E402
 
 __all__ = [
+    "HJB",
     "AbstractDomain",
     "Ball",
     "Box",
@@ -40,6 +43,7 @@ __all__ = [
     "CordesError",
     "Ellipsoid",
     "Linear",
+    "MongeAmpere",
     "Polygon",
     "Result",
     "Solution",

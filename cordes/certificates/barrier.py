@@ -80,7 +80,7 @@ def network_bound(
     rests = [principle.factor * norm.upper if norm.upper > 0 else 0.0 for norm in norms]
     bound = max(barrier.peak + rest for barrier, rest in zip(barriers, rests, strict=True))
     # What two rules make of a small violation matters only as far as it changes the whole bound.
-    doubts = tuple(Norm(0.0, bound, norm.spread * rest / bound if rest > 0 else 0.0) for norm, rest in zip(norms, rests, strict=True))
+    doubts = tuple(Norm(0.0, bound, norm.spread * rest / bound if 0 < rest < math.inf else 0.0) for norm, rest in zip(norms, rests, strict=True))
     drift = (principle.drift_norm,) if principle.drift_norm is not None and max(rests) > 0 else ()
     pointwise = np.max([barrier.value + rest for barrier, rest in zip(barriers, rests, strict=True)], axis=0)
     return Maximum(bound, "barrier (network)", pointwise, (*doubts, *drift))

@@ -23,16 +23,15 @@ from cordes.errors import OptionError
 from cordes.jet import contract, jet_of
 from cordes.networks import Frozen, Inputs, RandomFeatures
 
-# Features come in tiles that share a window; tiles without a window, by dimension, and the deviation of their frequencies.
+# Features come in tiles that share a window; tiles without a window, by dimension, and the least and the largest deviation of their frequencies.
 TILE = 20
-OPEN_TILES, FREQUENCY = {1: 3, 2: 14, 3: 20}, {1: 4.0, 2: 3.0, 3: 2.0}
+OPEN_TILES, FREQUENCIES = {1: 3, 2: 14, 3: 20}, {1: (4.0, 12.0), 2: (3.0, 9.0), 3: (2.0, 6.0)}
 # Widths of the windows: shares of the largest D (boundary), of the largest |φ| (interface), of the size of the domain (point). Tiles in each.
 LAYERS, LAYER_TILES = (0.1, 0.02), 2
 STRIPS, STRIP_TILES = (0.1, 0.01), 2
 SPOTS, FEW_SPOTS, MOST_SPOTS = (0.3, 0.1, 0.03, 0.01), 5, 12
-WINDOW_FREQUENCY = 2.0
-SPREAD = 3.0
-SPOT_FREQUENCY = 1.0
+# Deviation of the frequencies in windows; around points they are relative to the width of the window.
+WINDOW_FREQUENCY, SPOT_FREQUENCY = 2.0, 1.0
 # A window with fewer points of the measure in it is left out: what it does there would hardly be seen.
 RESOLVED = 30
 CHUNK = 8192
@@ -88,8 +87,8 @@ class BarrierFeatures:
         for k, (window, count) in enumerate(self._windows(singular, size)):
             if k > 0 and np.sum(self._exponent(window, quantities, points) < 1) < RESOLVED:
                 continue
-            for j in range(count):
-                frequency = _frequency(window, k, j, count, d)
+            narrow = [SPOT_FREQUENCY if window.spot > 0 else WINDOW_FREQUENCY] * count
+            for j, frequency in enumerate(narrow if k > 0 else np.linspace(*FREQUENCIES[d], count)):
                 network = RandomFeatures(self.inputs, TILE, frequency, seed + 7919 * k + 104729 * j)
                 weight, bias = network.layers[0]
                 if window.spot > 0:
@@ -162,7 +161,3 @@ class BarrierFeatures:
 def _sums(rows: np.ndarray, coefficients: np.ndarray, direction: float) -> np.ndarray:
     """rows @ coefficients, rounded up or down."""
     return rows @ coefficients + direction * ROUNDING_OF_SUMS * EPSILON * (np.abs(rows) @ np.abs(coefficients))
-
-
-def _frequency(window, k, j, count, d):
-    return (SPOT_FREQUENCY if window.spot > 0 else WINDOW_FREQUENCY) if k else FREQUENCY[d] * (1 + (SPREAD - 1) * j / count)

@@ -51,30 +51,35 @@ def check_shape(name: str, function: Callable[..., Array], shape: tuple[int, ...
         raise CoefficientError(f"{name}(x) has dtype {result.dtype}; real numbers are needed.")
 
 
-def check_finite(name: str, values: np.ndarray, points: np.ndarray, where: str = "") -> None:
+def check_finite(name: str, values: np.ndarray, points: np.ndarray, where: str = "", which: str = "") -> None:
+    """No NaN and no infinity; `which` names the control, where there are several."""
     bad = ~np.all(np.isfinite(values.reshape(len(points), -1)), axis=1)
     if np.any(bad):
         i = int(np.argmax(bad))
         raise CoefficientError(
-            f"{name} is not finite at {np.sum(bad)} of {len(points)} sampled points{where}: {name}({show(points[i])}) = {show(values[i])}. "
+            f"{name} is not finite at {np.sum(bad)} of {len(points)} sampled points{where}: {name}({show(points[i])}) = {show(values[i])}{_of(which)}. "
             "Guard powers and divisions (jnp.cbrt for cube roots, jnp.where with a safe argument)."
         )
 
 
-def check_elliptic(name: str, matrices: np.ndarray, points: np.ndarray) -> None:
+def _of(which: str) -> str:
+    return f" for {which}" if which else ""
+
+
+def check_elliptic(name: str, matrices: np.ndarray, points: np.ndarray, which: str = "") -> None:
     """Symmetric and positive definite at every sampled point."""
     size = np.max(np.abs(matrices), axis=(1, 2))
     skew = np.max(np.abs(matrices - np.swapaxes(matrices, 1, 2)), axis=(1, 2))
     if np.any(skew > 1e-10 * size):
         i = int(np.argmax(skew / size))
         raise CoefficientError(
-            f"{name} is not symmetric: {name}({show(points[i])}) = {show(matrices[i])}. Only the symmetric part acts on D²u: pass (A + Aᵀ)/2."
+            f"{name} is not symmetric: {name}({show(points[i])}) = {show(matrices[i])}{_of(which)}. Only the symmetric part acts on D²u: pass (A + Aᵀ)/2."
         )
     smallest = np.linalg.eigvalsh(matrices)[:, 0]
     if np.any(smallest <= 0):
         i = int(np.argmin(smallest))
         raise CoefficientError(
-            f"{name} is not positive definite: {name}({show(points[i])}) = {show(matrices[i])} has the eigenvalue {smallest[i]:.6g}. "
+            f"{name} is not positive definite: {name}({show(points[i])}) = {show(matrices[i])}{_of(which)} has the eigenvalue {smallest[i]:.6g}. "
             "The equation is not elliptic there; if all eigenvalues are negative, change the sign of the whole equation."
         )
 

@@ -47,6 +47,10 @@ class Linear:
     c, f away from the interfaces are looked for and warned about. Assumed: the coefficients are bounded and measurable, g is the trace of an H² function.
     """
 
+    linear = True
+    # The norm that `tol` bounds.
+    tolerance_norm = "rms"
+
     def __init__(
         self,
         domain: AbstractDomain,

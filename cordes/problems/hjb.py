@@ -1,0 +1,244 @@
+"""Hamilton–Jacobi–Bellman equations, sup_a (L^a u - f^a) = 0 with L^a u = A^a:D²u + b^a·∇u - c^a u, or the same with inf.
+
+Frozen at a state, the equation is the linear one of the control that is best there: policy iteration, which is Newton's method for the supremum.
+The best control is that of γ^a (L^a u - f^a) with the Cordès multiplier γ^a = tr A^a/|A^a|²; both equations have the same solutions, but only the scaled
+one is a contraction away from them. The paper takes the unscaled one, which `scaled=False` gives.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from cordes.blocks import BLOCK, in_blocks
+from cordes.domains.domain import AbstractDomain
+from cordes.errors import CoefficientError, OptionError
+from cordes.jet import Jet, contract
+from cordes.problems.coefficients import as_function, check_elliptic, check_finite, check_shape, show
+from cordes.problems.linear import Coefficients, check_boundary_data, check_domain, check_interfaces, warn_about_jumps
+
+CHECK_POINTS, CHECK_PAIRS = 2000, 400_000
+# Numbers that may be held at once while controls are compared: blocks of controls are made small enough.
+HELD = 1 << 22
+# Controls whose coefficients are searched for jumps.
+SEARCHED = 16
+
+
+class HJB:
+    """sup_a (A(x, a):D²u + b(x, a)·∇u - c(x, a)u - f(x, a)) = 0 in `domain`, u = g on its boundary; `sense="inf"` takes the infimum.
+
+    `controls` has shape (m, …): its leading axis runs over the (discretised) control set. Coefficients are functions of (x, a) written with jax.numpy,
+    `a` of shape controls.shape[1:], or constants. `maximiser(x, jet)` gives the control that is best for L^a u - f^a (without the multiplier) in closed form,
+    where the control set is a continuum and `controls` a sample of it; jet has value, gradient and hessian.
+
+    Checked when made, at sampled points for every control: shapes, traceability, NaN, symmetry and ellipticity of A; that no sampled control beats the
+    maximiser. Assumed: as for `Linear`, uniformly in the controls.
+    """
+
+    linear = False
+    tolerance_norm = "rms"
+
+    def __init__(
+        self,
+        domain: AbstractDomain,
+        controls: Any,
+        A: Any,
+        f: Any,
+        b: Any = None,
+        c: Any = None,
+        g: Any = 0.0,
+        interfaces: Sequence[Callable[[Array], Array]] = (),
+        sense: str = "sup",
+        maximiser: Callable[[Array, Jet], Array] | None = None,
+        exact: Callable[[Array], Array] | None = None,
+        *,
+        name: str | None = None,
+        source: dict | None = None,
+    ):
+        check_domain(domain)
+        if sense not in ("sup", "inf"):
+            raise OptionError(f"sense = {sense!r}: 'sup' or 'inf'.")
+        d = domain.dimension
+        self.domain, self.sense, self.exact = domain, sense, exact
+        self.sign = 1.0 if sense == "sup" else -1.0
+        self.name, self.source, self.epsilon = name or "hjb", source, None
+        self.controls = _checked_controls(controls)
+        if isinstance(A, (int, float)):
+            A = A * np.eye(d)
+        self.A, _ = as_function("A", A, (d, d), "(x, a)")
+        self.b, constant_b = as_function("b", np.zeros(d) if b is None else b, (d,), "(x, a)")
+        self.c, constant_c = as_function("c", 0.0 if c is None else c, (), "(x, a)")
+        self.f, _ = as_function("f", f, (), "(x, a)")
+        self.g, constant_g = as_function("g", g, ())
+        self.zero_g = constant_g and bool(self.g() == 0)
+        self.has_drift = not constant_b or bool(np.any(self.b() != 0))
+        self.has_reaction = not constant_c or bool(self.c() != 0)
+        self.interfaces = check_interfaces(interfaces, domain)
+        if maximiser is not None and not callable(maximiser):
+            raise CoefficientError(f"maximiser is {maximiser!r}: it must be a function of (x, jet) that returns a control.")
+        self.maximiser = maximiser
+        self._pairs = jax.jit(jax.vmap(self.at))
+        self._frozen = {scaled: self._compiled(self.linearise, scaled) for scaled in (True, False)}
+        self._best = {scaled: self._compiled(self.control, scaled) for scaled in (True, False)}
+        self._block = max(1, min(len(self.controls), HELD // (BLOCK * d * d)))
+        self._check()
+
+    @staticmethod
+    def _compiled(function: Callable, scaled: bool) -> Callable:
+        return jax.jit(jax.vmap(lambda x, *jet: function(x, Jet(*jet), scaled)))
+
+    # One point ------------------------------------------------------------------------------------------------------------------------------------
+
+    def at(self, x: Array, a: Array) -> Coefficients:
+        """The linear equation of one control at one point."""
+        return Coefficients(self.A(x, a), self.b(x, a), jnp.asarray(self.c(x, a)), jnp.asarray(self.f(x, a)))
+
+    def defect(self, x: Array, jet: Jet, a: Array, scaled: bool = False) -> Array:
+        """L^a u - f^a, with the multiplier if `scaled`."""
+        A, b, c, f = self.at(x, a)
+        value = contract(A, jet.hessian) + jnp.dot(b, jet.gradient) - c * jet.value - f
+        return value * jnp.trace(A) / jnp.sum(A**2) if scaled else value
+
+    def best_index(self, x: Array, jet: Jet, scaled: bool = True) -> Array:
+        """The number of the best control of the sampled ones; they are compared in blocks, so that memory does not grow with their number."""
+        count, size = len(self.controls), self._block
+        blocks = -(-count // size)
+        order = np.minimum(np.arange(blocks * size), count - 1).reshape(blocks, size)
+
+        def compare(best: tuple[Array, Array], block: Array) -> tuple[tuple[Array, Array], None]:
+            controls = jnp.asarray(self.controls)[block]
+            values = self.sign * jax.vmap(lambda a: self.defect(x, jet, a, scaled))(controls)
+            k = jnp.argmax(values)
+            # A NaN wins, so that it is seen and not hidden by the other controls.
+            better = ~(values[k] <= best[0])
+            return (jnp.where(better, values[k], best[0]), jnp.where(better, block[k], best[1])), None
+
+        start = (jnp.asarray(-jnp.inf), jnp.asarray(0))
+        return jax.lax.scan(compare, start, jnp.asarray(order))[0][1]
+
+    def control(self, x: Array, jet: Jet, scaled: bool = True) -> Array:
+        """The best control at one point, by the maximiser if there is one."""
+        if self.maximiser is not None:
+            return jnp.asarray(self.maximiser(x, jet), float)
+        return jnp.asarray(self.controls)[self.best_index(x, jet, scaled)]
+
+    def linearise(self, x: Array, jet: Jet, scaled: bool = True) -> Coefficients:
+        """The equation frozen at one point: that of the best control."""
+        return self.at(x, self.control(x, jet, scaled))
+
+    def residual(self, x: Array, jet: Jet) -> Array:
+        """F[u] = sup_a (L^a u - f^a) at one point, without the multiplier."""
+        return self.defect(x, jet, self.control(x, jet, scaled=False))
+
+    # Many points ----------------------------------------------------------------------------------------------------------------------------------
+
+    def coefficients(self, points: np.ndarray, jet: Jet | None = None, scaled: bool = True) -> Coefficients:
+        """The equation frozen at points (N, d); without a state, the mean of all controls, which is elliptic."""
+        if jet is None:
+            return self._mean(points)
+        return in_blocks(self._frozen[scaled], (points, *jet))
+
+    def pairs(self, points: np.ndarray, controls: np.ndarray) -> Coefficients:
+        """The equations of controls (N, …) at points (N, d), one pair at a time."""
+        return in_blocks(self._pairs, (points, controls))
+
+    def policy(self, points: np.ndarray, jet: Jet, scaled: bool = True) -> np.ndarray:
+        """The best controls (N, …)."""
+        return in_blocks(self._best[scaled], (points, *jet))
+
+    def _mean(self, points: np.ndarray) -> Coefficients:
+        """Each control's equation scaled by its multiplier, averaged over at most SEARCHED of them."""
+        total: Coefficients | None = None
+        chosen = self.sampled_controls(SEARCHED)
+        for a in chosen:
+            local = self.pairs(points, np.broadcast_to(a, (len(points), *a.shape)))
+            scale = np.trace(local.A, axis1=1, axis2=2) / np.sum(np.asarray(local.A) ** 2, axis=(1, 2)) / len(chosen)
+            part = Coefficients(*(np.asarray(entry) * scale.reshape(-1, *[1] * (np.ndim(entry) - 1)) for entry in local))  # pyright: ignore[reportArgumentType]
+            total = part if total is None else Coefficients(*(one + two for one, two in zip(total, part, strict=True)))
+        assert total is not None
+        return total
+
+    def sampled_controls(self, count: int) -> np.ndarray:
+        """At most `count` of the controls, spread over the array."""
+        return self.controls[np.unique(np.linspace(0, len(self.controls) - 1, count).round().astype(int))]
+
+    # Checks ---------------------------------------------------------------------------------------------------------------------------------------
+
+    def _check(self) -> None:
+        d, m = self.domain.dimension, len(self.controls)
+        points = self.domain.interior_points(int(np.clip(CHECK_PAIRS // m, 16, CHECK_POINTS)), seed=11)
+        x, a = jnp.asarray(points[0]), jnp.asarray(self.controls[0])
+        for name, shape in (("A", (d, d)), ("b", (d,)), ("c", ()), ("f", ())):
+            check_shape(name, getattr(self, name), shape, x, a)
+        self._check_controls(points)
+        check_boundary_data(self.g, self.domain)
+        if self.exact is not None:
+            check_shape("exact", self.exact, (), x)
+        self._check_maximiser(points[:200])
+        chosen = jnp.asarray(self.sampled_controls(SEARCHED))
+        functions = {
+            name: lambda x, function=function: jax.vmap(lambda a: function(x, a))(chosen)
+            for name, function in (("A", self.A), ("b", self.b), ("c", self.c), ("f", self.f))
+        }
+        warn_about_jumps(functions, self.domain, self.interfaces)
+
+    def _check_controls(self, points: np.ndarray) -> None:
+        """Finite and elliptic for each control; the first one that is not is named."""
+        n, several = len(points), max(1, CHECK_PAIRS // (4 * len(points)))
+        for first in range(0, len(self.controls), several):
+            chosen = self.controls[first : first + several]
+            local = self.pairs(np.tile(points, (len(chosen), 1)), np.repeat(chosen, n, axis=0))
+            parts = [np.asarray(part).reshape(len(chosen), n, *np.shape(part)[1:]) for part in local]
+            for k, a in enumerate(chosen):
+                which = f"control {first + k}, a = {show(a)}"
+                for name, values in zip(("A", "b", "c", "f"), parts, strict=True):
+                    check_finite(name, values[k], points, which=which)
+                check_elliptic("A", parts[0][k], points, which=which)
+
+    def _check_maximiser(self, points: np.ndarray) -> None:
+        """For random states no sampled control may be better than the one that the maximiser gives."""
+        if self.maximiser is None:
+            return
+        n, d = points.shape
+        generator = np.random.default_rng(16)
+        hessian = generator.standard_normal((n, d, d))
+        jet = Jet(*(jnp.asarray(part) for part in (generator.standard_normal(n), generator.standard_normal((n, d)), hessian + np.swapaxes(hessian, 1, 2))))
+        one = Jet(*(part[0] for part in jet))
+        check_shape("maximiser", self.maximiser, self.controls.shape[1:], jnp.asarray(points[0]), one)
+
+        def compare(x, *parts):
+            state = Jet(*parts)
+            index = self.best_index(x, state, scaled=False)
+            mine, rival = jnp.asarray(self.maximiser(x, state), float), jnp.asarray(self.controls)[index]  # pyright: ignore[reportOptionalCall]
+            return self.defect(x, state, mine), self.defect(x, state, rival), mine, index
+
+        mine, rival, control, index = in_blocks(jax.jit(jax.vmap(compare)), (points, *jet))
+        worse = self.sign * (rival - mine)
+        scale = 1 + np.abs(rival)
+        i = int(np.argmax(np.where(np.isfinite(worse), worse / scale, np.inf)))
+        if not worse[i] <= 1e-8 * scale[i]:
+            raise CoefficientError(
+                f"maximiser is not the best: at x = {show(points[i])} it gives a = {show(control[i])} with L^a u - f^a = {mine[i]:.6g}, but control "
+                f"{index[i]}, a = {show(self.controls[index[i]])}, gives {rival[i]:.6g}. It must give the {self.sense} of L^a u - f^a over all controls."
+            )
+
+    def __repr__(self) -> str:
+        return f"HJB({self.name!r}, {self.domain!r}, {len(self.controls)} controls)"
+
+
+def _checked_controls(controls: Any) -> np.ndarray:
+    try:
+        array = np.asarray(controls, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise CoefficientError(f"controls is ragged or holds something that is no number ({error}): all controls must have the same shape.") from error
+    if array.ndim == 0:
+        raise CoefficientError(f"controls = {controls!r}: pass an array of shape (m, …) whose leading axis runs over the controls.")
+    if array.size == 0:
+        raise CoefficientError(f"controls is empty (shape {array.shape}): at least one control is needed.")
+    bad = np.flatnonzero(~np.all(np.isfinite(array.reshape(len(array), -1)), axis=1))
+    if len(bad):
+        raise CoefficientError(f"control {bad[0]} is not finite: a = {show(array[bad[0]])}.")
+    return array

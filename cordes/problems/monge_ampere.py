@@ -1,0 +1,132 @@
+"""The Monge–Ampère equation det D²u = f ≥ 0 with u convex and u = g on the boundary, in any dimension.
+
+Frozen at a state with Hessian H, Newton's method gives the linear equation cof(H):D²u = f + (d-1) det H. It is elliptic where H is positive definite; where
+it is not, H is replaced by the nearest matrix H₊ whose eigenvalues are at least a small positive number, and det(H₊) + cof(H₊):(D²u - H₊) = f is solved:
+as long as one eigenvalue alone is raised, its fixed points are still solutions of det D²u = f, but now every step is elliptic.
+
+In two dimensions `form="convex"` freezes inf_A (A:D²u - 2√(f det A)) = 0 over A ≥ 0 with tr A = 1 instead: the equation as one of Hamilton, Jacobi and
+Bellman, which only convex functions solve, and whose steps are elliptic from any state.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from cordes.blocks import in_blocks
+from cordes.domains.domain import AbstractDomain
+from cordes.errors import CoefficientError, OptionError
+from cordes.jet import Jet
+from cordes.problems.coefficients import as_function, check_finite, check_shape, sample, show
+from cordes.problems.linear import Coefficients, check_boundary_data, check_domain, check_interfaces, warn_about_jumps
+
+CHECK_POINTS = 2000
+FORMS = ("determinant", "convex")
+# Eigenvalues are raised to this share of f^(1/d), or of its mean over the domain times SMALL where f vanishes.
+FLOOR, SMALL = 1e-2, 1e-2
+
+
+class MongeAmpere:
+    """det D²u = f in `domain`, u convex, u = g on its boundary.
+
+    Checked when made, at sampled points: shapes, traceability, NaN, f ≥ 0, continuity of g. Assumed: f is integrable, and there is a convex function with
+    these boundary values; a solve that ends without convexity says so (`convexity_lost`).
+    """
+
+    linear = False
+    tolerance_norm = "Linf"
+    has_drift = has_reaction = False
+
+    def __init__(
+        self,
+        domain: AbstractDomain,
+        f: Any,
+        g: Any = 0.0,
+        interfaces: Sequence[Callable[[Array], Array]] = (),
+        exact: Callable[[Array], Array] | None = None,
+        *,
+        name: str | None = None,
+        source: dict | None = None,
+    ):
+        check_domain(domain)
+        self.domain, self.exact = domain, exact
+        self.name, self.source, self.epsilon = name or "monge-ampere", source, None
+        self.f, _ = as_function("f", f, ())
+        self.g, constant_g = as_function("g", g, ())
+        self.zero_g = constant_g and bool(self.g() == 0)
+        self.interfaces = check_interfaces(interfaces, domain)
+        self._source = jax.jit(jax.vmap(lambda x: jnp.asarray(self.f(x), float)))
+        self._compiled = {form: self._frozen(form) for form in FORMS}
+        self._check()
+
+    def _frozen(self, form: str) -> Callable:
+        return jax.jit(jax.vmap(lambda x, value, gradient, hessian, t: self.linearise(x, Jet(value, gradient, hessian), form, t)))
+
+    def _check(self) -> None:
+        points = self.domain.interior_points(CHECK_POINTS, seed=11)
+        x = jnp.asarray(points[0])
+        check_shape("f", self.f, (), x)
+        values = sample(self.f, points)
+        check_finite("f", values, points)
+        if np.min(values) < 0:
+            i = int(np.argmin(values))
+            raise CoefficientError(
+                f"f is negative: f({show(points[i])}) = {values[i]:.6g}. The determinant of D²u is never negative for a convex u: check the sign and the formula "
+                "of f, or use jnp.maximum(f, 0) if rounding is the cause."
+            )
+        self.root_mean = float(np.mean(values ** (1 / self.domain.dimension)))
+        check_boundary_data(self.g, self.domain)
+        if self.exact is not None:
+            check_shape("exact", self.exact, (), x)
+        warn_about_jumps({"f": self.f}, self.domain, self.interfaces)
+
+    def linearise(self, x: Array, jet: Jet, form: str = "determinant", damping: float | Array = 1.0) -> Coefficients:
+        """The equation frozen at one point. `damping` t < 1 aims at det H + t (f - det H) instead of f."""
+        f = jnp.maximum(jnp.asarray(self.f(x), float), 0.0)
+        A, right = self._convex(f, jet.hessian, damping) if form == "convex" else self._determinant(f, jet.hessian, damping)
+        return Coefficients(A, jnp.zeros(self.domain.dimension), jnp.zeros(()), right)
+
+    def _determinant(self, f: Array, hessian: Array, damping: float | Array) -> tuple[Array, Array]:
+        d = self.domain.dimension
+        floor = FLOOR * jnp.maximum(f ** (1 / d), SMALL * self.root_mean)
+        eigenvalues, vectors = jnp.linalg.eigh(hessian)
+        raised = jnp.maximum(eigenvalues, floor)
+        others = jnp.stack([jnp.prod(jnp.where(jnp.arange(d) == i, 1.0, raised)) for i in range(d)])
+        A = (vectors * others) @ vectors.T
+        determinant = jnp.prod(raised)
+        # det(H₊) + cof(H₊):(D²u - H₊) is the tangent; at H itself it has the value `now`, and the step goes from there towards f.
+        now = determinant + jnp.sum(others * (eigenvalues - raised))
+        return A, (d - 1) * determinant + now + damping * (f - now)
+
+    def _convex(self, f: Array, hessian: Array, damping: float | Array) -> tuple[Array, Array]:
+        deviation = hessian - 0.5 * jnp.trace(hessian) * jnp.eye(2)
+        square = 2 * jnp.sum(deviation**2) + 4 * f
+        root = jnp.sqrt(jnp.where(square > 0, square, 1.0))
+        A = 0.5 * jnp.eye(2) - jnp.where(square > 0, deviation / root, 0.0)
+        right = jnp.where(square > 0, 2 * f / root, 0.0)
+        now = jnp.sum(A * hessian)
+        return A, now + damping * (right - now)
+
+    def residual(self, x: Array, jet: Jet) -> Array:
+        """det D²u - f at one point."""
+        return jnp.linalg.det(jet.hessian) - self.f(x)
+
+    def coefficients(self, points: np.ndarray, jet: Jet | None = None, form: str = "determinant", damping: float = 1.0) -> Coefficients:
+        """The equation frozen at points (N, d); without a state, Δu = d f^(1/d), which every solution with a round Hessian satisfies."""
+        if form not in FORMS:
+            raise OptionError(f"form = {form!r}: 'determinant' (cofactors) or 'convex' (two dimensions).")
+        n, d = points.shape
+        if jet is None:
+            f = np.maximum(in_blocks(self._source, (points,)), 0.0)
+            return Coefficients(*(np.tile(np.eye(d), (n, 1, 1)), np.zeros((n, d)), np.zeros(n), d * f ** (1 / d)))  # pyright: ignore[reportArgumentType]
+        return in_blocks(self._compiled[form], (points, *jet, np.full(n, damping)))
+
+    def source_density(self, points: np.ndarray) -> np.ndarray:
+        """f at points (N, d)."""
+        return in_blocks(self._source, (points,))
+
+    def __repr__(self) -> str:
+        return f"MongeAmpere({self.name!r}, {self.domain!r})"
