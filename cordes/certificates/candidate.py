@@ -12,7 +12,7 @@ from cordes.blocks import in_blocks
 from cordes.certificates.energy import Local
 from cordes.certificates.regularity import kink
 from cordes.domains import Ball, Box, Ellipsoid, Polygon
-from cordes.jet import jet_of
+from cordes.jet import Jet, jet_of
 
 BUILT_IN = (Box, Ball, Ellipsoid, Polygon)
 CHUNK = 8192
@@ -51,6 +51,8 @@ class Candidate(Protocol):
 
     def evaluate(self, x: np.ndarray) -> Evaluated: ...
     def value(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]: ...
+    def jet(self, x: np.ndarray) -> Jet: ...
+    def applied(self, x: np.ndarray, A: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]: ...
     def kink(self) -> str | None: ...
 
 
@@ -60,6 +62,15 @@ class AnswerCandidate:
     def __init__(self, solution: Any):
         self.solution = solution
         self.problem = solution.problem
+
+    def jet(self, x: np.ndarray) -> Jet:
+        """Value, gradient and Hessian of the answer."""
+        return self.solution.jet(x)
+
+    def applied(self, x: np.ndarray, A: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """A:D²u + b·∇u - cu for coefficients at points, and a bound of its rounding error."""
+        value, size = self.solution.apply_operator(x, A, b, c)
+        return value, EPSILON * ROUNDING_OF_SUMS * size
 
     def evaluate(self, x: np.ndarray) -> Evaluated:
         parts = [self._chunk(x[k : k + CHUNK]) for k in range(0, len(x), CHUNK)]
@@ -141,9 +152,18 @@ class FunctionCandidate:
             terms = jnp.stack([jnp.sum(A * hessian), jnp.dot(b, gradient), -c * value])
             return A, b, c, f - jnp.sum(terms), jnp.sum(jnp.abs(A * hessian)) + jnp.sum(jnp.abs(b * gradient)) + jnp.abs(c * value) + jnp.abs(f)
 
-        compiled, values = jax.jit(jax.vmap(parts)), jax.jit(jax.vmap(function))
+        compiled, values, jets = jax.jit(jax.vmap(parts)), jax.jit(jax.vmap(function)), jax.jit(jax.vmap(jet_of(function)))
         self._parts = lambda x: in_blocks(compiled, (x,))
         self._values = lambda x: in_blocks(values, (x,))
+        self._jets = lambda x: in_blocks(jets, (x,))
+
+    def jet(self, x: np.ndarray) -> Jet:
+        return self._jets(x)
+
+    def applied(self, x: np.ndarray, A: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        value, gradient, hessian = self.jet(x)
+        terms = np.concatenate([(A * hessian).reshape(len(x), -1), b * gradient, -(c * value)[:, None]], axis=1)
+        return np.sum(terms, axis=1), ROUNDING_OF_TERMS * np.sum(np.abs(terms), axis=1)
 
     def evaluate(self, x: np.ndarray) -> Evaluated:
         A, b, c, residual, size = self._parts(x)

@@ -94,8 +94,7 @@ def _undeclared_jump(problem: Any, candidate: Candidate) -> str | None:
     """Jumps of the coefficients away from the declared interfaces: n and 2n points would disagree, or agree by accident."""
     domain = problem.domain
     suspects = {}
-    for name in ("A", "b", "c", "f"):
-        function = getattr(problem, name)
+    for name, function in problem.data().items():
         if jump(function, domain, problem.interfaces) is not None:
             suspects[name] = jax.jit(jax.vmap(function))
     if not suspects:

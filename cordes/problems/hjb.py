@@ -178,12 +178,13 @@ class HJB:
         if self.exact is not None:
             check_shape("exact", self.exact, (), x)
         self._check_maximiser(points[:200])
+        warn_about_jumps(self.data(), self.domain, self.interfaces)
+
+    def data(self) -> dict[str, Callable[[Array], Array]]:
+        """Everything the user gave about the interior, as functions of one point, for a sample of the controls at once."""
         chosen = jnp.asarray(self.sampled_controls(SEARCHED))
-        functions = {
-            name: lambda x, function=function: jax.vmap(lambda a: function(x, a))(chosen)
-            for name, function in (("A", self.A), ("b", self.b), ("c", self.c), ("f", self.f))
-        }
-        warn_about_jumps(functions, self.domain, self.interfaces)
+        functions = {"A": self.A, "b": self.b, "c": self.c, "f": self.f}
+        return {name: lambda x, function=function: jax.vmap(lambda a: function(x, a))(chosen) for name, function in functions.items()}
 
     def _check_controls(self, points: np.ndarray) -> None:
         """Finite and elliptic for each control; the first one that is not is named."""

@@ -99,7 +99,11 @@ class Linear:
         check_boundary_data(self.g, self.domain)
         if self.exact is not None:
             check_shape("exact", self.exact, (), jnp.asarray(points[0]))
-        warn_about_jumps({name: getattr(self, name) for name in ("A", "b", "c", "f")}, self.domain, self.interfaces)
+        warn_about_jumps(self.data(), self.domain, self.interfaces)
+
+    def data(self) -> dict[str, Callable[[Array], Array]]:
+        """Everything the user gave about the interior, as functions of one point: where these jump, an interface is needed."""
+        return {"A": self.A, "b": self.b, "c": self.c, "f": self.f}
 
     def linearise(self, x: Array, jet: Jet | None = None) -> Coefficients:
         """The equation frozen at one point; a linear one does not depend on the state."""

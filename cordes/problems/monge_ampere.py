@@ -81,7 +81,11 @@ class MongeAmpere:
         check_boundary_data(self.g, self.domain)
         if self.exact is not None:
             check_shape("exact", self.exact, (), x)
-        warn_about_jumps({"f": self.f}, self.domain, self.interfaces)
+        warn_about_jumps(self.data(), self.domain, self.interfaces)
+
+    def data(self) -> dict[str, Callable[[Array], Array]]:
+        """Everything the user gave about the interior, as functions of one point."""
+        return {"f": self.f}
 
     def linearise(self, x: Array, jet: Jet, form: str = "determinant", damping: float | Array = 1.0) -> Coefficients:
         """The equation frozen at one point. `damping` t < 1 aims at det H + t (f - det H) instead of f."""
