@@ -59,6 +59,7 @@ class Ansatz:
         self._freeze = jax.jit(self._freeze_block)
         self._value = jax.jit(self._value_block)
         self._jet = jax.jit(self._jet_block)
+        self._network_jet = jax.jit(lambda network, x: network.jet(x))
 
     def with_singular(self, singular: SingularFunctions) -> "Ansatz":
         """The same ansatz with other singular functions; what is compiled stays compiled."""
@@ -99,7 +100,9 @@ class Ansatz:
         return total + self.singular.values(x) @ np.asarray(amplitudes) if self.singular.count else total
 
     def jet(self, network: AbstractNetwork, amplitudes: ArrayLike, x: np.ndarray) -> Jet:
-        total = in_blocks(lambda block: self._jet(network, block), (x,))
+        # Wide networks are cut into parts of one size: one compilation serves all widths.
+        parts = [in_blocks(lambda block, part=part: self._network_jet(part, block), (x,)) for part in network.parts(COLUMNS)]
+        total = in_blocks(self._jet, (x, *jax.tree.map(lambda *leaves: sum(leaves), *parts)))
         if not self.singular.count:
             return total
         return jax.tree.map(np.add, total, self.singular.combined_jet(x, np.asarray(amplitudes)))
@@ -117,8 +120,13 @@ class Ansatz:
     def _value_block(self, network: AbstractNetwork, x: Array) -> Array:
         return jax.vmap(self.lift)(x) + jax.vmap(self.distance)(x) * network.value(x)
 
-    def _jet_block(self, network: AbstractNetwork, x: Array) -> Jet:
-        G, D, N = jax.vmap(jet_of(self.lift))(x), jax.vmap(jet_of(self.distance))(x), network.jet(x)
+    def _jet_block(self, x: Array, value: Array, gradient: Array, hessian: Array) -> Jet:
+        G, D, N = jax.vmap(jet_of(self.lift))(x), jax.vmap(jet_of(self.distance))(x), Jet(value, gradient, hessian)
+        return self.combine(G, D, N)
+
+    @staticmethod
+    def combine(G: Jet, D: Jet, N: Jet) -> Jet:
+        """The jet of G + D·N at many points."""
         cross = D.gradient[:, :, None] * N.gradient[:, None, :]
         return Jet(
             G.value + D.value * N.value,

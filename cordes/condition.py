@@ -6,7 +6,6 @@ elliptic A satisfies it; in three and more it can fail.
 """
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,17 +66,17 @@ class CordesConditionWarning(UserWarning):
     """The Cordès condition is violated: the problem is solved, but the paper's theory promises nothing."""
 
 
-def warn_if_violated(problem: Any, coefficients: Callable, count: int = 1024) -> None:
+def warn_if_violated(problem: Any, count: int = 1024) -> None:
     """A quick look at sampled points before a solve; `check` looks more closely."""
     points = problem.domain.interior_points(count, seed=33)
-    A, b, c, _ = coefficients(points)
+    A, b, c, _ = problem.family(points)
     lambda_ = best_lambda(A, b, c) if problem.has_drift or problem.has_reaction else None
     epsilon = epsilon_at(A, b, c, lambda_)
     worst = int(np.argmin(epsilon))
     if epsilon[worst] <= 0:
         best = f" even with the best λ = {lambda_:.4g}" if lambda_ is not None else ""
         warnings.warn(
-            f"The Cordès condition is violated: ε = {epsilon[worst]:.4g} at x = {show(points[worst])}{best}. The problem is solved all the same.",
+            f"The Cordès condition is violated: ε = {epsilon[worst]:.4g} at x = {show(points[worst % count])}{best}. The problem is solved all the same.",
             CordesConditionWarning,
             stacklevel=3,
         )

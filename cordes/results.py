@@ -13,6 +13,7 @@ class Result(enum.StrEnum):
     time_out = "time_out"
     interrupted = "interrupted"
     not_elliptic = "not_elliptic"
+    convexity_lost = "convexity_lost"
     nonfinite = "nonfinite"
 
     @property
@@ -44,6 +45,11 @@ _TEXT: dict[Result, tuple[str, str]] = {
     Result.time_out: ("max_seconds passed; the best answer so far is returned.", "Allow more time, or continue with start=solution."),
     Result.interrupted: ("The solve was interrupted; the best answer so far is returned.", "Continue with start=solution."),
     Result.not_elliptic: ("The frozen coefficient matrix lost its ellipticity.", "Check the coefficients, or start nearer to the solution."),
+    Result.convexity_lost: (
+        "The answer is not convex, so that it is not the solution of the Monge–Ampère equation.",
+        "Check that a convex function can take the boundary values g (g must be convex along straight edges) and that f is not too large for them; "
+        "try form='convex' (two dimensions), more features, or start=… from an easier f.",
+    ),
     Result.nonfinite: (
         "The loss became infinite or not a number; the last finite answer is returned.",
         "Lower the learning rate, or check the data for poles.",

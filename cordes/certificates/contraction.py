@@ -159,6 +159,8 @@ class Coverage:
         user vouches for, of the case b = c = 0."""
         self.domain, self.points, self.local, self.values = domain, points, local, values
         self.constant, self.epsilon, self.linearise = constant, epsilon, linearise
+        # The searches may bound this share of the usual number of cells: less where a cell means many equations.
+        self.share = 1.0
         self._enclosure = None
         if not constant and linearise is not None:
             try:
@@ -199,17 +201,22 @@ class Coverage:
                 # What overflows is unbounded, and NaN counts as infinity.
                 return np.max([self._bound(scheme, ball.whitened(matrix), column) for ball in self.balls(lower, upper)], axis=0) * (1 + SLACK)
 
-        def evaluate(points: np.ndarray) -> np.ndarray:
-            assert self.values is not None
-            return scheme.defects(self.values(points).invariants(matrix))[:, column]
-
-        found = supremum(bound, evaluate, self.domain, attained, point, tolerance * max(1 - attained, 0.05), BUDGETS.get(d, 4000))
+        evaluate = self._worst(lambda local: scheme.defects(local.invariants(matrix))[:, column])
+        found = supremum(bound, evaluate, self.domain, attained, point, tolerance * max(1 - attained, 0.05), int(self.share * BUDGETS.get(d, 4000)))
         if found.decided or 1 - found.upper >= 0.5 * (1 - found.attained) > 0:
             return Contraction(found.upper, "interval", found.point)
         return Contraction(found.attained, "sampled", found.point)
 
+    def _worst(self, quantity: Callable[[Local], np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
+        """The quantity at points; where `values` gives several equations at each point, one after the other, the largest of theirs."""
+        values = self.values
+        assert values is not None
+        return lambda points: np.max(quantity(values(points)).reshape(-1, len(points)), axis=0)
+
     @staticmethod
-    def _bound(scheme: Scheme, ball: Ball, column: int) -> np.ndarray:
+    def _bound(scheme: Any, ball: Ball, column: int) -> np.ndarray:
+        if hasattr(scheme, "cell_bound"):
+            return scheme.cell_bound(ball, column)
         if isinstance(scheme, Weighted):
             return _weighted_bound(scheme, ball)
         if isinstance(scheme, Triangle):
@@ -223,8 +230,7 @@ class Coverage:
         attained, point = at.dimension / float(at.trace[worst]), self.points[worst]
         if self.constant:
             return Contraction(attained * (1 + SLACK), "analytic", point)
-        values = self.values
-        if self._enclosure is None or values is None:
+        if self._enclosure is None:
             return Contraction(attained, "sampled", point)
 
         def bound(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
@@ -232,16 +238,13 @@ class Coverage:
             low = np.min([middle - reach for middle, reach in traces], axis=0)
             return np.where(low > 0, at.dimension / np.where(low > 0, low, 1.0), np.inf) * (1 + SLACK)
 
-        def evaluate(points: np.ndarray) -> np.ndarray:
-            return at.dimension / values(points).invariants(matrix).trace
-
-        found = supremum(bound, evaluate, self.domain, attained, point, 0.05 * attained, 4000)
+        evaluate = self._worst(lambda local: at.dimension / local.invariants(matrix).trace)
+        found = supremum(bound, evaluate, self.domain, attained, point, 0.05 * attained, int(self.share * 4000))
         return Contraction(found.upper, "interval", found.point) if np.isfinite(found.upper) else Contraction(found.attained, "sampled", found.point)
 
     def bounded_drift(self) -> bool:
         """Whether b is bounded over the whole domain, as the maximum principle needs; taken for granted where the formulas have no enclosure."""
-        values = self.values
-        if self.constant or self._enclosure is None or values is None:
+        if self.constant or self._enclosure is None:
             return True
 
         def bound(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
@@ -249,9 +252,8 @@ class Coverage:
 
         sizes = np.linalg.norm(self.local.b, axis=1)
         worst = int(np.argmax(sizes))
-        found = supremum(
-            bound, lambda x: np.linalg.norm(values(x).b, axis=1), self.domain, sizes[worst], self.points[worst], sizes[worst] + 1e-300, SIGN_BUDGET
-        )
+        evaluate = self._worst(lambda local: np.linalg.norm(local.b, axis=1))
+        found = supremum(bound, evaluate, self.domain, sizes[worst], self.points[worst], sizes[worst] + 1e-300, int(self.share * SIGN_BUDGET))
         return found.upper < math.sqrt(UNBOUNDED)
 
     def degenerate_point(self) -> np.ndarray | None:
@@ -259,8 +261,7 @@ class Coverage:
         eigenvalues = np.linalg.eigvalsh(self.local.A)[:, 0]
         worst = int(np.argmin(eigenvalues))
         smallest, point = float(eigenvalues[worst]), self.points[worst]
-        values = self.values
-        if smallest <= 0 or self.constant or self._enclosure is None or values is None:
+        if smallest <= 0 or self.constant or self._enclosure is None:
             return point if smallest <= 0 else None
 
         def bound(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
@@ -268,11 +269,9 @@ class Coverage:
             balls = self.balls(lower, upper)
             return np.max([np.linalg.norm(ball.radius.A, axis=(1, 2)) - np.linalg.eigvalsh(ball.middle.A)[:, 0] for ball in balls], axis=0)
 
-        def evaluate(points: np.ndarray) -> np.ndarray:
-            return -np.linalg.eigvalsh(values(points).A)[:, 0]
-
+        evaluate = self._worst(lambda local: -np.linalg.eigvalsh(local.A)[:, 0])
         # Started at zero and with no tolerance the search asks for the sign alone.
-        found = supremum(bound, evaluate, self.domain, 0.0, point, 0.0, SIGN_BUDGET)
+        found = supremum(bound, evaluate, self.domain, 0.0, point, 0.0, int(self.share * SIGN_BUDGET))
         return found.point if found.attained > 0 else None
 
     def nonnegative_reaction(self) -> tuple[bool, str]:
@@ -286,15 +285,15 @@ class Coverage:
         def bound(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
             return np.max([ball.radius.c - ball.middle.c for ball in self.balls(lower, upper)], axis=0)
 
-        where, values = self.points[int(np.argmin(self.local.c))], self.values
-        assert values is not None
+        where = self.points[int(np.argmin(self.local.c))]
         # Rounding may turn a zero of c into a tiny negative number.
         least = 1e-12 * float(np.max(self.local.c))
-        found = supremum(bound, lambda points: -values(points).c, self.domain, least, where, 0.0, SIGN_BUDGET)
+        found = supremum(bound, self._worst(lambda local: -local.c), self.domain, least, where, 0.0, int(self.share * SIGN_BUDGET))
         return found.attained <= least, "interval" if found.decided or found.attained > least else "sampled"
 
 
 def _ball(*intervals: Any) -> Ball:
+    """From the intervals of A, b and c in each cell."""
     middle, radius = [], []
     for interval in intervals:
         low, high = np.asarray(interval.lower, float), np.asarray(interval.upper, float)

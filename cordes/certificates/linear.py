@@ -18,7 +18,7 @@ from cordes.certificates.contraction import Coverage
 from cordes.certificates.energy import Local, TraceSplit
 from cordes.certificates.hypotheses import boundary_gap, maximum_principle_fails, refusal
 from cordes.certificates.maximum import Maximum, MaximumPrinciple, best_of, maxima
-from cordes.certificates.norms import Quadrature, Sample
+from cordes.certificates.norms import Measure, Quadrature, Sample
 from cordes.certificates.preconditioner import anisotropy, preconditioners
 from cordes.certificates.theorems import EnergyBound, Equation, about_laplacian, energy_bounds, failure
 from cordes.condition import epsilon_at
@@ -47,7 +47,7 @@ def certify_linear(
     reason = refusal(problem, candidate)
     if reason is not None:
         return Certificate(reason=reason)
-    pilot_points = _pilot_points(problem.domain)
+    pilot_points = pilot_points_of(problem.domain)
     pilot = candidate.evaluate(pilot_points)
     reason = _not_finite(pilot, pilot_points)
     if reason is not None:
@@ -60,7 +60,11 @@ def certify_linear(
     if reason is not None:
         return Certificate(reason=reason)
     extra = (lambda principle: network_bound(problem, candidate, principle, singular)) if barrier else None
-    certificate = bounds(equation, _coverage(problem, equation), extra)
+    return without_gap(problem, candidate, bounds(equation, _coverage(problem, equation), extra))
+
+
+def without_gap(problem: Any, candidate: Candidate, certificate: Certificate) -> Certificate:
+    """Boundary values that miss g by a share of the bounds make them void, even where rounding explains the difference."""
     gap, _ = boundary_gap(problem, candidate)
     if certificate.rms is None or gap <= GAP * min(value for value in (certificate.rms, certificate.Linf) if value is not None):
         return certificate
@@ -103,7 +107,7 @@ def bounds(equation: Equation, coverage: Coverage, extra: Callable[[MaximumPrinc
     if degenerate is not None:
         return Certificate(reason=f"A is not positive definite near x = {show(degenerate)}: the equation is not elliptic there")
     energies, failures = energy_bounds(equation, coverage)
-    disagreement = _disagreement(energies)
+    disagreement = disagreement_of(energies)
     energies = [energy for energy in energies if energy.norm.converged]
     maximum, others, why = _maximum(equation, coverage, energies, extra)
     reasons = [*failures, *disagreement, *([why] if why else [])]
@@ -120,22 +124,29 @@ def _measured(
     pilot: Evaluated,
 ) -> Equation:
     """The residual on the points of the norms; the pilot points serve to choose parameters."""
+    measure, evaluated = measure_of(problem, singular, confidence, candidate.evaluate, _densities, NORMS_OF_A_SAMPLE, residual_bound is not None)
+    return Equation(problem, candidate, measure, evaluated, pilot, pilot_points, residual_bound)
+
+
+def measure_of(
+    problem: Any, singular: np.ndarray, confidence: float, evaluate: Callable, densities: Callable, norms: int, proved: bool = False
+) -> tuple[Measure, Any]:
+    """The points of the norms and what `evaluate` gives there: quadrature refined for the `densities` in up to three dimensions, where the domain has a
+    mesh and no proof is asked for; else a sample that serves for a number of `norms`."""
     domain, d = problem.domain, problem.domain.dimension
-    if d <= 3 and residual_bound is None:
+    if d <= 3 and not proved:
         try:
             mesh = Mesh(domain, problem.interfaces, singular)
         except DomainError:
             mesh = None
         if mesh is not None:
-            nodes, evaluated = adaptive_nodes(mesh, candidate.evaluate, _densities, BUDGETS[d])
-            return Equation(problem, candidate, Quadrature(nodes), evaluated, pilot, pilot_points)
+            nodes, evaluated = adaptive_nodes(mesh, evaluate, densities, BUDGETS[d])
+            return Quadrature(nodes), evaluated
     points = domain.interior_points(SAMPLE_POINTS, SAMPLE_SEED)
-    evaluated = candidate.evaluate(points)
-    measure = Sample(points, domain.volume, confidence, NORMS_OF_A_SAMPLE, residual_bound is not None)
-    return Equation(problem, candidate, measure, evaluated, pilot, pilot_points, residual_bound)
+    return Sample(points, domain.volume, confidence, norms, proved), evaluate(points)
 
 
-def _pilot_points(domain: AbstractDomain) -> np.ndarray:
+def pilot_points_of(domain: AbstractDomain) -> np.ndarray:
     """Interior points, and points a hair inside the boundary and the corners, where coefficients are often worst."""
     center = np.asarray(domain.center)
     boundary, _ = domain.boundary_points(PILOT_POINTS // 4, PILOT_SEED)
@@ -169,7 +180,8 @@ def _coverage(problem: Any, equation: Equation) -> Coverage:
     )
 
 
-def _disagreement(energies: list[EnergyBound]) -> list[str]:
+def disagreement_of(energies: list[EnergyBound]) -> list[str]:
+    """Why the energy bounds are not given, where their norms did not converge."""
     spreads = [energy.norm.spread for energy in energies]
     if energies and min(spreads) > 0.01:
         return [
@@ -291,7 +303,4 @@ def _picture(equation: Equation, others: list[Maximum], largest: float | None) -
     def bound(points: np.ndarray) -> np.ndarray:
         return np.minimum(polar_factor(equation.domain, points) * size, math.inf if largest is None else largest)
 
-    def residual(points: np.ndarray) -> np.ndarray:
-        return equation.candidate.evaluate(points).residual
-
-    return Picture(equation.problem, residual, bound if size is not None else None, equation.measure.points)
+    return Picture(equation.problem, equation.residual_at, bound if size is not None else None, equation.measure.points)

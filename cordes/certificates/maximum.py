@@ -43,19 +43,51 @@ class Barrier(NamedTuple):
     peak: float
 
 
-class MaximumPrinciple:
-    """The ABP estimate of one equation on one measure; `bound(e)` turns a right-hand side into a bound of the function."""
+class Profile(NamedTuple):
+    """A function w ≥ 0 of unit size with its gradient and the diagonal of its Hessian, which has no other entries, and its maximum over the domain."""
 
-    def __init__(self, domain: AbstractDomain, measure: Measure, evaluated: Evaluated, drift: bool):
+    name: str
+    value: np.ndarray
+    gradient: np.ndarray
+    curvature: np.ndarray
+    peak: float
+
+
+class Limits(NamedTuple):
+    """The smallest a_ii and the largest |b_i| over the points, (d,) each, and the smallest c."""
+
+    diagonal: np.ndarray
+    drift: np.ndarray
+    reaction: float
+
+
+def determinant_root(A: np.ndarray) -> np.ndarray:
+    """det A^{1/d}, scaled first: determinants of tiny matrices underflow."""
+    size = np.max(np.abs(A), axis=(1, 2))
+    return size * np.linalg.det(A / size[:, None, None]) ** (1 / A.shape[-1])
+
+
+class MaximumPrinciple:
+    """The ABP estimate of one equation on one measure; `norm(e)` is what turns a right-hand side into a bound of the function."""
+
+    def __init__(
+        self,
+        domain: AbstractDomain,
+        measure: Measure,
+        evaluated: Evaluated,
+        drift: bool,
+        root: np.ndarray | None = None,
+        ratio: np.ndarray | None = None,
+    ):
+        """`root` is det A^{1/d} and `ratio` |b|/det A^{1/d} at the points, or their worst values where the equation is one of several."""
         self.domain, self.measure, self.evaluated = domain, measure, evaluated
         self.dimension = domain.dimension
-        # det A^{1/d}, scaled first: determinants of tiny matrices underflow.
-        size = np.max(np.abs(evaluated.local.A), axis=(1, 2))
-        self.root = size * np.linalg.det(evaluated.local.A / size[:, None, None]) ** (1 / self.dimension)
+        self.root = determinant_root(evaluated.local.A) if root is None else root
         self.drift_norm = None
         if drift:
             self.center, self.radius = circumscribed(domain)
-            self.drift_norm = measure.norm(np.linalg.norm(evaluated.local.b, axis=1) / self.root, self.dimension)
+            ratio = np.linalg.norm(evaluated.local.b, axis=1) / self.root if ratio is None else ratio
+            self.drift_norm = measure.norm(ratio, self.dimension)
             self.factor = self.radius * drift_factor(self.dimension, self.drift_norm.upper)
         else:
             self.factor = largest_polar_factor(domain)
@@ -63,22 +95,40 @@ class MaximumPrinciple:
     def norm(self, right: np.ndarray) -> Norm:
         return self.measure.norm(right / self.root, self.dimension)
 
-    def estimate(self) -> Maximum:
-        """The two signs of the residual bound the two signs of the error."""
+    def sides(self) -> list[np.ndarray]:
+        """The two signs of the residual, rounded up: they bound the two signs of the error."""
         r, rounding = self.evaluated.residual, self.evaluated.rounding
-        sides = [self.norm(np.maximum(sign * r + rounding, 0.0)) for sign in (1.0, -1.0)]
-        largest = max(sides, key=lambda norm: norm.upper)
+        return [np.maximum(sign * r + rounding, 0.0) for sign in (1.0, -1.0)]
+
+    def size(self) -> np.ndarray:
+        """What a barrier must dominate."""
+        return self.evaluated.size
+
+    def minus_operator(self, profile: Profile) -> np.ndarray:
+        """-Lw at the points."""
+        A, b, c = self.evaluated.local
+        second = np.einsum("nii,ni->n", A, profile.curvature)
+        return c * profile.value - second - np.sum(b * profile.gradient, axis=1)
+
+    def limits(self) -> Limits:
+        A, b, c = self.evaluated.local
+        return Limits(np.min(np.einsum("nii->ni", A), axis=0), np.max(np.abs(b), axis=0), float(np.min(c)))
+
+    def estimate(self) -> Maximum:
+        """The polar body without drift, the enclosing ball with it."""
+        count = len(self.measure.points)
+        largest = max((self.norm(side) for side in self.sides()), key=lambda norm: norm.upper)
         if not largest.converged:
             # One sign alone has kinks where the residual changes its sign; the cells are refined for both together.
             largest = self.norm(self.evaluated.size)
         if self.drift_norm is not None:
             bound = self.factor * largest.upper
-            return Maximum(bound, "ABP with drift", np.full(len(r), bound), (largest, self.drift_norm))
+            return Maximum(bound, "ABP with drift", np.full(count, bound), (largest, self.drift_norm))
         return Maximum(self.factor * largest.upper, "ABP", polar_factor(self.domain, self.measure.points) * largest.upper, (largest,))
 
     def with_barrier(self, barrier: Barrier) -> Maximum:
         """The best multiple of a barrier, with its violation. The multiple is chosen on the coarse points, the violation measured on the others too."""
-        size, chosen = self.evaluated.size, self._choosing_points() & (barrier.minus_operator > 0)
+        size, chosen = self.size(), self._choosing_points() & (barrier.minus_operator > 0)
         ratio = np.sort(size[chosen] / barrier.minus_operator[chosen])
         found = []
         for share in SHARES if len(ratio) else ():
@@ -99,26 +149,26 @@ class MaximumPrinciple:
         return self.measure.nodes.coarse > 0 if isinstance(self.measure, Quadrature) else np.ones(len(self.measure.points), bool)
 
 
-def barriers(domain: AbstractDomain, measure: Measure, evaluated: Evaluated, drift: bool) -> Iterator[Barrier]:
+def profiles(domain: AbstractDomain, points: np.ndarray, limits: Limits, drift: bool) -> Iterator[Profile]:
     """Ready-made barriers; those with drift take parameters from the points, and are valid for any."""
-    x, (A, b, c) = measure.points, evaluated.local
+    (n, d), (lower, upper) = points.shape, domain.bounding_box
     center, radius = circumscribed(domain)
-    offset = x - center
-    w = (radius**2 - np.sum(offset**2, axis=1)) / 2
-    yield Barrier("paraboloid", w, np.trace(A, axis1=1, axis2=2) + np.sum(b * offset, axis=1) + c * w, radius**2 / 2)
-    lower, upper = domain.bounding_box
-    for i in range(domain.dimension):
-        width, s = upper[i] - lower[i], x[:, i] - (upper[i] + lower[i]) / 2
-        w = (width**2 / 4 - s**2) / 2
-        yield Barrier(f"parabola x{i + 1}", w, A[:, i, i] + b[:, i] * s + c * w, width**2 / 8)
+    offset = points - center
+    yield Profile("paraboloid", (radius**2 - np.sum(offset**2, axis=1)) / 2, -offset, -np.ones((n, d)), radius**2 / 2)
+    for i in range(d):
+        width, s = upper[i] - lower[i], points[:, i] - (upper[i] + lower[i]) / 2
+
+        def along(values: np.ndarray, i: int = i) -> np.ndarray:
+            return values[:, None] * np.eye(d)[i]
+
+        yield Profile(f"parabola x{i + 1}", (width**2 / 4 - s**2) / 2, along(-s), along(-np.ones(n)), width**2 / 8)
         if drift:
-            profile = exponential_barrier(width, float(np.min(A[:, i, i])), float(np.max(np.abs(b[:, i]))))
-            w, slope, curvature = profile(s)
-            if not np.all(np.isfinite(w)):
-                continue
-            yield Barrier(f"exponential x{i + 1}", w, -A[:, i, i] * curvature - b[:, i] * slope + c * w, float(profile(np.zeros(1))[0][0]))
-    if np.min(c) > 0:
-        yield Barrier("constant", np.ones(len(x)), c, 1.0)
+            barrier = exponential_barrier(width, float(limits.diagonal[i]), float(limits.drift[i]))
+            w, slope, curvature = barrier(s)
+            if np.all(np.isfinite(w)):
+                yield Profile(f"exponential x{i + 1}", w, along(slope), along(curvature), float(barrier(np.zeros(1))[0][0]))
+    if limits.reaction > 0:
+        yield Profile("constant", np.ones(n), np.zeros((n, d)), np.zeros((n, d)), 1.0)
 
 
 def best_of(found: Sequence[Maximum]) -> Maximum:
@@ -130,6 +180,7 @@ def maxima(principle: MaximumPrinciple) -> list[Maximum]:
     """ABP and the ready-made barriers. Barriers are tried with quadrature only: their sizes are chosen on its points."""
     found = [principle.estimate()]
     if isinstance(principle.measure, Quadrature):
-        drift = principle.drift_norm is not None
-        found += [principle.with_barrier(barrier) for barrier in barriers(principle.domain, principle.measure, principle.evaluated, drift)]
+        for profile in profiles(principle.domain, principle.measure.points, principle.limits(), principle.drift_norm is not None):
+            barrier = Barrier(profile.name, profile.value, principle.minus_operator(profile), profile.peak)
+            found.append(principle.with_barrier(barrier))
     return found

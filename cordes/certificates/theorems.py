@@ -4,13 +4,14 @@ Parameters are chosen on pilot points. Suprema over the domain are costly: only 
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from cordes.certificates.candidate import Candidate, Evaluated
 from cordes.certificates.contraction import Contraction, Coverage
-from cordes.certificates.energy import Pilot, Scheme, TraceSplit, Triangle, choose_tightened, choose_weighted, gradient_factor
+from cordes.certificates.energy import Local, Pilot, Scheme, TraceSplit, Triangle, choose_tightened, choose_weighted, gradient_factor
 from cordes.certificates.exponential import Transform, find_transform
 from cordes.certificates.norms import Measure, Norm, Sample
 from cordes.certificates.pointwise import green_constant
@@ -36,6 +37,39 @@ class Equation(NamedTuple):
     @property
     def domain(self) -> AbstractDomain:
         return self.problem.domain
+
+    def residual_at(self, points: np.ndarray) -> np.ndarray:
+        """The residual at any points, for pictures."""
+        return self.candidate.evaluate(points).residual
+
+    def transform(self) -> "Transform | None":
+        """An exponential transform that takes drift away, where there is one."""
+        return find_transform(self.problem, self.pilot_points, self.pilot.local) if self.problem.has_drift else None
+
+    def pilot_local(self, coverage: Coverage) -> Local:
+        """The coefficients for which parameters are chosen."""
+        return coverage.local.take(np.arange(len(self.pilot_points)))
+
+    def pilot_for(self, local: Local, matrix: np.ndarray, eigenvalue: float, transform: "Transform | None") -> Pilot:
+        """The same in the coordinates of M, with the residual."""
+        size = self.pilot.size if transform is None else self.pilot.size * transform.growth(self.pilot_points)
+        drift, reaction = (self.problem.has_drift, self.problem.has_reaction) if transform is None else (True, True)
+        return Pilot(local.whitened(matrix), local.invariants(matrix), size, eigenvalue, drift, reaction)
+
+    def schemes(self, pilot: Pilot) -> Sequence[Scheme]:
+        """The theorems that may apply."""
+        return choose_weighted(pilot) if pilot.drift or pilot.reaction else [TraceSplit()]
+
+    def scaled(self, scheme: Scheme, coverage: Coverage, matrix: np.ndarray, transform: "Transform | None") -> tuple[np.ndarray, np.ndarray]:
+        """|g r| at the points of the measure, rounded up and rounded down."""
+        at = coverage.local.take(np.arange(len(self.pilot_points), len(coverage.points))).invariants(matrix)
+        multiplier = scheme.multiplier(at)
+        growth = 1.0 if transform is None else transform.growth(self.measure.points)
+        return multiplier * (self.evaluated.size * growth), multiplier * self.evaluated.least
+
+    def failure(self, scheme: Scheme, matrix: np.ndarray, value: float, point: np.ndarray) -> str:
+        """Why a theorem does not apply."""
+        return failure(scheme, matrix, value, point)
 
 
 class EnergyBound(NamedTuple):
@@ -123,10 +157,9 @@ def energy_bounds(equation: Equation, coverage: Coverage) -> tuple[list[EnergyBo
     Suprema over the domain are costly: only the trials that promise the smallest L² bound get them, and the one with the smallest bound of Δv itself.
     """
     trials, failures = _trials(equation, coverage, None)
-    if equation.problem.has_drift:
-        transform = find_transform(equation.problem, equation.pilot_points, equation.pilot.local)
-        if transform is not None:
-            trials += _trials(equation, transform.coverage(coverage), transform)[0]
+    transform = equation.transform()
+    if transform is not None:
+        trials += _trials(equation, transform.coverage(coverage), transform)[0]
     if equation.residual_bound is not None:
         # The empirical Bernstein inequality needs a bound of the multiplier too, which d/tr A has.
         trials = [trial for trial in trials if trial.transform is None and isinstance(trial.scheme, TraceSplit | Triangle)]
@@ -143,7 +176,7 @@ def energy_bounds(equation: Equation, coverage: Coverage) -> tuple[list[EnergyBo
                 break
             contraction = trial.coverage.contraction(trial.scheme, trial.matrix)
             if not contraction.value < 1:
-                failures.append(failure(trial.scheme, trial.matrix, contraction.value, contraction.point))
+                failures.append(equation.failure(trial.scheme, trial.matrix, contraction.value, contraction.point))
                 continue
             if equation.residual_bound is not None and contraction.source == "sampled":
                 failures.append(
@@ -167,34 +200,25 @@ def about_laplacian(bound: EnergyBound) -> bool:
 
 def _trials(equation: Equation, coverage: Coverage, transform: Transform | None) -> tuple[list[Trial], list[str]]:
     """All theorems that hold at the pilot points, and sentences about those that do not."""
-    problem, count = equation.problem, len(equation.pilot_points)
-    local, size = coverage.local.take(np.arange(count)), equation.pilot.size
-    if transform is not None:
-        size = size * transform.growth(equation.pilot_points)
-    drift, reaction = (problem.has_drift, problem.has_reaction) if transform is None else (True, True)
+    local = equation.pilot_local(coverage)
     trials, failures = [], []
     for matrix in preconditioners(local):
         eigenvalue = first_eigenvalue(equation.domain, matrix)
         if not eigenvalue > 0:
             continue
-        pilot = Pilot(local.whitened(matrix), local.invariants(matrix), size, eigenvalue, drift, reaction)
-        for scheme in choose_weighted(pilot) if drift or reaction else [TraceSplit()]:
+        pilot = equation.pilot_for(local, matrix, eigenvalue, transform)
+        for scheme in equation.schemes(pilot):
             contraction = pilot.contraction(scheme)
             if contraction < 1:
                 trials.append(Trial(scheme, matrix, eigenvalue, pilot, transform, coverage))
             else:
                 worst = int(np.argmax(np.sum(scheme.defects(pilot.at), axis=1)))
-                failures.append(failure(scheme, matrix, contraction, equation.pilot_points[worst]))
+                failures.append(equation.failure(scheme, matrix, contraction, coverage.points[worst]))
     return trials, failures
 
 
 def _applied(equation: Equation, trial: Trial, contraction: Contraction) -> list[EnergyBound]:
     """The bounds of one trial, with the tightening T1c where it applies."""
-    values, least = equation.evaluated.size, equation.evaluated.least
-    if trial.transform is not None:
-        values = values * trial.transform.growth(equation.measure.points)
-    count = len(equation.pilot_points)
-    at = trial.coverage.local.take(np.arange(count, len(trial.coverage.points))).invariants(trial.matrix)
     known: list[tuple[Scheme, Contraction]] = [(trial.scheme, contraction)]
     if isinstance(trial.scheme, TraceSplit):
         tightened = choose_tightened(trial.pilot, contraction.value)
@@ -207,8 +231,8 @@ def _applied(equation: Equation, trial: Trial, contraction: Contraction) -> list
 
     def norm(scheme: Scheme) -> Norm:
         """The upper limit for the residual rounded up, the lower one for the residual rounded down."""
-        multiplier = scheme.multiplier(at)
-        return equation.measure.norm(multiplier * values, 2.0, bound)._replace(lower=equation.measure.norm(multiplier * least, 2.0, bound).lower)
+        size, least = equation.scaled(scheme, trial.coverage, trial.matrix, trial.transform)
+        return equation.measure.norm(size, 2.0, bound)._replace(lower=equation.measure.norm(least, 2.0, bound).lower)
 
     return [EnergyBound(scheme, trial.matrix, each, norm(scheme), trial.eigenvalue, trial.transform) for scheme, each in known]
 

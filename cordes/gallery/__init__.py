@@ -1,20 +1,20 @@
 """Named problems: `cordes.gallery["ex4.2-continuous"]`. A problem is made, and checked, when it is first asked for."""
 
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from cordes.errors import unknown
-from cordes.gallery import literature_linear, paper_linear
-from cordes.problems.linear import Linear
+from cordes.gallery import literature_linear, literature_nonlinear, paper_linear, paper_nonlinear
 
 
-class Gallery(Mapping[str, Linear]):
-    """A mapping from names to problems, made lazily; `describe(name)` is a line about one."""
+class Gallery(Mapping[str, Any]):
+    """A mapping from names to problems (`Linear`, `HJB`, `MongeAmpere`), made lazily; `describe(name)` is a line about one."""
 
-    def __init__(self, entries: dict[str, tuple[Callable[[], Linear], str]]):
+    def __init__(self, entries: Mapping[str, tuple[Callable[[], Any], str]]):
         self._entries = entries
-        self._made: dict[str, Linear] = {}
+        self._made: dict[str, Any] = {}
 
-    def __getitem__(self, name: str) -> Linear:
+    def __getitem__(self, name: str) -> Any:
         if name not in self._entries:
             raise unknown("gallery problem", name, self._entries)
         if name not in self._made:
@@ -35,4 +35,4 @@ class Gallery(Mapping[str, Linear]):
         return self._entries[name][1]
 
 
-gallery = Gallery(paper_linear.PROBLEMS | literature_linear.PROBLEMS)
+gallery = Gallery({**paper_linear.PROBLEMS, **paper_nonlinear.PROBLEMS, **literature_linear.PROBLEMS, **literature_nonlinear.PROBLEMS})

@@ -12,7 +12,7 @@ import difflib
 import math
 import re
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 import jax.numpy as jnp
@@ -25,12 +25,12 @@ MAX_LENGTH = 2000
 MAX_DEPTH = 60
 MAX_EXPONENT = 1000.0
 _EXCERPT = 100
-_COORDINATE = re.compile(r"x[0-9]+")
+_COORDINATE, _CONTROL = re.compile(r"x[0-9]+"), re.compile(r"a[0-9]*")
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Expression:
-    """A function of one point (d,) that was parsed from `text`; gives a scalar of the point's dtype.
+    """A function of one point (d,), and of a control where there are any, that was parsed from `text`; gives a scalar of the point's dtype.
 
     The definitions that it uses are evaluated once each, in the order of the file: a chain of definitions that doubles in size with each line
     costs no more than its lines.
@@ -39,10 +39,11 @@ class Expression:
     text: str
     definitions: dict[str, "Expression"]
     evaluate: "Evaluator"
+    controlled: bool = False
 
-    def __call__(self, x: Array) -> Array:
+    def __call__(self, x: Array, a: Array | None = None) -> Array:
         x = jnp.asarray(x)
-        scope = Scope(x, {})
+        scope = Scope(x, {}, () if a is None else jnp.ravel(jnp.asarray(a)))
         for name, definition in self.definitions.items():
             scope.values[name] = definition.evaluate(scope)
         return jnp.asarray(self.evaluate(scope), dtype=x.dtype)
@@ -54,10 +55,11 @@ class Expression:
 
 @dataclasses.dataclass(frozen=True)
 class Scope:
-    """What names mean during one evaluation: the point and the values of the definitions."""
+    """What names mean during one evaluation: the point, the values of the definitions, and the components of the control."""
 
     x: Array
     values: dict[str, Array]
+    a: Any
 
 
 Evaluator = Callable[[Scope], Any]
@@ -117,37 +119,48 @@ _ORDER = {ast.Lt: "less", ast.LtE: "less_equal", ast.Gt: "greater", ast.GtE: "gr
 _COMPARISONS: dict[type, Callable[..., Any]] = {kind: _fold(name) for kind, name in _ORDER.items()}
 
 
-def is_reserved(name: str) -> bool:
-    """Whether a definition may not have this name, because expressions already use it."""
-    return name in FUNCTIONS or name in CONSTANTS or name in ("x", "r") or _COORDINATE.fullmatch(name) is not None
+def is_reserved(name: str, controlled: bool = False) -> bool:
+    """Whether a definition may not have this name, because expressions already use it; a, a1, a2, … only where there are controls."""
+    variable = _COORDINATE.fullmatch(name) or (controlled and _CONTROL.fullmatch(name))
+    return name in FUNCTIONS or name in CONSTANTS or name in ("x", "r") or bool(variable)
 
 
 def parse(
-    text: str, dimension: int, definitions: Mapping[str, "float | Expression"] | None = None, label: str = "expression"
+    text: str,
+    dimension: int,
+    definitions: Mapping[str, "float | Expression"] | None = None,
+    label: str = "expression",
+    controls: Sequence[str] = (),
+    fixed: bool = False,
 ) -> "float | Expression":
     """The float or the function of one point that `text` stands for; FileError, beginning with `label`, where it is refused.
 
-    `dimension` is the number of coordinates x1, x2, …; with 0 only constants are allowed. `definitions` are earlier results by name.
+    `dimension` is the number of coordinates x1, x2, …; with 0 only constants are allowed. `definitions` are earlier results by name. `controls` are
+    the names of the control's components; `fixed` says that they exist, but that this expression may not depend on them.
     Checked: length, nesting, every name and call, the number of arguments, constants finite. Not checked: values that depend on the point.
     """
-    return _Parser(text, dimension, definitions or {}, label).parse()
+    return _Parser(text, dimension, definitions or {}, label, tuple(controls), fixed).parse()
 
 
 class _Parser:
-    def __init__(self, text: str, dimension: int, definitions: Mapping[str, "float | Expression"], label: str):
+    def __init__(
+        self, text: str, dimension: int, definitions: Mapping[str, "float | Expression"], label: str, controls: tuple[str, ...], fixed: bool
+    ):
         # Line ends of a TOML multi-line string mean nothing here.
         self.text = re.sub(r"[\n\r\t]", " ", text).strip()
         self.dimension = dimension
         self.definitions = definitions
         self.label = label
+        self.controls, self.fixed = controls, fixed
         self.used: set[str] = set()
+        self.controlled = False
 
     def parse(self) -> "float | Expression":
         part = self.part(self.tree(), 0)
         if not callable(part):
             return float(part)
         used = {name: definition for name, definition in self.definitions.items() if name in self.used and isinstance(definition, Expression)}
-        return Expression(self.text, used, part)
+        return Expression(self.text, used, part, self.controlled)
 
     def tree(self) -> ast.expr:
         if not self.text:
@@ -207,7 +220,9 @@ class _Parser:
         if name in CONSTANTS:
             return CONSTANTS[name]
         if name in self.definitions:
-            return self.definition(name)
+            return self.definition(node, name)
+        if name in self.controls:
+            return self.component(node, name)
         coordinates = self.coordinates()
         if name in coordinates:
             index = coordinates.index(name)
@@ -218,6 +233,8 @@ class _Parser:
             self.refuse(node, "x is the whole point. Write x1, x2, … for its coordinates and norm(x) or r for its length.")
         if name in FUNCTIONS:
             self.refuse(node, f"{name} is a function and needs its arguments in parentheses.")
+        if self.controls and _CONTROL.fullmatch(name):
+            self.refuse(node, f"there is no {name}: the control is {', '.join(self.controls)}.")
         if (_COORDINATE.fullmatch(name) or name in ("x", "r")) and not self.dimension:
             self.refuse(node, f"{name} depends on the point, and here a constant is needed.")
         if _COORDINATE.fullmatch(name):
@@ -226,10 +243,22 @@ class _Parser:
             )
         self.refuse(node, f"there is no name '{name}'.{self.nearest(name, self.names())}")
 
-    def definition(self, name: str) -> Part:
+    def component(self, node: ast.expr, name: str) -> Part:
+        self.depend_on_control(node, name)
+        index = self.controls.index(name)
+        return lambda scope: scope.a[index]
+
+    def depend_on_control(self, node: ast.expr, name: str) -> None:
+        if self.fixed:
+            self.refuse(node, f"{name} {'is' if name in self.controls else 'depends on'} the control, and here only the point counts.")
+        self.controlled = True
+
+    def definition(self, node: ast.expr, name: str) -> Part:
         definition = self.definitions[name]
         if not isinstance(definition, Expression):
             return definition
+        if definition.controlled:
+            self.depend_on_control(node, name)
         self.used |= {name, *definition.definitions}
         return lambda scope: scope.values[name]
 
@@ -313,7 +342,7 @@ class _Parser:
         return [f"x{i + 1}" for i in range(self.dimension)]
 
     def names(self) -> list[str]:
-        return [*self.coordinates(), *(["r"] if self.dimension else []), *CONSTANTS, *self.definitions]
+        return [*self.coordinates(), *(["r"] if self.dimension else []), *(() if self.fixed else self.controls), *CONSTANTS, *self.definitions]
 
     def nearest(self, name: str, known: Any) -> str:
         near = difflib.get_close_matches(name, [*known], n=3, cutoff=0.5)

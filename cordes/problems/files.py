@@ -27,12 +27,21 @@ from cordes.domains.ellipsoid import Ellipsoid
 from cordes.domains.polygon import Polygon
 from cordes.errors import CordesError, FileError, unknown
 from cordes.problems.expressions import Expression, is_reserved, parse
+from cordes.problems.hjb import HJB
 from cordes.problems.linear import Linear
+from cordes.problems.monge_ampere import MongeAmpere
 
 SCHEMA = 1
-KINDS = ("linear",)
 _TABLES = ("schema", "kind", "name", "domain", "equation", "definitions")
-_EQUATION = ("A", "f", "b", "c", "g", "interfaces", "epsilon", "exact")
+# For each kind: the class, the required and the optional keys of [equation].
+_EQUATIONS: dict[str, tuple[Callable[..., Any], tuple[str, ...], tuple[str, ...]]] = {
+    "linear": (Linear, ("A", "f"), ("b", "c", "g", "interfaces", "epsilon", "exact")),
+    "hjb": (HJB, ("controls", "A", "f"), ("b", "c", "g", "interfaces", "sense", "exact")),
+    "monge-ampere": (MongeAmpere, ("f",), ("g", "interfaces", "exact")),
+}
+KINDS = tuple(_EQUATIONS)
+_EQUATION = {key for _, required, optional in _EQUATIONS.values() for key in (*required, *optional)}
+MAX_CONTROLS = 100_000
 
 
 def load_problem(path: str | Path) -> Any:
@@ -54,7 +63,7 @@ def load_problem(path: str | Path) -> Any:
     return problem_from_toml(text, path.name)
 
 
-def problem_from_toml(text: str, name: str = "problem") -> Linear:
+def problem_from_toml(text: str, name: str = "problem") -> Linear | HJB | MongeAmpere:
     """The problem that a TOML text describes. `name` stands in messages and names the problem if the text does not.
 
     Checked: every key and expression, all dimensions; the domain and the problem make their own checks. The text is kept in the problem, so that
@@ -76,10 +85,16 @@ def problem_from_toml(text: str, name: str = "problem") -> Linear:
         if not isinstance(table.get(key, {}), dict):
             raise FileError(f"{name}: {key} must be a table [{key}], not {_shown(table[key])}.")
     domain = _domain(table["domain"], f"{name}: domain")
-    reader = _Reader(domain.dimension, _definitions(table.get("definitions", {}), domain.dimension, f"{name}: definitions"))
-    arguments = _equation(table["equation"], reader, f"{name}: equation")
-    with _located(f"{name}: equation"):
-        return Linear(domain, **arguments, name=table.get("name") or name.removesuffix(".toml"), source={"toml": text})
+    make, required, optional = _EQUATIONS[table["kind"]]
+    label = f"{name}: equation"
+    _check_keys(table["equation"], label, (*required, *optional), required)
+    controls, names = _controls(table["equation"]["controls"], f"{label}.controls") if table["kind"] == "hjb" else (None, ())
+    reader = _Reader(domain.dimension, _definitions(table.get("definitions", {}), domain.dimension, f"{name}: definitions", names), names)
+    arguments = _equation(table["equation"], reader, label)
+    if controls is not None:
+        arguments["controls"] = controls
+    with _located(label):
+        return make(domain, **arguments, name=table.get("name") or name.removesuffix(".toml"), source={"toml": text})
 
 
 def _read_toml(text: str, name: str) -> dict[str, Any]:
@@ -125,14 +140,19 @@ def _shown(value: Any) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class _Reader:
-    """Reads numbers and expressions in `dimension` coordinates with the given definitions; without coordinates only constants pass."""
+    """Reads numbers and expressions in `dimension` coordinates with the given definitions; without coordinates only constants pass.
+
+    `controls` are the names of the control's components, `fixed` says that what is read may not depend on them.
+    """
 
     dimension: int = 0
     definitions: dict[str, float | Expression] = dataclasses.field(default_factory=dict)
+    controls: tuple[str, ...] = ()
+    fixed: bool = False
 
     def scalar(self, value: Any, label: str) -> float | Expression:
         if isinstance(value, str):
-            return parse(value, self.dimension, self.definitions, label)
+            return parse(value, self.dimension, self.definitions, label, self.controls, self.fixed)
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise FileError(f"{label} must be a number or an expression in quotes, not {_shown(value)}.")
         try:
@@ -210,35 +230,38 @@ def _regular_polygon(sides: float, radius: float, center: np.ndarray | None = No
     return Polygon(corners if center is None else corners + center)
 
 
-def _definitions(table: dict[str, Any], dimension: int, label: str) -> dict[str, float | Expression]:
+def _definitions(table: dict[str, Any], dimension: int, label: str, controls: tuple[str, ...]) -> dict[str, float | Expression]:
     """Named expressions; each may use those above it."""
     definitions: dict[str, float | Expression] = {}
     for key, value in table.items():
         if not (key.isascii() and key.isidentifier()) or keyword.iskeyword(key):
             raise FileError(f"{label}: {key!r} cannot be a name. Use letters, digits and _, beginning with a letter.")
-        if is_reserved(key):
+        if is_reserved(key, controlled=bool(controls)):
             raise FileError(f"{label}: {key} already has a meaning in expressions. Choose another name.")
-        definitions[key] = _Reader(dimension, definitions).scalar(value, f"{label}.{key}")
+        definitions[key] = _Reader(dimension, definitions, controls).scalar(value, f"{label}.{key}")
     return definitions
 
 
 def _equation(table: dict[str, Any], reader: _Reader, label: str) -> dict[str, Any]:
-    """The arguments of `Linear`. What is constant stays a constant, so that the problem knows it."""
-    _check_keys(table, label, _EQUATION, ("A", "f"))
-    d = reader.dimension
-    arguments: dict[str, Any] = {"A": _leading(table["A"], reader, f"{label}.A")}
-    for key in ("f", "c", "g"):
+    """The arguments of the problem but for its controls. What is constant stays a constant, so that the problem knows it."""
+    d, arguments = reader.dimension, {}
+    fixed = dataclasses.replace(reader, fixed=True)
+    if "A" in table:
+        arguments["A"] = _leading(table["A"], reader, f"{label}.A")
+    for key, read in (("f", reader), ("c", reader), ("g", fixed)):
         if key in table:
-            arguments[key] = reader.scalar(table[key], f"{label}.{key}")
+            arguments[key] = read.scalar(table[key], f"{label}.{key}")
     if "b" in table:
         arguments["b"] = _stacked(reader.vector(table["b"], f"{label}.b", d), (d,))
     if "epsilon" in table:
         arguments["epsilon"] = reader.constant(table["epsilon"], f"{label}.epsilon")
+    if "sense" in table:
+        arguments["sense"] = table["sense"]
     if "exact" in table:
-        exact = reader.scalar(table["exact"], f"{label}.exact")
+        exact = fixed.scalar(table["exact"], f"{label}.exact")
         arguments["exact"] = exact if isinstance(exact, Expression) else _stacked([exact], (), always=True)
     if table.get("interfaces", []) != []:
-        interfaces = reader.vector(table["interfaces"], f"{label}.interfaces")
+        interfaces = fixed.vector(table["interfaces"], f"{label}.interfaces")
         for i, phi in enumerate(interfaces):
             if not isinstance(phi, Expression):
                 raise FileError(f"{label}.interfaces[{i + 1}] = {phi:g} is constant; it must be an expression that is zero on the interface.")
@@ -246,26 +269,68 @@ def _equation(table: dict[str, Any], reader: _Reader, label: str) -> dict[str, A
     return arguments
 
 
+def _controls(value: Any, label: str) -> tuple[np.ndarray, tuple[str, ...]]:
+    """The controls, one in each row, and the names of their components: a for numbers, a1, a2, … for lists of numbers.
+
+    A table stands for an axis of equally spaced numbers, and a list of tables for all combinations of such axes.
+    """
+    entries = value if isinstance(value, list) else [value]
+    kinds = {dict if isinstance(entry, dict) else list if isinstance(entry, list) else float for entry in entries}
+    if len(kinds) != 1 or (kinds == {float} and not isinstance(value, list)):
+        raise FileError(
+            f"{label} must be a list of numbers, a list of lists of numbers, a table {{from, to, count}} or a list of such tables, not {_shown(value)}."
+        )
+    reader = _Reader()
+    if kinds == {list}:
+        rows = reader.matrix(value, label, max(1, len(value[0])))
+        return np.array(rows, dtype=float), _components(len(rows[0]))
+    if kinds == {float}:
+        return np.array(reader.vector(value, label), dtype=float), ("a",)
+    if isinstance(value, dict):
+        return _axis(value, label), ("a",)
+    axes = [_axis(entry, f"{label}[{i + 1}]") for i, entry in enumerate(value)]
+    count = math.prod(len(axis) for axis in axes)
+    if count > MAX_CONTROLS:
+        raise FileError(f"{label} are {count} combinations; at most {MAX_CONTROLS} are allowed. Lower the counts.")
+    return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(count, len(axes)), _components(len(axes))
+
+
+def _components(count: int) -> tuple[str, ...]:
+    return tuple(f"a{i + 1}" for i in range(count))
+
+
+def _axis(table: dict[str, Any], label: str) -> np.ndarray:
+    """`count` equally spaced numbers, both ends included."""
+    _check_keys(table, label, ("from", "to", "count"), ("from", "to", "count"))
+    count = table["count"]
+    if type(count) is not int or not 2 <= count <= MAX_CONTROLS:
+        raise FileError(f"{label}.count = {_shown(count)} must be a whole number from 2 to {MAX_CONTROLS}.")
+    start, end = (_Reader().constant(table[key], f"{label}.{key}") for key in ("from", "to"))
+    if start == end:
+        raise FileError(f"{label}: from and to are both {start:g}; they must differ.")
+    return np.linspace(start, end, count)
+
+
 def _leading(value: Any, reader: _Reader, label: str) -> Any:
     """A: d rows of d entries, or one expression for a multiple of the identity."""
     d = reader.dimension
     if not isinstance(value, list):
         factor = reader.scalar(value, label)
-        return (lambda x: factor(x) * jnp.eye(d, dtype=x.dtype)) if isinstance(factor, Expression) else factor * np.eye(d)
+        return (lambda x, *a: factor(x, *a) * jnp.eye(d, dtype=x.dtype)) if isinstance(factor, Expression) else factor * np.eye(d)
     if len(value) != d or any(not isinstance(row, list) or len(row) != d for row in value):
         raise FileError(f"{label} must have {d} rows of {d} entries each, because the domain has dimension {d}; it is {_shown(value)}.")
     return _stacked([entry for row in reader.matrix(value, label, d) for entry in row], (d, d))
 
 
-def _stacked(entries: list[float | Expression], shape: tuple[int, ...], always: bool = False) -> np.ndarray | Callable[[Array], Array]:
-    """An array if all entries are constant and a function is not asked for, otherwise a function of one point."""
+def _stacked(entries: list[float | Expression], shape: tuple[int, ...], always: bool = False) -> np.ndarray | Callable[..., Array]:
+    """An array if all entries are constant and a function is not asked for, otherwise a function of one point (and a control)."""
     constants = [entry for entry in entries if isinstance(entry, float)]
     if len(constants) == len(entries) and not always:
         return np.array(constants).reshape(shape)
 
-    def stacked(x: Array) -> Array:
+    def stacked(x: Array, *a: Array) -> Array:
         x = jnp.asarray(x)
-        return jnp.stack([entry(x) if isinstance(entry, Expression) else jnp.asarray(entry, x.dtype) for entry in entries]).reshape(shape)
+        return jnp.stack([entry(x, *a) if isinstance(entry, Expression) else jnp.asarray(entry, x.dtype) for entry in entries]).reshape(shape)
 
     return stacked
 

@@ -5,6 +5,7 @@ The best control is that of γ^a (L^a u - f^a) with the Cordès multiplier γ^a 
 one is a contraction away from them. The paper takes the unscaled one, which `scaled=False` gives.
 """
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ import numpy as np
 from jax import Array
 
 from cordes.blocks import BLOCK, in_blocks
+from cordes.condition import best_lambda, epsilon_at
 from cordes.domains.domain import AbstractDomain
 from cordes.errors import CoefficientError, OptionError
 from cordes.jet import Jet, contract
@@ -25,6 +27,8 @@ CHECK_POINTS, CHECK_PAIRS = 2000, 400_000
 HELD = 1 << 22
 # Controls whose coefficients are searched for jumps.
 SEARCHED = 16
+# Points and controls of the sample from which λ, ε and parameters of theorems are chosen.
+FAMILY_POINTS, FAMILY_CONTROLS = 256, 64
 
 
 class HJB:
@@ -83,6 +87,7 @@ class HJB:
         self._pairs = jax.jit(jax.vmap(self.at))
         self._frozen = {scaled: self._compiled(self.linearise, scaled) for scaled in (True, False)}
         self._best = {scaled: self._compiled(self.control, scaled) for scaled in (True, False)}
+        self._fixed_point = jax.jit(jax.vmap(lambda x, *jet: self._right_side(x, Jet(*jet))))
         self._block = max(1, min(len(self.controls), HELD // (BLOCK * d * d)))
         self._check()
 
@@ -135,11 +140,45 @@ class HJB:
 
     # Many points ----------------------------------------------------------------------------------------------------------------------------------
 
-    def coefficients(self, points: np.ndarray, jet: Jet | None = None, scaled: bool = True) -> Coefficients:
-        """The equation frozen at points (N, d); without a state, the mean of all controls, which is elliptic."""
+    def coefficients(self, points: np.ndarray, jet: Jet | None = None, scaled: bool = True, contracting: bool = False) -> Coefficients:
+        """The equation frozen at points (N, d); without a state, the mean of all controls, which is elliptic. `contracting` gives the fixed point
+        Δu - λu = Δu₀ - λu₀ - F_γ[u₀] instead of Newton's method: with the Cordès condition it converges from any state, a constant factor a step."""
         if jet is None:
             return self._mean(points)
-        return in_blocks(self._frozen[scaled], (points, *jet))
+        if not contracting:
+            return in_blocks(self._frozen[scaled], (points, *jet))
+        n, d = points.shape
+        right = in_blocks(self._fixed_point, (points, *jet))
+        return Coefficients(*(np.tile(np.eye(d), (n, 1, 1)), np.zeros((n, d)), np.full(n, self.condition[0]), right))  # pyright: ignore[reportArgumentType]
+
+    @functools.cached_property
+    def condition(self) -> tuple[float, float]:
+        """λ and the Cordès ε over all controls at sampled points."""
+        A, b, c, _ = self.family(self.domain.interior_points(FAMILY_POINTS, seed=17))
+        lambda_ = best_lambda(A, b, c) if self.has_drift or self.has_reaction else None
+        return lambda_ or 0.0, float(np.min(epsilon_at(A, b, c, lambda_)))
+
+    def contraction(self) -> float:
+        """The factor of the contracting fixed point, seen at sampled points; one or more where the Cordès condition fails."""
+        epsilon = self.condition[1]
+        return float(np.sqrt(1 - epsilon)) if epsilon > 0 else 1.0
+
+    def family(self, points: np.ndarray) -> Coefficients:
+        """The equations of (a sample of) all controls at points, one after the other."""
+        chosen = self.sampled_controls(FAMILY_CONTROLS)
+        return self.pairs(np.tile(points, (len(chosen), 1)), np.repeat(chosen, len(points), axis=0))
+
+    def _right_side(self, x: Array, jet: Jet) -> Array:
+        lambda_ = self.condition[0]
+
+        def scaled(a: Array) -> Array:
+            A, b, c, _ = self.at(x, a)
+            over = 1 / lambda_ if lambda_ > 0 else 0.0
+            gamma = (jnp.trace(A) + c * over) / (jnp.sum(A**2) + jnp.sum(b**2) * over / 2 + (c * over) ** 2)
+            return gamma * self.defect(x, jet, a)
+
+        values = jax.lax.map(scaled, jnp.asarray(self.controls), batch_size=self._block)
+        return jnp.trace(jet.hessian) - lambda_ * jet.value - self.sign * jnp.max(self.sign * values)
 
     def pairs(self, points: np.ndarray, controls: np.ndarray) -> Coefficients:
         """The equations of controls (N, …) at points (N, d), one pair at a time."""

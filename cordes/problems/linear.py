@@ -113,6 +113,10 @@ class Linear:
         """The equation at points (N, d), as NumPy arrays."""
         return in_blocks(self._compiled, (points,))
 
+    def family(self, points: np.ndarray) -> Coefficients:
+        """All linear equations that the problem is made of: one."""
+        return self.coefficients(points)
+
     def residual(self, x: Array, jet: Jet) -> Array:
         """Lu - f at one point, without the multiplier."""
         A, b, c, f = self.linearise(x)

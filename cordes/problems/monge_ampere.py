@@ -5,7 +5,7 @@ it is not, H is replaced by the nearest matrix H₊ whose eigenvalues are at lea
 as long as one eigenvalue alone is raised, its fixed points are still solutions of det D²u = f, but now every step is elliptic.
 
 In two dimensions `form="convex"` freezes inf_A (A:D²u - 2√(f det A)) = 0 over A ≥ 0 with tr A = 1 instead: the equation as one of Hamilton, Jacobi and
-Bellman, which only convex functions solve, and whose steps are elliptic from any state.
+Bellman, which only convex functions solve, and whose steps are elliptic from any state. `form="plain"` is Newton's method as it is in textbooks, for comparison.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,13 +18,13 @@ from jax import Array
 
 from cordes.blocks import in_blocks
 from cordes.domains.domain import AbstractDomain
-from cordes.errors import CoefficientError, OptionError
+from cordes.errors import CoefficientError, OptionError, unknown
 from cordes.jet import Jet
 from cordes.problems.coefficients import as_function, check_finite, check_shape, sample, show
 from cordes.problems.linear import Coefficients, check_boundary_data, check_domain, check_interfaces, warn_about_jumps
 
 CHECK_POINTS = 2000
-FORMS = ("determinant", "convex")
+FORMS = ("determinant", "convex", "plain")
 # Eigenvalues are raised to this share of f^(1/d), or of its mean over the domain times SMALL where f vanishes.
 FLOOR, SMALL = 1e-2, 1e-2
 
@@ -90,14 +90,17 @@ class MongeAmpere:
     def linearise(self, x: Array, jet: Jet, form: str = "determinant", damping: float | Array = 1.0) -> Coefficients:
         """The equation frozen at one point. `damping` t < 1 aims at det H + t (f - det H) instead of f."""
         f = jnp.maximum(jnp.asarray(self.f(x), float), 0.0)
-        A, right = self._convex(f, jet.hessian, damping) if form == "convex" else self._determinant(f, jet.hessian, damping)
+        if form == "convex":
+            A, right = self._convex(f, jet.hessian, damping)
+        else:
+            A, right = self._determinant(f, jet.hessian, damping, raise_eigenvalues=form == "determinant")
         return Coefficients(A, jnp.zeros(self.domain.dimension), jnp.zeros(()), right)
 
-    def _determinant(self, f: Array, hessian: Array, damping: float | Array) -> tuple[Array, Array]:
+    def _determinant(self, f: Array, hessian: Array, damping: float | Array, raise_eigenvalues: bool) -> tuple[Array, Array]:
         d = self.domain.dimension
         floor = FLOOR * jnp.maximum(f ** (1 / d), SMALL * self.root_mean)
         eigenvalues, vectors = jnp.linalg.eigh(hessian)
-        raised = jnp.maximum(eigenvalues, floor)
+        raised = jnp.maximum(eigenvalues, floor) if raise_eigenvalues else eigenvalues
         others = jnp.stack([jnp.prod(jnp.where(jnp.arange(d) == i, 1.0, raised)) for i in range(d)])
         A = (vectors * others) @ vectors.T
         determinant = jnp.prod(raised)
@@ -121,12 +124,18 @@ class MongeAmpere:
     def coefficients(self, points: np.ndarray, jet: Jet | None = None, form: str = "determinant", damping: float = 1.0) -> Coefficients:
         """The equation frozen at points (N, d); without a state, Δu = d f^(1/d), which every solution with a round Hessian satisfies."""
         if form not in FORMS:
-            raise OptionError(f"form = {form!r}: 'determinant' (cofactors) or 'convex' (two dimensions).")
+            raise unknown("form", form, FORMS)
+        if form == "convex" and self.domain.dimension != 2:
+            raise OptionError(f"form = 'convex' exists in two dimensions, this problem has {self.domain.dimension}: use form='determinant'.")
         n, d = points.shape
         if jet is None:
             f = np.maximum(in_blocks(self._source, (points,)), 0.0)
             return Coefficients(*(np.tile(np.eye(d), (n, 1, 1)), np.zeros((n, d)), np.zeros(n), d * f ** (1 / d)))  # pyright: ignore[reportArgumentType]
         return in_blocks(self._compiled[form], (points, *jet, np.full(n, damping)))
+
+    def family(self, points: np.ndarray) -> Coefficients:
+        """The start: what the equation is made of depends on the answer."""
+        return self.coefficients(points)
 
     def source_density(self, points: np.ndarray) -> np.ndarray:
         """f at points (N, d)."""

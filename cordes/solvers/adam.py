@@ -20,6 +20,20 @@ PAPER = {
 CHUNK, REPORT = 10, 50
 
 
+@jax.jit
+def _advance(carry, state: State, rows: Rows, learning_rate: float):
+    """CHUNK epochs; compiled once for all rows of one shape, so that an outer loop can call it again and again."""
+    optimiser = optax.adam(learning_rate)
+
+    def epoch(carry, _):
+        parameters, memory = carry
+        loss, gradient = jax.value_and_grad(lambda p: jnp.sum(residual(state.with_parameters(p), rows) ** 2))(parameters)
+        update, memory = optimiser.update(gradient, memory)
+        return (optax.apply_updates(parameters, update), memory), loss
+
+    return jax.lax.scan(epoch, carry, None, length=CHUNK)
+
+
 def solve_adam(
     system: System,
     tol: float | None,
@@ -44,22 +58,13 @@ def solve_adam(
     collocation = system.points(points, seed)
     rows = cast(stack(system.rows(collocation), extra_rows), dtype)
     fresh = cast(stack(system.rows(system.fresh_points(seed)), extra_rows), dtype)
-    optimiser = optax.adam(learning_rate)
-
-    def epoch(carry, _):
-        parameters, memory = carry
-        loss, gradient = jax.value_and_grad(lambda p: jnp.sum(residual(state.with_parameters(p), rows) ** 2))(parameters)
-        update, memory = optimiser.update(gradient, memory)
-        return (optax.apply_updates(parameters, update), memory), loss
-
-    advance = jax.jit(lambda carry: jax.lax.scan(epoch, carry, None, length=CHUNK))
-    carry = (state.parameters, optimiser.init(state.parameters))
+    carry = (state.parameters, optax.adam(learning_rate).init(state.parameters))
     best, best_residual = state, float(residual_norm(state, fresh))
     history = [{"epoch": 0, "loss": float(residual_norm(state, rows)) ** 2, "residual": best_residual, "seconds": clock.seconds}]
     result = None
     try:
         for done in range(CHUNK, epochs + 1, CHUNK):
-            carry, losses = advance(carry)
+            carry, losses = _advance(carry, state, rows, learning_rate)
             loss = float(losses[-1])
             if done % REPORT and done + CHUNK <= epochs and not clock.over:
                 continue

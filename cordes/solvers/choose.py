@@ -1,32 +1,26 @@
 """`solve`: one verb over all problems and methods."""
 
+import functools
 from typing import Any
 
 import jax.numpy as jnp
 
 from cordes.compilation import CompileTimer
 from cordes.condition import warn_if_violated
-from cordes.errors import OptionError, unknown
+from cordes.errors import unknown
 from cordes.results import Result
 from cordes.solution import Solution
 from cordes.solvers.adam import PAPER, solve_adam
 from cordes.solvers.answer import Answer
 from cordes.solvers.gauss_newton import solve_gauss_newton
 from cordes.solvers.least_squares import solve_least_squares
+from cordes.solvers.nonlinear import NonlinearRun
+from cordes.solvers.options import METHODS, check_arguments, choose_method
 from cordes.solvers.progress import Progress
 from cordes.solvers.system import Clock, System
 from cordes.solvers.tolerance import reach, residual_target
 from cordes.solvers.training import State
 from cordes.threads import share_cores
-
-METHODS = ("auto", "least-squares", "gauss-newton", "adam")
-COMMON = {"delta", "boundary", "boundary_weight", "singular", "inputs"}
-OPTIONS = {
-    "least-squares": {"features", "frequency", "activation"},
-    "gauss-newton": {"width", "depth", "activation", "points", "steps", "resample", "momentum"},
-    "adam": {"width", "depth", "activation", "learning_rate", "points", "epochs", "precision", "preset"},
-}
-
 
 def solve(
     problem: Any,
@@ -50,66 +44,42 @@ def solve(
     (`coordinates`, `interfaces`, `powers`: what networks see of the interfaces), `delta` (the paper's δ). Least squares: `features`, `frequency`,
     `activation`. Gauss–Newton: `width`, `depth`, `activation`, `points`, `steps`, `resample`, `momentum`. Adam: `width`, `depth`, `activation`,
     `learning_rate`, `points`, `epochs`, `precision`, `preset="paper"`.
+
+    Nonlinear problems are solved by an outer loop over the method (`outer_steps` at most). Its `start` may be a solution of another problem on the same
+    domain. `HJB`: `argmax="unscaled"` chooses controls without the multiplier, `outer="fixed-point"` takes the contracting fixed point instead of Newton's method,
+    which otherwise takes over where Newton stalls. `MongeAmpere`: `form="convex"` (two dimensions), `damping=False`; `tol` bounds the certified maximum. Adam:
+    `warm_up` epochs on the start, then `inner_epochs` for each outer step until `epochs` are used up; `outer="direct"` trains on the nonlinear residual itself.
     """
     chosen = choose_method(problem, method, start)
-    _check_arguments(chosen, tol, max_seconds, start, options)
+    check_arguments(problem, chosen, tol, max_seconds, start, options)
     if chosen == "adam" and options.pop("preset", None) == "paper":
-        options = {**PAPER, **options}
+        warm_up = {"HJB": {"warm_up": 0}, "MongeAmpere": {"warm_up": 1000}}
+        options = {**PAPER, **warm_up.get(type(problem).__name__, {}), **options}
     clock = Clock(max_seconds)
     with CompileTimer() as timer, share_cores():
         system, settings = _system(problem, chosen, multiplier, start, options)
-        warn_if_violated(problem, system.coefficients)
-        state = State(start.network, jnp.asarray(start.amplitudes)) if start is not None else None
+        warn_if_violated(problem)
+        state = State(start.network, jnp.asarray(start.amplitudes)) if start is not None and problem.linear else None
         facts = {"method": chosen, "seed": seed, "multiplier": multiplier, **settings}
 
         def finish(answer: Answer) -> Solution:
             return Solution(problem, system, answer, {"certify": 0.0}, {**facts, "richness": system.richness})
 
         with Progress(f"{problem.name}: {chosen}", progress) as bar:
-            if tol is None:
-                solution = finish(_run(chosen, system, None, seed, clock, bar, state, settings, options))
+            if problem.linear:
+                run = functools.partial(_run, chosen, system, seed, clock, bar, settings, options)
             else:
-                target = residual_target(problem, system.coefficients, multiplier, tol)
-                solution = reach(tol, target, lambda tol, state: _run(chosen, system, tol, seed, clock, bar, state, settings, options), finish, state)
+                run = NonlinearRun(chosen, system, seed, clock, bar, start, settings, options, tol is not None)
+            solution = finish(run(None, state)) if tol is None else reach(tol, residual_target(problem, multiplier, tol), run, finish, state)
     total, certify = clock.seconds, solution.seconds["certify"]
     solution.seconds |= {"total": total, "compile": timer.seconds, "solve": max(total - timer.seconds - certify, 0.0), "certify": certify}
     return solution
 
 
-def choose_method(problem: Any, method: str, start: Solution | None = None) -> str:
-    """`auto`: least squares in up to three dimensions, where features reach rounding level in a second; Gauss–Newton beyond."""
-    if method not in METHODS:
-        raise unknown("method", method, METHODS)
-    if method != "auto":
-        return method
-    if start is not None:
-        return start.facts["method"]
-    return "least-squares" if problem.domain.dimension <= 3 else "gauss-newton"
-
-
-def _check_arguments(method: str, tol: float | None, max_seconds: float | None, start: Solution | None, options: dict) -> None:
-    for name in options:
-        if name not in OPTIONS[method] | COMMON:
-            others = [m for m, names in OPTIONS.items() if name in names]
-            if others:
-                raise OptionError(f"{name} is an option of {' and '.join(others)}, not of {method}: pass method='{others[0]}' or leave it out.")
-            raise unknown(f"option for {method}", name, OPTIONS[method] | COMMON)
-    for name, value in (("tol", tol), ("max_seconds", max_seconds)):
-        if value is not None and not (isinstance(value, (int, float)) and value > 0):
-            raise OptionError(f"{name} = {value!r}: it must be a positive number.")
-    if options.get("preset") not in (None, "paper"):
-        raise unknown("preset", str(options["preset"]), ["paper"])
-    if options.get("boundary", "hard") not in ("hard", "soft"):
-        raise OptionError(f"boundary = {options['boundary']!r}: 'hard' (exact by construction) or 'soft' (the paper's composite loss); Neumann and Robin "
-                          "conditions are not supported.")  # fmt: skip
-    if start is not None and (method == "least-squares") != (start.facts["method"] == "least-squares"):
-        raise OptionError(f"start was made by {start.facts['method']} and cannot be continued by {method}: the networks differ.")
-
-
 def _system(problem: Any, method: str, multiplier: bool, start: Solution | None, options: dict) -> tuple[System, dict]:
     """The system, and the settings from which a saved answer rebuilds it."""
     interface_inputs = options.pop("interface_inputs", True)
-    if start is not None:
+    if start is not None and problem.linear:
         settings = {key: start.facts[key] for key in ("boundary", "boundary_weight", "singular", "inputs", "delta")}
     else:
         plain = "powers" if method == "least-squares" else "interfaces"
@@ -119,14 +89,15 @@ def _system(problem: Any, method: str, multiplier: bool, start: Solution | None,
     settings |= {key: options.pop(key) for key in list(options) if key in settings}
     if settings["inputs"] not in ("coordinates", "interfaces", "powers"):
         raise unknown("inputs", str(settings["inputs"]), ["coordinates", "interfaces", "powers"])
-    return make_system(problem, multiplier, settings, start.facts["richness"] if start is not None else None), settings
+    return make_system(problem, multiplier, settings, start.facts["richness"] if start is not None and problem.linear else None), settings
 
 
-def make_system(problem: Any, multiplier: bool, settings: dict, richness: int | None) -> System:
-    return System(problem, multiplier, settings["delta"], settings["boundary"] == "hard", settings["singular"], settings["inputs"], richness)
+def make_system(problem: Any, multiplier: bool, settings: dict, richness: int | None, singular_points: list | None = None) -> System:
+    hard = settings["boundary"] == "hard"
+    return System(problem, multiplier, settings["delta"], hard, settings["singular"], settings["inputs"], richness, singular_points)
 
 
-def _run(method: str, system: System, tol, seed: int, clock: Clock, bar: Progress, start: State | None, settings: dict, options: dict) -> Answer:
+def _run(method: str, system: System, seed: int, clock: Clock, bar: Progress, settings: dict, options: dict, tol, start: State | None) -> Answer:
     extra = system.boundary_rows(1000, seed, settings["boundary_weight"]) if settings["boundary"] == "soft" else None
     if method == "least-squares":
         return solve_least_squares(system, tol, seed, clock, bar, start, extra_rows=extra, **options)

@@ -81,6 +81,13 @@ def _step(carry: Carry, rows: Rows, unravel, template: State, momentum: float) -
     return Carry(carry.vector + step, step, carry.first_loss), jnp.where(accept, losses[best], before)
 
 
+@functools.partial(jax.jit, static_argnames="momentum")
+def _advance(carry: Carry, chunk: Rows, template: State, momentum: float) -> tuple[Carry, Array]:
+    """One step for each set of rows in the chunk; compiled once for all of one shape."""
+    unravel = ravel_pytree(template.parameters)[1]
+    return jax.lax.scan(lambda c, rows: _step(c, rows, unravel, template, momentum), carry, chunk)
+
+
 def solve_gauss_newton(
     system: System,
     tol: float | None,
@@ -112,7 +119,6 @@ def solve_gauss_newton(
     if start is None and shallow:
         state = solve_last_layer(state, rows)
     vector, unravel = ravel_pytree(state.parameters)
-    advance = jax.jit(lambda carry, chunk: jax.lax.scan(lambda c, rows: _step(c, rows, unravel, state, momentum), carry, chunk))
     carry = Carry(vector, jnp.zeros_like(vector), jnp.asarray(np.linalg.norm(rows.target)))
     fresh = stack(system.rows(system.fresh_points(seed)), extra_rows)
     best, best_residual = state, float(residual_norm(state, fresh))
@@ -123,7 +129,7 @@ def solve_gauss_newton(
         for chunk in range(-(-steps // CHUNK)):
             seeds = [seed + 17 + chunk * CHUNK + k for k in range(CHUNK)] if resample else [None] * CHUNK
             several = [rows if s is None else stack(system.rows(system.points(points, s)), extra_rows) for s in seeds]
-            carry, losses = advance(carry, jax.tree.map(lambda *leaves: jnp.stack(leaves), *several))
+            carry, losses = _advance(carry, jax.tree.map(lambda *leaves: jnp.stack(leaves), *several), state, momentum)
             current = state.with_parameters(unravel(carry.vector))
             value = float(residual_norm(current, fresh))
             history.append({"step": (chunk + 1) * CHUNK, "loss": float(losses[-1]), "residual": value, "seconds": clock.seconds})

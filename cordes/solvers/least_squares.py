@@ -173,13 +173,24 @@ def _facts(search: Search, width: int, clock: Clock) -> dict:
 
 def _candidates(search: Search, frequency: float | None) -> Iterator[tuple[float, str]]:
     """Frequencies and inputs that compete at one size: at first both are open, one after the other; then the frequency may only rise."""
-    system, best = search.system, search.best
+    best = search.best
     if best is not None:
         yield from [(frequency, best.inputs)] if frequency else [(best.frequency * GROWTH, best.inputs), (best.frequency, best.inputs)]
-        return
-    choices = {"coordinates": ["coordinates"], "interfaces": ["interfaces", "coordinates"], "powers": ["interfaces", "powers", "coordinates"]}
+    else:
+        yield from first_candidates(search, frequency)
+
+
+def input_choices(system: System) -> list[str]:
+    """The inputs that may compete, given the most that a network may see."""
+    most = system.inputs if system.ansatz.inputs.interfaces else "coordinates"
+    return {"coordinates": ["coordinates"], "interfaces": ["interfaces", "coordinates"], "powers": ["interfaces", "powers", "coordinates"]}[most]
+
+
+def first_candidates(search: Search, frequency: float | None, choices: list[str] | None = None) -> Iterator[tuple[float, str]]:
+    """At the first size, inputs compete with the middle frequency, then frequencies with the best inputs; each choice sees what the last one gave."""
     low, middle, high = FIRST_FREQUENCIES
-    for inputs in choices[system.inputs] if system.ansatz.inputs.interfaces else ["coordinates"]:
+    system = search.system
+    for inputs in choices or input_choices(system):
         yield frequency or middle, inputs
         if search.residual < PROMISING * search.scale:
             break

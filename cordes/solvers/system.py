@@ -1,6 +1,7 @@
 """From a problem to rows: the part of a solve that every method shares."""
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -8,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from cordes.ansatz import Ansatz, Rows
+from cordes.jet import Jet
 from cordes.points import Points, collocation_points
 from cordes.problems.linear import Coefficients, cordes_multiplier
 from cordes.singular import SingularFunctions, SingularPoint, find_singular_points
@@ -23,6 +25,7 @@ FRESH = 2048
 class System:
     """A problem, its ansatz and the choice of the multiplier. `rows` freezes the equation at points.
 
+    A nonlinear problem is frozen again after every outer step (`freeze`); its singular points depend on the answer and are found late (`find_singular`).
     `inputs` says what networks may see of the interfaces: nothing (`coordinates`), φ|φ| (`interfaces`), or φ|φ| and generic powers (`powers`).
     """
 
@@ -35,15 +38,19 @@ class System:
         singular: bool = True,
         inputs: str = "powers",
         richness: int | None = None,
+        singular_points: list[SingularPoint] | None = None,
     ):
         self.problem = problem
         self.domain = problem.domain
         self.multiplier = multiplier
         self.delta = delta
         self.hard = hard
-        self.coefficients = problem.coefficients
+        # A nonlinear problem is first frozen without a state: its start.
+        self.coefficients: Callable[[np.ndarray], Coefficients] = problem.coefficients
         self.singular_points: list[SingularPoint] = []
-        if singular and hard:
+        if singular_points is not None:
+            self.singular_points = singular_points
+        elif singular and hard and problem.linear:
             self.singular_points = find_singular_points(self.domain, problem.interfaces, self.coefficients)
         self.inputs = inputs
         self.richness = self._affordable_richness() if richness is None else richness
@@ -61,6 +68,34 @@ class System:
 
     def _singular_functions(self) -> SingularFunctions:
         return SingularFunctions(self.domain, self.singular_points, *RICHNESS[self.richness])
+
+    def freeze(self, jet: Callable[[np.ndarray], Jet] | None, **choices: Any) -> None:
+        """Freeze a nonlinear problem at a state, given by its jet at points; `choices` go to the problem."""
+        if jet is None:
+            self.coefficients = self.problem.coefficients
+        else:
+            self.coefficients = lambda x: self.problem.coefficients(x, jet(x), **choices)
+
+    def find_singular(self) -> bool:
+        """Singular points of the equation as it is frozen now; False where there are none."""
+        found = find_singular_points(self.domain, self.problem.interfaces, self.coefficients)
+        # A frozen matrix that is not elliptic at a corner has no exponents.
+        points = [point for point in found if np.all(np.isfinite(point.matrices)) and np.min(np.linalg.eigvalsh(point.matrices)) > 0]
+        if not points:
+            return False
+        self.singular_points = points
+        self.richness = self._affordable_richness()
+        self.ansatz = self.ansatz.with_singular(self._singular_functions())
+        return True
+
+    @property
+    def place(self) -> tuple:
+        """The ansatz with its singular functions as they are now; can be set again later."""
+        return self.ansatz, self.singular_points, self.richness
+
+    @place.setter
+    def place(self, place: tuple) -> None:
+        self.ansatz, self.singular_points, self.richness = place
 
     def enrich(self) -> bool:
         """More singular functions; False when there is nothing to add."""

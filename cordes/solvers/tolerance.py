@@ -1,4 +1,4 @@
-"""`tol`: work until the certified root mean square error is small enough, or nothing helps any more."""
+"""`tol`: work until the certified error is small enough, or nothing helps any more."""
 
 import math
 from collections.abc import Callable
@@ -22,11 +22,11 @@ SAFETY = 0.5
 ATTEMPTS = 5
 
 
-def residual_target(problem: Any, coefficients: Callable, multiplier: bool, tol: float) -> float:
+def residual_target(problem: Any, multiplier: bool, tol: float) -> float:
     """The scaled residual, root mean square, that should certify `tol`; a guess made from sampled coefficients for a residual of even size."""
     domain, d = problem.domain, problem.domain.dimension
-    local = Local(*coefficients(domain.interior_points(SAMPLES, SEED, "sobol"))[:3])
-    unscaled = 1 / cordes_multiplier(local.A) if multiplier else np.ones(SAMPLES)
+    local = Local(*problem.family(domain.interior_points(SAMPLES, SEED, "sobol"))[:3])
+    unscaled = 1 / cordes_multiplier(local.A) if multiplier else np.ones(len(local.c))
     size = math.inf
     for matrix in preconditioners(local):
         pilot = Pilot(
@@ -48,16 +48,16 @@ def reach(
     for attempt in range(ATTEMPTS):
         answer = run(target, state)
         solution = finish(answer)
-        rms = solution.certificate.rms
-        if rms is None:
+        bound = getattr(solution.certificate, solution.problem.tolerance_norm)
+        if bound is None:
             solution.result = answer.result if answer.result in _ENDS else Result.not_certifiable
             return solution
-        if rms <= tol:
+        if bound <= tol:
             solution.result = Result.converged
             return solution
         if answer.result is not Result.converged or attempt + 1 == ATTEMPTS:
             break
-        target *= min(0.5, SAFETY * tol / rms)
+        target *= min(0.5, SAFETY * tol / bound)
         state = State(answer.network, jnp.asarray(answer.amplitudes))
     solution.result = answer.result if answer.result in _ENDS else Result.tolerance_not_reached
     return solution

@@ -1,0 +1,69 @@
+"""The nonlinear examples of the paper, 4.5 and 4.6."""
+
+from collections.abc import Callable
+
+import jax.numpy as jnp
+from jax import Array
+
+from cordes.domains import Box
+from cordes.jet import contract, jet_of
+from cordes.problems.hjb import HJB
+from cordes.problems.monge_ampere import MongeAmpere
+
+
+def operator(A: Callable, exact: Callable, b: Callable | None = None, c: float = 0.0) -> Callable[[Array, Array], Array]:
+    """L^a u = A^a:D²u + b^a·∇u - cu for a known u, by automatic differentiation, as a function of (x, a)."""
+
+    def value(x: Array, a: Array) -> Array:
+        u, gradient, hessian = jet_of(exact)(x)
+        drift = jnp.dot(b(x, a), gradient) if b is not None else 0.0
+        return contract(A(x, a), hessian) + drift - c * u
+
+    return value
+
+
+def two_controls() -> HJB:
+    """Both source terms fit the same u, so the linear equation of any policy has the solution u, and where x1x2 < 0 both matrices are the identity."""
+    constant = jnp.array([[[2.0, 0.5], [0.5, 1.5]], [[1.5, 0.5], [0.5, 2.0]]])
+    signed = jnp.array([[[1.0, 0.5], [0.5, 0.5]], [[0.5, 0.5], [0.5, 1.0]]])
+
+    def A(x, a):
+        first, second = constant + jnp.sign(x[0]) * jnp.sign(x[1]) * signed
+        return (2 - a) * first + (a - 1) * second
+
+    def b(x, a):
+        return jnp.array([1.0, 0.0])
+
+    def exact(x):
+        return jnp.sin(x[0]) * jnp.sin(x[1])
+
+    return HJB(
+        Box([-jnp.pi, -jnp.pi], [jnp.pi, jnp.pi]),
+        [1, 2],
+        A,
+        operator(A, exact, b, 1.0),
+        b=[1.0, 0.0],
+        c=1.0,
+        interfaces=[lambda x: x[0], lambda x: x[1]],
+        exact=exact,
+        name="ex4.5-hjb",
+    )
+
+
+def smooth_determinant() -> MongeAmpere:
+    """Also the C² example of Froese and Oberman. D²u = e^(|x|²/2) (I + xxᵀ)."""
+
+    def f(x):
+        square = jnp.dot(x, x)
+        return (1 + square) * jnp.exp(square)
+
+    def exact(x):
+        return jnp.exp(jnp.dot(x, x) / 2)
+
+    return MongeAmpere(Box([0, 0], [1, 1]), f, g=exact, exact=exact, name="ex4.6-monge-ampere")
+
+
+PROBLEMS: dict[str, tuple[Callable[[], HJB | MongeAmpere], str]] = {
+    "ex4.5-hjb": (two_controls, "two controls, A jumps on the axes, smooth u; both controls fit u"),
+    "ex4.6-monge-ampere": (smooth_determinant, "u = exp(|x|²/2), boundary values not zero"),
+}

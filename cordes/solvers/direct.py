@@ -1,0 +1,106 @@
+"""The rival of the outer loop: Adam on the nonlinear residual itself, as a plain PINN does it. Nothing is frozen; the loss is not quadratic in u.
+
+For Hamilton–Jacobi–Bellman equations the best control is chosen anew in every epoch, and its choice is not differentiated (its derivative is zero almost
+everywhere). The multiplier, if wanted, is that of the frozen matrix, not differentiated either.
+"""
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from cordes.ansatz import Ansatz
+from cordes.errors import OptionError
+from cordes.jet import Jet, jet_of
+from cordes.results import Result
+from cordes.solvers.adam import CHUNK, REPORT
+from cordes.solvers.answer import Answer
+from cordes.solvers.progress import Progress
+from cordes.solvers.system import Clock, System
+from cordes.solvers.training import State, cast, early_end, initial_state, late_end
+
+
+def solve_direct(
+    system: System,
+    tol: float | None,
+    seed: int,
+    clock: Clock,
+    progress: Progress,
+    start: State | None = None,
+    width: int = 64,
+    depth: int = 4,
+    activation: str = "silu",
+    learning_rate: float = 3e-4,
+    points: int = 10_000,
+    epochs: int = 5_000,
+    precision: str = "float32",
+    choices: dict[str, Any] | None = None,
+) -> Answer:
+    """Full-batch Adam on points drawn once; the best state by the residual on fresh points is returned."""
+    if epochs < CHUNK:
+        raise OptionError(f"epochs = {epochs}: at least {CHUNK} are needed, which is one compiled run.")
+    dtype = jnp.dtype(precision)
+    state = initial_state(system, start, width, depth, activation, seed, "uniform", dtype)
+    choices = choices or {}
+
+    def prepared(collocation) -> tuple:
+        """Points, weights, and what is fixed about the ansatz there: the jets of the lift and of the distance."""
+        x = jnp.asarray(collocation.x)
+        fixed = jax.jit(lambda x: (jax.vmap(jet_of(system.ansatz.lift))(x), jax.vmap(jet_of(system.ansatz.distance))(x)))(x)
+        return cast((x, collocation.weight, *fixed), dtype)
+
+    rows, fresh = prepared(system.points(points, seed)), prepared(system.fresh_points(seed))
+    loss_of = functools.partial(_loss, system=system, template=state, choices=choices)
+    optimiser = optax.adam(learning_rate)
+
+    def epoch(carry, _):
+        parameters, memory = carry
+        loss, gradient = jax.value_and_grad(lambda p: loss_of(p, rows))(parameters)
+        update, memory = optimiser.update(gradient, memory)
+        return (optax.apply_updates(parameters, update), memory), loss
+
+    advance = jax.jit(lambda carry: jax.lax.scan(epoch, carry, None, length=CHUNK))
+    measure = jax.jit(lambda parameters: jnp.sqrt(loss_of(parameters, fresh)))
+    carry = (state.parameters, optimiser.init(state.parameters))
+    best, best_residual = state, float(measure(state.parameters))
+    first = best_residual
+    history = [{"epoch": 0, "residual": best_residual, "seconds": clock.seconds}]
+    result = None
+    try:
+        for done in range(CHUNK, epochs + 1, CHUNK):
+            carry, losses = advance(carry)
+            if done % REPORT and done + CHUNK <= epochs and not clock.over:
+                continue
+            value = float(measure(carry[0]))
+            history.append({"epoch": done, "loss": float(losses[-1]), "residual": value, "seconds": clock.seconds})
+            progress.update(step=done, total=epochs, loss=float(losses[-1]), residual=min(value, best_residual))
+            if value < best_residual:
+                best, best_residual = state.with_parameters(carry[0]), value
+            result = early_end(value, best_residual, tol, clock)
+            if result is not None:
+                break
+    except KeyboardInterrupt:
+        result = Result.interrupted
+    if result is None:
+        result = late_end(best_residual, tol, 0.1 * first)
+    best = cast(best, jnp.float64)
+    return Answer(best.network, best.amplitudes, result, best_residual, len(np.asarray(rows[0])), history)
+
+
+def _loss(parameters: Any, data: tuple, system: System, template: State, choices: dict[str, Any]) -> jax.Array:
+    """The sum of the squares of the weighted nonlinear residual."""
+    x, weight, lift, distance = data
+    state, problem = template.with_parameters(parameters), system.problem
+    jet = Ansatz.combine(lift, distance, state.network.jet(x))
+    frozen = jax.tree.map(jax.lax.stop_gradient, jet)
+
+    def factor(x, *parts):
+        A = problem.linearise(x, Jet(*parts), **choices).A
+        return jnp.trace(A) / (jnp.sum(A**2) + system.delta)
+
+    gamma = jax.lax.stop_gradient(jax.vmap(factor)(x, *frozen)) if system.multiplier else 1.0
+    defect = jax.vmap(lambda x, *parts: problem.residual(x, Jet(*parts)))(x, *jet)
+    return jnp.sum((gamma * weight * defect) ** 2)

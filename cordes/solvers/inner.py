@@ -1,0 +1,103 @@
+"""Inner solvers of the outer loop: what each method does with one frozen linear equation after the other."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from cordes.ansatz import Rows
+from cordes.results import Result
+from cordes.solvers.answer import Answer
+from cordes.solvers.least_squares import GROWTH, Search, first_candidates, stage_widths
+from cordes.solvers.progress import Progress
+from cordes.solvers.system import Clock, System
+from cordes.solvers.training import State, initial_state
+
+
+class FeatureSteps:
+    """Least squares. One kind of random features serves all steps of one size; the network grows when it, and not the linearisation, limits the residual:
+    most steps are taken with small networks. When it cannot grow any more, singular functions are tried (two dimensions). `confined` forbids to grow."""
+
+    def __init__(
+        self,
+        system: System,
+        seed: int,
+        clock: Clock,
+        extra_rows: Rows | None,
+        singular: bool,
+        features: int | None = None,
+        frequency: float | None = None,
+        activation: str = "sine",
+        demanding: bool = False,
+        inputs: list[str] | None = None,
+    ):
+        """`inputs` are those that compete at the start."""
+        self.search = Search(system, None, seed, activation, extra_rows)
+        self.clock, self.given = clock, frequency
+        self.widths = stage_widths(system.domain.dimension, features, None, demanding)
+        self.width = self.widths.pop(0)
+        self.kind: tuple[float, str] | None = None
+        self.grown, self.stages = False, 0
+        self.singular = singular
+        self.inputs = inputs
+        self.confined = False
+
+    def solve(self, system: System, start: State | None) -> Answer:
+        search = self.search
+        search.best = None
+        search.renew()
+        rows = search.rows(self.width)
+        for choice in self._choices():
+            search.attempt(rows, self.width, *choice)
+            if search.done or self.clock.over:
+                break
+        best = search.best
+        assert best is not None
+        self.kind, self.grown = (best.frequency, best.inputs), False
+        return Answer(best.network, best.amplitudes, Result.converged, best.residual, search.points, [])
+
+    def _choices(self):
+        if self.kind is None:
+            return first_candidates(self.search, self.given, self.inputs)
+        frequency, inputs = self.kind
+        if not self.grown:
+            return [self.kind]
+        if self.given is not None:
+            return [self.kind]
+        # The start may have been rougher than the solution, so that the frequency may fall once; later it can only rise.
+        lower = [(frequency / GROWTH, inputs)] if self.stages == 1 else []
+        return [(frequency * GROWTH, inputs), self.kind, *lower]
+
+    def refine(self, system: System) -> bool:
+        if self.confined:
+            return False
+        if self.widths:
+            self.width, self.grown, self.stages = self.widths.pop(0), True, self.stages + 1
+            return True
+        if self.singular and system.find_singular():
+            self.singular = False
+            return True
+        return False
+
+
+class TrainedSteps:
+    """Gauss–Newton or Adam: the network that one step leaves is where the next one starts. There is always more to train."""
+
+    def __init__(self, solver: Callable[..., Answer], seed: int, clock: Clock, progress: Progress, first: dict[str, Any], later: dict[str, Any]):
+        self.solver, self.seed, self.clock, self.progress = solver, seed, clock, progress
+        self.first, self.later = first, later
+
+    def solve(self, system: System, start: State | None) -> Answer:
+        options = self.first if start is None else self.later
+        if options.get("epochs") == 0:
+            return untrained(system, self.seed, options)
+        return self.solver(system, None, self.seed, self.clock, self.progress, start, **options)
+
+    def refine(self, system: System) -> bool:
+        return True
+
+
+def untrained(system: System, seed: int, options: dict[str, Any]) -> Answer:
+    """A fresh network as it is: the start without a warm-up."""
+    width, depth, activation = options.get("width", 64), options.get("depth", 4), options.get("activation", "silu")
+    state = initial_state(system, None, width, depth, activation, seed, "uniform")
+    return Answer(state.network, state.amplitudes, Result.converged, math.inf, 0, [])

@@ -1,0 +1,220 @@
+"""The outer loop for nonlinear equations: freeze the equation at the state, solve the linear equation that is left with any inner solver, repeat.
+
+Each step is solved for the new iterate and never for the increment: what an early iterate lost to rounding is forgotten. For Hamilton–Jacobi–Bellman equations
+this is policy iteration; for Monge–Ampère it is Newton's method with cofactors, damped so that a convex iterate is followed by a convex one. The
+loop knows neither the equation nor the solver: it sees a problem that can be frozen, and a solver that takes frozen rows to zero and may be able to refine.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from cordes.jet import Jet
+from cordes.results import Result
+from cordes.solvers.answer import Answer
+from cordes.solvers.progress import Progress
+from cordes.solvers.system import Clock, System
+from cordes.solvers.training import State
+
+JetAt = Callable[[np.ndarray], Jet]
+# Lengths of a step that are tried when the full one loses convexity or makes things worse.
+LENGTHS = (1.0, 0.5, 0.25, 0.125, 0.0625)
+# An outer residual within this factor of what the linear solve left is due to the network, not to the linearisation.
+LIMITED = 2.0
+# A step must reduce the residual by this factor, or it counts as stalled.
+STALLED, PATIENCE = 0.9, 2
+# A larger network is not asked for while steps reduce the residual by this factor.
+PROGRESS = 0.1
+# Without a tolerance, as for linear equations.
+ROUNDING = 1e-10
+
+
+class Inner(Protocol):
+    """A solver of frozen linear equations."""
+
+    def solve(self, system: System, start: State | None) -> Answer: ...
+    def refine(self, system: System) -> bool:
+        """Be more accurate from now on; False when there is nothing left to try."""
+        ...
+
+
+class Outer(NamedTuple):
+    """How the loop goes on: the largest number of steps, whether steps are damped, what the problem is told when it is frozen, and whether the contracting fixed
+    point takes the place of Newton's method from the start (`fixed_point`) or where that stalls (`fallback`)."""
+
+    steps: int = 30
+    damped: bool = True
+    choices: dict[str, Any] = {}  # noqa: RUF012
+    fixed_point: bool = False
+    fallback: bool = True
+
+
+class Iterate(NamedTuple):
+    """A state with its residual on fresh points, the size of the right-hand side there, its policy, and its smallest eigenvalue (Monge–Ampère)."""
+
+    answer: Answer | None
+    jet: JetAt
+    place: Any
+    residual: float
+    scale: float
+    policy: np.ndarray | None
+    convexity: float | None
+
+    @property
+    def state(self) -> State | None:
+        return None if self.answer is None else State(self.answer.network, self.answer.amplitudes)  # pyright: ignore[reportArgumentType]
+
+
+class NewtonLoop:
+    """See the module."""
+
+    def __init__(self, system: System, inner: Inner, outer: Outer, seed: int, clock: Clock, progress: Progress, history: list[dict] | None = None):
+        """`history` is that of a loop that is continued."""
+        self.system, self.inner, self.outer, self.seed, self.clock, self.progress = system, inner, outer, seed, clock, progress
+        self.problem = system.problem
+        self.fresh = system.fresh_points(seed)
+        self.history = history if history is not None else []
+        self.contracting = outer.fixed_point
+
+    def run(self, tol: float | None, start: JetAt | None, continued: State | None = None) -> Answer:
+        """From a state given by its jet, or from the problem's own start, until the residual meets `tol`, is at rounding level, or nothing helps."""
+        best: Iterate | None = None
+        result: Result | None = None
+        try:
+            current = best = self._start(start, continued)
+            stalled = 0
+            for _ in range(self.outer.steps):
+                if self._done(best, tol):
+                    break
+                found = self._step(current)
+                self._record(current, found)
+                best = found if found.residual < best.residual or best.answer is None else best
+                result = self._ended(found)
+                if result is not None:
+                    break
+                stalled = stalled + 1 if found.residual > STALLED * current.residual else 0
+                limited = self._limited(current, found)
+                current = found
+                if not (limited or stalled >= PATIENCE) or self._done(best, tol):
+                    continue
+                if (not limited and self._fall_back()) or self.inner.refine(self.system):
+                    stalled, current = 0, best
+                elif stalled:
+                    break
+        except KeyboardInterrupt:
+            if best is None or best.answer is None:
+                raise
+            result = Result.interrupted
+        return self._answer(best, tol, result)
+
+    def _ended(self, found: Iterate) -> Result | None:
+        """Why the loop should stop now, if it should."""
+        assert found.answer is not None
+        if found.answer.result in (Result.interrupted, Result.nonfinite):
+            return found.answer.result
+        return Result.time_out if self.clock.over else None
+
+    def _limited(self, current: Iterate, found: Iterate) -> bool:
+        """Whether the network limits the residual and not the linearisation. One that limits a step may still do for the next, as long as steps
+        help: early iterates are rougher than the solution."""
+        assert found.answer is not None
+        return PROGRESS * current.residual < found.residual <= LIMITED * found.answer.residual
+
+    # Steps --------------------------------------------------------------------------------------------------------------------------------------------
+
+    def _start(self, start: JetAt | None, continued: State | None) -> Iterate:
+        if start is not None:
+            current = self._iterate(None, start)
+            if continued is not None:
+                answer = Answer(continued.network, continued.amplitudes, Result.converged, current.residual, 0, [])
+                current = current._replace(answer=answer)
+        else:
+            self.system.freeze(None)
+            answer = self.inner.solve(self.system, None)
+            current = self._iterate(answer, self._jet_of(answer))
+        if not self.history:
+            self._record(None, current)
+        return current
+
+    def _step(self, current: Iterate) -> Iterate:
+        """One linear solve, or a few with shorter steps; if none is acceptable, the one with the smallest residual."""
+        trials: list[Iterate] = []
+        for length in LENGTHS if self.outer.damped and current.convexity is not None else LENGTHS[:1]:
+            self._freeze(current.jet, length)
+            answer = self.inner.solve(self.system, current.state)
+            found = self._iterate(answer, self._jet_of(answer))
+            trials.append(found)
+            if self._acceptable(current, found, answer) or self.clock.over or answer.result is Result.interrupted:
+                return found
+        return min(trials, key=lambda trial: trial.residual if np.isfinite(trial.residual) else np.inf)
+
+    def _acceptable(self, current: Iterate, found: Iterate, answer: Answer) -> bool:
+        if not np.isfinite(found.residual):
+            return False
+        if current.convexity is None or found.convexity is None:
+            return True
+        limited = found.residual <= LIMITED * answer.residual
+        return limited or (found.residual < current.residual and found.convexity >= min(0.0, current.convexity))
+
+    def _freeze(self, jet: JetAt, length: float = 1.0) -> None:
+        choices = dict(self.outer.choices)
+        if self.contracting:
+            choices["contracting"] = True
+        if length != 1.0:
+            choices["damping"] = length
+        self.system.freeze(jet, **choices)
+
+    def _fall_back(self) -> bool:
+        """Newton's method stalls: the contracting fixed point, where the problem has one, converges from anywhere."""
+        if self.contracting or not self.outer.fallback or not hasattr(self.problem, "contraction"):
+            return False
+        self.contracting = self.problem.contraction() < 1
+        return self.contracting
+
+    # Measures -----------------------------------------------------------------------------------------------------------------------------------------
+
+    def _jet_of(self, answer: Answer) -> JetAt:
+        ansatz = self.system.ansatz
+        return lambda x: ansatz.jet(answer.network, answer.amplitudes, x)
+
+    def _iterate(self, answer: Answer | None, jet: JetAt) -> Iterate:
+        """The residual of the nonlinear equation, scaled as the rows are, on fresh points."""
+        x, weight = self.fresh
+        at = jet(x)
+        coefficients = self.problem.coefficients(x, at, **self.outer.choices)
+        A, b, c, f = (np.asarray(part) for part in coefficients)
+        factor = self.system.factors(coefficients) * weight
+        defect = np.sum(A * at.hessian, axis=(1, 2)) + np.sum(b * at.gradient, axis=1) - c * at.value - f
+        policy = self.problem.policy(x, at) if hasattr(self.problem, "policy") else None
+        eigenvalues = np.linalg.eigvalsh(at.hessian)[:, 0] if hasattr(self.problem, "root_mean") and np.all(np.isfinite(at.hessian)) else None
+        convexity = None if eigenvalues is None else float(np.min(eigenvalues))
+        return Iterate(answer, jet, self.system.place, float(np.linalg.norm(factor * defect)), float(np.linalg.norm(factor * f)), policy, convexity)
+
+    def _done(self, best: Iterate, tol: float | None) -> bool:
+        return best.answer is not None and best.residual <= (ROUNDING * best.scale if tol is None else tol)
+
+    def _record(self, before: Iterate | None, found: Iterate) -> None:
+        facts: dict[str, Any] = {"outer": len(self.history), "residual": found.residual, "seconds": self.clock.seconds}
+        if found.answer is not None:
+            facts |= {"linear": found.answer.residual, "size": found.answer.parameters}
+        if found.policy is not None and before is not None and before.policy is not None:
+            facts["changed"] = float(np.mean(np.any((found.policy != before.policy).reshape(len(found.policy), -1), axis=1)))
+        if found.convexity is not None:
+            facts["convexity"] = found.convexity
+        if self.contracting:
+            facts["contracting"] = True
+        self.history.append(facts)
+        self.progress.update(step=len(self.history) - 1, residual=found.residual)
+
+    def _answer(self, best: Iterate, tol: float | None, result: Result | None) -> Answer:
+        assert best.answer is not None
+        self.system.place = best.place
+        if result is None:
+            if self._done(best, tol):
+                result = Result.converged
+            elif tol is not None:
+                result = Result.tolerance_not_reached
+            else:
+                result = Result.converged if best.residual <= 1e-3 * best.scale else Result.stagnated
+        return best.answer._replace(result=result, residual=best.residual, history=self.history)

@@ -1,0 +1,127 @@
+"""Nonlinear problems: the outer loop with the inner solver of each method, and the direct rival."""
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from cordes.results import Result
+from cordes.solution import Solution
+from cordes.solvers.adam import solve_adam
+from cordes.solvers.answer import Answer
+from cordes.solvers.direct import solve_direct
+from cordes.solvers.gauss_newton import solve_gauss_newton
+from cordes.solvers.inner import FeatureSteps, TrainedSteps
+from cordes.solvers.least_squares import input_choices
+from cordes.solvers.newton import Inner, JetAt, NewtonLoop, Outer
+from cordes.solvers.progress import Progress
+from cordes.solvers.system import Clock, System
+from cordes.solvers.training import State
+
+# Outer steps, by method; Adam takes as many as its epochs allow.
+STEPS = {"least-squares": 40, "gauss-newton": 8}
+INNER_EPOCHS = 1000
+# Gauss–Newton steps within one outer step, after the first.
+INNER_STEPS = 10
+# The smallest eigenvalue of D²u may be below zero by this share of the mean of f^(1/d) before convexity counts as lost.
+LOST = 0.05
+
+
+class NonlinearRun:
+    """One solve of a nonlinear problem; called again with a smaller tolerance it goes on where it was."""
+
+    def __init__(
+        self,
+        method: str,
+        system: System,
+        seed: int,
+        clock: Clock,
+        bar: Progress,
+        start: Solution | None,
+        settings: dict,
+        options: dict,
+        demanding: bool,
+    ):
+        self.method, self.system, self.seed, self.clock, self.bar = method, system, seed, clock, bar
+        self.start = start
+        self.kind = options.pop("outer", "newton")
+        self.choices: dict[str, Any] = {"form": options.pop("form")} if "form" in options else {}
+        if options.pop("argmax", "scaled") == "unscaled":
+            self.choices["scaled"] = False
+        damped, steps = options.pop("damping", True), options.pop("outer_steps", None)
+        extra = system.boundary_rows(1000, seed, settings["boundary_weight"]) if settings["boundary"] == "soft" else None
+        self.options = options
+        if self.kind == "direct":
+            for name in ("warm_up", "inner_epochs"):
+                options.pop(name, None)
+            return
+        self.inner: Inner
+        if method == "least-squares":
+            self.features = lambda inputs: FeatureSteps(system, seed, clock, extra, settings["singular"], demanding=demanding, inputs=inputs, **options)
+            self.inner = self.features(None)
+        elif method == "gauss-newton":
+            later = {**options, "steps": min(options.get("steps") or INNER_STEPS, INNER_STEPS), "extra_rows": extra}
+            self.inner = TrainedSteps(solve_gauss_newton, seed, clock, bar, {**options, "extra_rows": extra}, later)
+        else:
+            epochs, inner = options.pop("epochs", 5000), options.pop("inner_epochs", INNER_EPOCHS)
+            warm_up = min(options.pop("warm_up", INNER_EPOCHS), epochs)
+            shared = {**options, "extra_rows": extra}
+            self.inner = TrainedSteps(solve_adam, seed, clock, bar, {**shared, "epochs": warm_up}, {**shared, "epochs": min(inner, epochs)})
+            steps = steps or max((epochs - warm_up) // inner, 1)
+        self.outer = Outer(steps or STEPS[method], damped, self.choices, self.kind == "fixed-point")
+
+    def __call__(self, tol: float | None, state: State | None) -> Answer:
+        if self.kind == "direct":
+            continued = state or self._continued()
+            return solve_direct(self.system, tol, self.seed, self.clock, self.bar, continued, choices=self.choices, **self.options)
+        jet: JetAt | None = None
+        if state is not None:
+            ansatz = self.system.ansatz
+            jet, continued = lambda x: ansatz.jet(state.network, state.amplitudes, x), state  # pyright: ignore[reportAssignmentType]
+        else:
+            jet, continued = None if self.start is None else self.start.jet, self._continued()
+        history: list[dict] = []
+        if jet is None and self.method == "least-squares":
+            jet, continued, history = self._tournament(tol)
+        loop = self._loop(self.inner, history)
+        return self._judged(loop.run(tol, jet, continued), loop.fresh.x)
+
+    def _loop(self, inner: Inner, history: list[dict] | None = None) -> NewtonLoop:
+        return NewtonLoop(self.system, inner, self.outer, self.seed, self.clock, self.bar, history)
+
+    def _tournament(self, tol: float | None) -> tuple[JetAt | None, State | None, list[dict]]:
+        """Which inputs suit the solution is seen at the end of the loop only, since early iterates are rougher: with interfaces, a small network of each kind
+        runs through it, and the one with the smallest residual goes on."""
+        choices = input_choices(self.system)
+        if len(choices) == 1:
+            return None, None, []
+        trials: list[tuple[Answer, FeatureSteps]] = []
+        for inputs in choices:
+            inner = self.features([inputs])
+            inner.confined = True
+            trials.append((self._loop(inner).run(tol, None), inner))
+            if self.clock.over or trials[-1][0].result is Result.interrupted:
+                break
+        answer, inner = min(trials, key=lambda trial: trial[0].residual if np.isfinite(trial[0].residual) else np.inf)
+        inner.confined = False
+        self.inner, ansatz = inner, self.system.ansatz
+        return lambda x: ansatz.jet(answer.network, answer.amplitudes, x), State(answer.network, jnp.asarray(answer.amplitudes)), answer.history
+
+    def _continued(self) -> State | None:
+        """The weights of the start, where the same method can train them further; of any other start only the jet is used."""
+        start = self.start
+        if start is None or self.method == "least-squares" or start.facts["method"] != self.method:
+            return None
+        if len(start.problem.interfaces) != len(self.system.problem.interfaces) or len(start.amplitudes) != self.system.ansatz.singular.count:
+            return None
+        return State(start.network, jnp.asarray(start.amplitudes))
+
+    def _judged(self, answer: Answer, points: np.ndarray) -> Answer:
+        """A Monge–Ampère answer that is not convex has lost its way, whatever its residual."""
+        root_mean = getattr(self.system.problem, "root_mean", None)
+        if root_mean is None or answer.result not in (Result.converged, Result.stagnated, Result.tolerance_not_reached):
+            return answer
+        hessian = self.system.ansatz.jet(answer.network, answer.amplitudes, points).hessian
+        if not float(np.min(np.linalg.eigvalsh(np.asarray(hessian)))) < -LOST * root_mean:
+            return answer
+        return answer._replace(result=Result.convexity_lost)
