@@ -38,7 +38,8 @@ app = typer.Typer(
     name="cordes",
     add_completion=False,
     pretty_exceptions_enable=False,
-    help="Solve elliptic equations in non-divergence form with neural networks, and measure how wrong the answers are.",
+    help="Solve elliptic equations in non-divergence form, Hamilton–Jacobi–Bellman and Monge–Ampère equations with neural networks, and certify how "
+    "wrong the answers can be.",
 )
 Problem = Annotated[str, typer.Argument(metavar="NAME|FILE.py|FILE.toml", help=PROBLEM_HELP, show_default=False)]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output, and nothing else there.")]
@@ -172,7 +173,13 @@ def check_command(problem: Problem, as_json: Json = False) -> Report:
     from cordes.reports.tables import condition_table
 
     made = _load(problem)
-    condition = check(made)
+    if _needs_answer(made):
+        import cordes
+
+        _complain("The condition depends on the answer: solving first.", "dim")
+        condition = check(cordes.solve(made))
+    else:
+        condition = check(made)
     facts = {
         "problem": made.name,
         "domain": repr(made.domain),
@@ -196,10 +203,15 @@ def solve_command(
     features: Annotated[int | None, typer.Option(min=1, help="Largest number of features (least-squares).")] = None,
     no_multiplier: Annotated[bool, typer.Option("--no-multiplier", help="Leave the Cordès multiplier out: the plain PINN loss.")] = False,
     boundary: Annotated[str | None, typer.Option(help="hard: boundary values exact by construction (default); soft: a penalty in the loss.")] = None,
+    outer: Annotated[
+        str | None, typer.Option(help="Nonlinear problems: newton (default), fixed-point (HJB), direct (adam on the nonlinear residual).")
+    ] = None,
+    form: Annotated[str | None, typer.Option(help="Monge–Ampère: determinant (default), convex (two dimensions), plain.")] = None,
+    argmax: Annotated[str | None, typer.Option(help="HJB: scaled (default), or unscaled as in the paper.")] = None,
     max_seconds: Annotated[float | None, typer.Option(help="Stop then, with the best answer so far.")] = None,
     barrier: Annotated[bool, typer.Option("--barrier", help="Train a barrier network for a sharper bound of the largest error.")] = False,
     out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write result.json, solution.png, certificate.png, answer.cordes, solution.vtu here.")
+        Path | None, typer.Option(metavar="DIR", help="Write result.json, solution.png, policy.png (HJB), certificate.png, answer.cordes, solution.vtu here.")
     ] = None,
     as_json: Json = False,
 ) -> Report:
@@ -209,18 +221,20 @@ def solve_command(
 
     seconds = {"import": _process_seconds() if context.obj["own_process"] else None}
     made = _load(problem)
-    condition = cordes.check(made)
-    given = {"preset": preset, "epochs": epochs, "steps": steps, "features": features, "boundary": boundary}
+    condition = None if _needs_answer(made) else cordes.check(made)
+    given = {"preset": preset, "epochs": epochs, "steps": steps, "features": features, "boundary": boundary, "outer": outer, "form": form, "argmax": argmax}
     options = {name: value for name, value in given.items() if value is not None}
     if preset is not None and method == "auto":
         method = "adam"
-    folder = _prepare_folder(out, made.domain.dimension) if out is not None else None
+    folder = _prepare_folder(out, made) if out is not None else None
+    if barrier and not made.linear:
+        raise OptionError(f"--barrier is for linear problems; {made.name} is not one: leave it out.")
     if barrier and made.domain.dimension > 3:
         raise OptionError(f"--barrier needs quadrature, which there is in up to three dimensions; {made.name} has {made.domain.dimension}.")
     solution = cordes.solve(made, method, tol, seed, not no_multiplier, max_seconds=max_seconds, **options)
     if barrier:
         solution.certify(norm="Linf", barrier=True)
-    facts = _solution_facts(solution, condition, seconds)
+    facts = _solution_facts(solution, condition if condition is not None else cordes.check(solution), seconds)
     complete = folder is None or _write_files(folder, solution, facts)
     done = solution.result is cordes.Result.converged and complete
     return Report(facts, solution_table(facts, solution.certificate.rows()), DONE if done else NOT_AS_ASKED)
@@ -245,10 +259,15 @@ def _load(argument: str) -> Any:
     if argument in gallery or not (path.suffix in (".py", ".toml") or path.exists()):
         return gallery[argument]
     problem = load_problem(path)
-    if problem.name == "linear":
+    if problem.name in ("linear", "hjb", "monge-ampere"):
         # The name of a problem that was given none.
         problem.name = path.stem
     return problem
+
+
+def _needs_answer(problem: Any) -> bool:
+    """Whether the Cordès condition of a problem is one of its answer."""
+    return type(problem).__name__ == "MongeAmpere"
 
 
 def _condition_facts(condition: "Condition") -> dict[str, Any]:
@@ -270,7 +289,17 @@ def _solution_facts(solution: "Solution", condition: "Condition", seconds: dict[
         "certificate": certificate.facts(),
         "residual": solution.residual_rms,
         "seed": solution.facts["seed"],
-    }
+    } | _outer_facts(solution)
+
+
+def _outer_facts(solution: "Solution") -> dict[str, Any]:
+    """The steps of the outer loop of a nonlinear problem, and the smallest eigenvalue of D²u where it must be positive."""
+    if solution.problem.linear:
+        return {}
+    facts: dict[str, Any] = {"outer": [step for step in solution.history if "outer" in step]}
+    if solution.convexity is not None:
+        facts["convexity"] = {"smallest_eigenvalue": solution.convexity.smallest, "point": solution.convexity.point.tolist()}
+    return facts
 
 
 def _reference_facts(solution: "Solution") -> dict[str, Any] | None:
@@ -285,11 +314,13 @@ def _reference_facts(solution: "Solution") -> dict[str, Any] | None:
     return {"name": "chebyshev", "linf": error.linf}
 
 
-def _files_for(dimension: int) -> list[str]:
-    return ["solution.png", "certificate.png", "answer.cordes", *(["solution.vtu"] if dimension <= 3 else []), "result.json"]
+def _files_for(problem: Any) -> list[str]:
+    dimension = problem.domain.dimension
+    policy = ["policy.png"] if hasattr(problem, "policy") else []
+    return ["solution.png", *policy, "certificate.png", "answer.cordes", *(["solution.vtu"] if dimension <= 3 else []), "result.json"]
 
 
-def _prepare_folder(folder: Path, dimension: int) -> Path:
+def _prepare_folder(folder: Path, problem: Any) -> Path:
     """Make the folder and try to write there: an output that cannot be written is refused before the solve, not after."""
     from cordes.storage import check_writable
 
@@ -301,19 +332,21 @@ def _prepare_folder(folder: Path, dimension: int) -> Path:
         raise FileError(f"--out {folder} is a file: give the name of a folder.") from None
     except OSError as error:
         raise FileError(f"--out {folder} cannot be written: {error.strerror or error}. Choose another folder.") from error
-    for name in _files_for(dimension):
+    for name in _files_for(problem):
         check_writable(folder / name)
     return folder
 
 
 def _write_files(folder: Path, solution: "Solution", facts: dict[str, Any]) -> bool:
     """Whether all could be written. A disk that is full by now must not cost the answer: the facts are printed in any case."""
-    names = _files_for(solution.problem.domain.dimension)
+    names = _files_for(solution.problem)
     if solution.certificate.picture is None:
         names.remove("certificate.png")
     facts["files"] = [str(folder / name) for name in names]
     try:
         solution.plot(folder / "solution.png")
+        if "policy.png" in names:
+            solution.plot_policy(folder / "policy.png")
         if "certificate.png" in names:
             solution.certificate.plot(folder / "certificate.png")
         solution.save(folder / "answer.cordes")

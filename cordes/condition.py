@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize_scalar
 
+from cordes.errors import OptionError
 from cordes.problems.coefficients import show
 from cordes.problems.linear import cordes_multiplier
 
@@ -83,27 +84,54 @@ def warn_if_violated(problem: Any, count: int = 1024) -> None:
 
 
 def check(problem: Any) -> Condition:
-    """Measure the Cordès condition of a problem at interior and boundary points that no solver uses."""
-    domain = problem.domain
-    interior = domain.interior_points(SAMPLES, seed=31, kind="sobol")
-    center = np.asarray(domain.center)
-    boundary, _ = domain.boundary_points(SAMPLES // 4, seed=32)
-    # A hair inside, so that a coefficient need not be defined on the boundary itself.
-    points = np.concatenate([interior, center + (1 - 1e-9) * (boundary - center)])
-    if domain.vertices is not None:
-        points = np.concatenate([points, center + (1 - 1e-9) * (domain.vertices - center)])
-    A, b, c, _ = problem.coefficients(points)
+    """Measure the Cordès condition of a problem at interior and boundary points that no solver uses.
+
+    For an `HJB` problem ε is the smallest over all controls, with one λ for all. The linear equation behind a `MongeAmpere` problem depends on the answer:
+    pass a `Solution`, and the condition is that of the cofactors of its Hessian.
+    """
+    from cordes.solution import Solution
+
+    if isinstance(problem, Solution):
+        return _check_solution(problem) if not problem.problem.linear else check(problem.problem)
+    if hasattr(problem, "root_mean"):
+        raise OptionError("The condition of a Monge–Ampère equation is that of the cofactors of D²u, so it depends on the answer: use cordes.check(solution).")
+    points = _points(problem.domain)
+    A, b, c, _ = problem.family(points)
     lambda_ = best_lambda(A, b, c) if problem.has_drift or problem.has_reaction else None
     epsilon = epsilon_at(A, b, c, lambda_)
     worst = int(np.argmin(epsilon))
     multiplier = cordes_multiplier(A)
-    smallest, source, place = float(epsilon[worst]), "analytic" if problem.constant_coefficients else "sampled", points[worst]
+    smallest, source, place = float(epsilon[worst]), "sampled", points[worst % len(points)]
     if problem.epsilon is not None:
         problem.check_claimed_epsilon(smallest, place)
         smallest, source = problem.epsilon, "analytic"
-    elif source == "sampled":
+    elif problem.linear and problem.constant_coefficients:
+        source = "analytic"
+    elif problem.linear:
         smallest, source, place = _covered(problem, points, (A, b, c), lambda_, smallest, place)
     return Condition(smallest, smallest > 0, lambda_, place, (float(multiplier.min()), float(multiplier.max())), source)
+
+
+def _points(domain: Any) -> np.ndarray:
+    """Interior points, and points on the boundary and the corners, a hair inside, so that a coefficient need not be defined on the boundary itself."""
+    interior = domain.interior_points(SAMPLES, seed=31, kind="sobol")
+    center = np.asarray(domain.center)
+    boundary, _ = domain.boundary_points(SAMPLES // 4, seed=32)
+    points = np.concatenate([interior, center + (1 - 1e-9) * (boundary - center)])
+    if domain.vertices is not None:
+        points = np.concatenate([points, center + (1 - 1e-9) * (domain.vertices - center)])
+    return points
+
+
+def _check_solution(solution: Any) -> Condition:
+    """The condition of the linear equation that a nonlinear one is, frozen at its answer."""
+    problem, points = solution.problem, _points(solution.problem.domain)
+    A, b, c, _ = problem.coefficients(points, solution.jet(points))
+    lambda_ = best_lambda(A, b, c) if problem.has_drift or problem.has_reaction else None
+    epsilon = epsilon_at(A, b, c, lambda_)
+    worst, multiplier = int(np.argmin(epsilon)), cordes_multiplier(A)
+    smallest = float(epsilon[worst])
+    return Condition(smallest, smallest > 0, lambda_, points[worst], (float(multiplier.min()), float(multiplier.max())), "sampled")
 
 
 def _covered(

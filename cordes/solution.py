@@ -1,5 +1,6 @@
 """The answer: a function with derivatives that knows how it was found and can be measured, drawn, exported and kept."""
 
+import functools
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from cordes.certificates.certificate import Certificate
+    from cordes.certificates.convexity import Convexity
     from cordes.solvers.answer import Answer
     from cordes.solvers.system import System
 
@@ -87,6 +89,25 @@ class Solution:
         flat, shape = self._flatten(x)
         return np.asarray(self._residual(flat, self.jet(flat))).reshape(shape)
 
+    def policy(self, x: Any) -> np.ndarray:
+        """The best control at points (..., d), shape (..., *control): for Hamilton–Jacobi–Bellman problems."""
+        if not hasattr(self.problem, "policy"):
+            raise OptionError(f"A {type(self.problem).__name__} problem has no controls: policies exist for HJB problems.")
+        flat, shape = self._flatten(x)
+        controls = self.problem.policy(flat, self.jet(flat))
+        return controls.reshape((*shape, *controls.shape[1:]))
+
+    @functools.cached_property
+    def convexity(self) -> "Convexity | None":
+        """The smallest eigenvalue of D²u over the domain and where it is, as far as sampled points and a local search find it: for Monge–Ampère problems, whose
+        solutions are convex; None for others."""
+        if not hasattr(self.problem, "root_mean"):
+            return None
+        from cordes.certificates.convexity import smallest_eigenvalue
+
+        domain = self.problem.domain
+        return smallest_eigenvalue(domain, self.hessian, error_points(domain)[::4])
+
     def error(self, reference: Callable | None = None) -> Error | None:
         """The error against the exact solution, or against any function of points (n, d) -> (n,); None where there is nothing to compare with."""
         points = error_points(self.problem.domain)
@@ -134,9 +155,14 @@ class Solution:
         return self._ansatz.singular, self.amplitudes
 
     @property
+    def singular_points(self) -> list[Any]:
+        """The points that have singular functions, with their rays and matrices."""
+        return [family.point for family in self._ansatz.singular.families]
+
+    @property
     def singular_locations(self) -> np.ndarray:
         """The points that have singular functions, shape (K, d)."""
-        locations = [family.point.location for family in self._ansatz.singular.families]
+        locations = [point.location for point in self.singular_points]
         return np.array(locations).reshape(-1, self.problem.domain.dimension)
 
     def apply_operator(self, x: np.ndarray, A: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -148,6 +174,14 @@ class Solution:
         from cordes.reports.plots import plot_solution
 
         return plot_solution(self, path)
+
+    def plot_policy(self, path: str | Path | None = None) -> "Figure":
+        """Which control is best where, for Hamilton–Jacobi–Bellman problems."""
+        if not hasattr(self.problem, "policy"):
+            raise OptionError(f"A {type(self.problem).__name__} problem has no controls: policies exist for HJB problems.")
+        from cordes.reports.plots import plot_policy
+
+        return plot_policy(self, path)
 
     def to_vtk(self, path: str | Path) -> Path:
         """u, ∇u and the residual on a grid, as a .vtu file for ParaView; up to three dimensions."""

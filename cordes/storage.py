@@ -19,6 +19,7 @@ from cordes.networks.mlp import MLP
 from cordes.networks.network import AbstractNetwork
 from cordes.networks.random_features import RandomFeatures
 from cordes.results import Result
+from cordes.singular import SingularPoint
 from cordes.solution import Solution
 from cordes.solvers.answer import Answer
 from cordes.solvers.choose import make_system
@@ -57,6 +58,9 @@ def save(solution: Solution, path: str | Path) -> Path:
         "seconds": solution.seconds,
         "facts": solution.facts,
     }
+    if not solution.problem.linear:
+        # Those of a linear problem are found again from its coefficients; here they depend on the answer.
+        facts["singular_points"] = [point.as_data() for point in solution.singular_points]
     arrays: dict[str, np.ndarray] = {"coefficients": np.asarray(network.coefficients), "amplitudes": solution.amplitudes}
     for k, (weight, bias) in enumerate(network.layers):
         arrays[f"weight{k}"], arrays[f"bias{k}"] = np.asarray(weight), np.asarray(bias)
@@ -78,7 +82,8 @@ def load(path: str | Path, problem: Any = None) -> Solution:
     if repr(problem.domain) != facts["problem"]["domain"]:
         raise FileError(f"{path} holds an answer on {facts['problem']['domain']}, but the problem passed in has the domain {problem.domain!r}.")
     settings = facts["facts"]
-    system = make_system(problem, settings["multiplier"], settings, settings["richness"])
+    points = [SingularPoint.from_data(data) for data in facts["singular_points"]] if "singular_points" in facts else None
+    system = make_system(problem, settings["multiplier"], settings, settings["richness"], points)
     network = _network(facts["network"], arrays, system.ansatz.inputs, path)
     if len(arrays["amplitudes"]) != system.ansatz.singular.count:
         raise FileError(

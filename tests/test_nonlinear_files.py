@@ -159,7 +159,10 @@ BASE = "A = 1\nf = 1"
         (toml('controls = [0, 1]\nA = 1\nf = "a(1)"'), "no function 'a'"),
         (toml('controls = [0, 1]\nA = 1\nf = 1\ng = "x1*a"'), "equation.g, column 4: a is the control, and here only the point counts"),
         (toml('controls = [0, 1]\nA = 1\nf = 1\nexact = "k"', definitions='k = "j"\nj = "a"'), "definitions.k, column 1: there is no name 'j'"),
-        (toml('controls = [0, 1]\nA = 1\nf = 1\nexact = "k"', definitions='j = "a"\nk = "1 + j"'), "equation.exact, column 1: k depends on the control"),
+        (
+            toml('controls = [0, 1]\nA = 1\nf = 1\nexact = "k"', definitions='j = "a"\nk = "1 + j"'),
+            "equation.exact, column 1: k depends on the control",
+        ),
         (toml('controls = [0, 1]\nA = 1\nf = 1\ninterfaces = ["x1 - a"]'), r"equation.interfaces\[1\], column 6: a is the control"),
         (toml(f"controls = [0, 1]\n{BASE}", definitions="a = 1"), "definitions: a already has a meaning"),
         (toml(f"controls = [0, 1]\n{BASE}", definitions="a12 = 1"), "definitions: a12 already has a meaning"),

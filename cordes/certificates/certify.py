@@ -7,10 +7,14 @@ import numpy as np
 
 from cordes.certificates.candidate import AnswerCandidate, Candidate, FunctionCandidate
 from cordes.certificates.certificate import Certificate
+from cordes.certificates.hjb import certify_hjb
 from cordes.certificates.hypotheses import kink_across_rays
 from cordes.certificates.linear import certify_linear
+from cordes.certificates.monge_ampere import certify_monge_ampere
 from cordes.errors import OptionError, unknown
 from cordes.problems.coefficients import check_shape
+from cordes.problems.hjb import HJB
+from cordes.problems.monge_ampere import MongeAmpere
 from cordes.singular import find_singular_points
 from cordes.solution import Solution
 
@@ -45,8 +49,16 @@ def certify(
         raise OptionError(f"barrier=True bounds the largest error: pass norm='Linf', not {norm!r}.")
     if barrier and (problem.domain.dimension > 3 or residual_bound is not None):
         raise OptionError("barrier=True needs quadrature, which there is in up to three dimensions and without residual_bound: leave it out here.")
+    if not problem.linear and (barrier or residual_bound is not None):
+        name = "barrier=True" if barrier else "residual_bound"
+        raise OptionError(f"{name} is for linear problems, not for {type(problem).__name__}: leave it out.")
     candidate, singular = _candidate(problem, answer)
-    certificate = certify_linear(problem, candidate, singular, confidence, residual_bound, barrier)
+    if isinstance(problem, HJB):
+        certificate = certify_hjb(problem, candidate, singular, confidence)
+    elif isinstance(problem, MongeAmpere):
+        certificate = certify_monge_ampere(problem, candidate, singular, confidence)
+    else:
+        certificate = certify_linear(problem, candidate, singular, confidence, residual_bound, barrier)
     return _without_kinks(answer, certificate) if isinstance(answer, Solution) and certificate.rms is not None else certificate
 
 

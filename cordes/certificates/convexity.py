@@ -61,6 +61,13 @@ def eigenvalues(hessians: np.ndarray) -> np.ndarray:
     return np.where(finite[:, None], np.linalg.eigvalsh(np.where(finite[:, None, None], hessians, 0.0)), -np.inf)
 
 
+def cofactors_of(matrices: np.ndarray) -> np.ndarray:
+    """Matrices of cofactors of symmetric matrices (N, d, d): the same eigenvectors, and products of the other eigenvalues."""
+    values, vectors = np.linalg.eigh(matrices)
+    others = np.stack([np.prod(np.delete(values, i, axis=1), axis=1) for i in range(values.shape[1])], axis=1)
+    return (vectors * others[:, None]) @ np.swapaxes(vectors, 1, 2)
+
+
 def edge_points(domain: AbstractDomain) -> np.ndarray:
     """Points a hair inside the boundary and the corners, where Hessians are often worst."""
     center, d = np.asarray(domain.center), domain.dimension

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from cordes.certificates.candidate import EPSILON, Candidate, Evaluated
+from cordes.certificates.candidate import CHUNK, EPSILON, Candidate, Evaluated
 from cordes.certificates.certificate import Certificate
 from cordes.certificates.contraction import Coverage
 from cordes.certificates.energy import Local, Pilot, Scheme, TraceSplit
 from cordes.certificates.exponential import Transform
 from cordes.certificates.hjb_coverage import ContinuumCoverage, ControlCoverage, choose_common
-from cordes.certificates.hjb_energy import ROUNDING_OF_EQUATIONS, Best, ControlPilot, Extremes, Pairs, rounding_of
+from cordes.certificates.hjb_energy import ROUNDING_OF_EQUATIONS, Best, ControlPilot, Extremes, Pairs, Seen, rounding_of
 from cordes.certificates.hypotheses import refusal
 from cordes.certificates.linear import assemble, disagreement_of, measure_of, pilot_points_of, without_gap
 from cordes.certificates.maximum import Limits, Maximum, MaximumPrinciple, Profile, best_of, determinant_root, maxima
@@ -33,6 +33,8 @@ from cordes.problems.coefficients import show
 NORMS_OF_A_SAMPLE = 5
 # Numbers in the matrices of all pairs of pilot points and controls.
 PILOT_NUMBERS = 2_000_000
+# Up to this number of controls each is applied to the answer on its own; its derivatives cost about as much as three of them.
+DIRECT = 3
 # Controls whose matrices are searched for jumps.
 LOOKED_AT = 64
 # A sampled control that beats the maximiser by more than this, relative to the terms of the equation, refutes it.
@@ -40,49 +42,60 @@ BEATEN = 1e-9
 
 
 class State(NamedTuple):
-    """At points: the answer; sup_a (L^a u - f^a), limits with sign, and the same with the multiplier d/tr A^a; the best control of the first; the smallest
-    det(A^a)^{1/d}; by how much a sampled control beats the maximiser."""
+    """At points: what is known of the answer; limits of ±F[u_θ], and of the same with the multiplier d/tr A^a inside; the best control of the first; the
+    smallest det(A^a)^{1/d}; by how much a sampled control beats the maximiser, relative to the terms of the equation."""
 
-    value: np.ndarray
-    gradient: np.ndarray
-    hessian: np.ndarray
+    seen: Seen
     plain: Best
     scaled: Best
     control: np.ndarray
     root: np.ndarray
     beaten: np.ndarray
 
-    @property
-    def jet(self) -> Jet:
-        return Jet(self.value, self.gradient, self.hessian)  # pyright: ignore[reportArgumentType]
-
 
 class Compared:
-    """An answer to which all controls are applied; the rounding of its derivatives is measured at the pilot points."""
+    """An answer to which all controls are applied: few of them one by one, many by its derivatives, whose rounding is measured at the pilot points."""
 
     def __init__(self, problem: Any, candidate: Candidate, pilot_points: np.ndarray):
         self.problem, self.candidate, self.pairs = problem, candidate, Pairs(problem)
-        self.rounding = rounding_of(candidate, pilot_points)
+        direct = problem.maximiser is None and len(problem.controls) <= DIRECT
+        self.rounding = None if direct else rounding_of(candidate, pilot_points)
+
+    def see(self, x: np.ndarray) -> Seen:
+        if self.rounding is None:
+            parts = [[self._applied(x[k : k + CHUNK], a) for k in range(0, len(x), CHUNK)] for a in self.problem.controls]
+            columns = [np.concatenate(part, axis=1) for part in parts]
+            return Seen(None, None, *(np.stack([column[k] for column in columns], axis=1) for k in range(2)))
+        jet = Jet(*(np.asarray(part) for part in self.candidate.jet(x)))  # pyright: ignore[reportArgumentType]
+        return Seen(jet, self.rounding.at(jet))
+
+    def _applied(self, x: np.ndarray, a: np.ndarray) -> np.ndarray:
+        """±(L^a u - f^a) and its rounding for one control, (2, N)."""
+        A, b, c, f = (np.asarray(part) for part in self.problem.pairs(x, np.broadcast_to(a, (len(x), *a.shape))))
+        value, rounding = self.candidate.applied(x, A, b, c)
+        return np.stack([self.problem.sign * (value - f), rounding + 4 * EPSILON * np.abs(f)])
 
     def evaluate(self, x: np.ndarray) -> State:
-        jet = Jet(*(np.asarray(part) for part in self.candidate.jet(x)))  # pyright: ignore[reportArgumentType]
-        error, plain_split = self.rounding.at(jet), TraceSplit()
-        plain, scaled = self.pairs.best(x, jet, error, [lambda at: np.ones(len(at.trace)), plain_split.multiplier])
+        seen = self.see(x)
+        plain, scaled = self.pairs.best(x, seen, [lambda at: np.ones(len(at.trace)), TraceSplit().multiplier])
         root, control, beaten = self.pairs.extremes(x).root, self.problem.controls[plain.index], np.zeros(len(x))
         if self.problem.maximiser is not None:
-            control = self.problem.policy(x, jet, scaled=False)
-            plain, scaled, beaten = self._by_maximiser(x, jet, error, control, plain)
-        return State(*jet, plain, scaled, control, root, beaten)  # pyright: ignore[reportArgumentType]
+            control = self.problem.policy(x, seen.jet, scaled=False)
+            plain, scaled, beaten = self._by_maximiser(x, seen, control, plain)
+        return State(seen, plain, scaled, control, root, beaten)
 
-    def _by_maximiser(self, x: np.ndarray, jet: Jet, error: Jet, control: np.ndarray, sampled: Best) -> tuple[Best, Best, np.ndarray]:
+    def _by_maximiser(self, x: np.ndarray, seen: Seen, control: np.ndarray, sampled: Best) -> tuple[Best, Best, np.ndarray]:
         """The supremum over the continuum. At another state, the true one, another control may be best: the rounding is that of the worst control."""
+        jet, error = seen.jet, seen.error
+        assert jet is not None
+        assert error is not None
         A, b, c, f = (np.asarray(part) for part in self.problem.pairs(x, control))
         terms = np.concatenate([(A * jet.hessian).reshape(len(x), -1), b * jet.gradient, -(c * jet.value)[:, None], -f[:, None]], axis=1)
         size = np.sum(np.abs(terms), axis=1)
         inherited = np.sum(np.abs(A) * error.hessian, axis=(1, 2)) + np.sum(np.abs(b) * error.gradient, axis=1) + np.abs(c) * error.value
         rounding = inherited + ROUNDING_OF_EQUATIONS * EPSILON * size
         value = self.problem.sign * np.sum(terms, axis=1)
-        largest = 2 * np.maximum(rounding, self.pairs.largest_rounding(x, jet, error))
+        largest = 2 * np.maximum(rounding, self.pairs.largest_rounding(x, seen))
         plain = Best(value - rounding, np.maximum(value + largest, sampled.upper), sampled.index)
         multiplier = x.shape[1] / np.trace(A, axis1=1, axis2=2)
         return (
@@ -93,7 +106,7 @@ class Compared:
 
     def densities(self, state: State) -> np.ndarray:
         """What the cells are refined for: the energy norm and the ABP norm."""
-        d = state.gradient.shape[1]
+        d = self.problem.domain.dimension
         return np.stack([state.scaled.size**2, (state.plain.size / state.root) ** d], axis=1)
 
 
@@ -124,16 +137,15 @@ class ControlledEquation(Equation):
         return ControlPilot(local.whitened(matrix), at, residual, eigenvalue, self.problem.has_drift, self.problem.has_reaction)
 
     def scaled(self, scheme: Scheme, coverage: Coverage, matrix: np.ndarray, transform: Transform | None) -> tuple[np.ndarray, np.ndarray]:
-        compared: Any = self.candidate
-        jet = self.evaluated.jet  # pyright: ignore[reportAttributeAccessIssue]
-        best = self.pairs.best(self.measure.points, jet, compared.rounding.at(jet), [scheme.multiplier], matrix)[0]
+        state: Any = self.evaluated
+        best = self.pairs.best(self.measure.points, state.seen, [scheme.multiplier], matrix)[0]
         return best.size, best.least
 
     def failure(self, scheme: Scheme, matrix: np.ndarray, value: float, point: np.ndarray) -> str:
         worst = int(self.pairs.defects(scheme, point[None], matrix)[1][0])
         return f"{failure(scheme, matrix, value, point)}, control {worst}, a = {show(self.problem.controls[worst])}"
 
-    def coverage(self) -> Coverage:
+    def coverage(self, **options: Any) -> Coverage:
         """All controls over the whole domain; the pairs are those of the best controls at the pilot points first, then the others."""
         problem, x = self.problem, self.pilot_points
         m, d = len(problem.controls), x.shape[1]
@@ -143,7 +155,7 @@ class ControlledEquation(Equation):
         others = index[place] != number
         points = np.concatenate([x, x[place[others]]])
         controls = problem.controls[np.concatenate([index, number[others]])]
-        return ControlCoverage(problem, points, _local(problem, points, controls), self.pairs, self.measure.points)
+        return ControlCoverage(problem, points, _local(problem, points, controls), self.pairs, self.measure.points, **options)
 
 
 class ContinuumEquation(ControlledEquation):
@@ -164,13 +176,14 @@ class ContinuumEquation(ControlledEquation):
         x, a = ContinuumCoverage.split(self.problem, point)
         return f"{failure(scheme, matrix, value, x)}, a = {show(a)}"
 
-    def coverage(self) -> Coverage:
+    def coverage(self, **options: Any) -> Coverage:
         problem, x = self.problem, self.pilot_points
         m, d = len(problem.controls), x.shape[1]
         fewer = np.unique(np.linspace(0, len(x) - 1, int(np.clip(PILOT_NUMBERS // (m * d * d), 32, len(x)))).astype(int))
         points = np.concatenate([x, x[np.tile(fewer, m)]])
         controls = np.concatenate([self.pilot.control, np.repeat(problem.controls, len(fewer), axis=0)])  # pyright: ignore[reportAttributeAccessIssue]
-        return ContinuumCoverage(problem, points, controls, _local(problem, points, controls), self.pairs, self.measure.points)
+        state: Any = self.evaluated
+        return ContinuumCoverage(problem, points, controls, _local(problem, points, controls), self.pairs, self.measure.points, state.control)
 
 
 def _local(problem: Any, points: np.ndarray, controls: np.ndarray) -> Local:
@@ -193,12 +206,12 @@ def certify_hjb(problem: Any, candidate: Candidate, singular: np.ndarray, confid
     if reason is not None:
         return Certificate(reason=reason)
     kind = ControlledEquation if problem.maximiser is None else ContinuumEquation
-    return without_gap(problem, candidate, controlled_bounds(kind(problem, compared, measure, state, pilot, pilot_points)))  # pyright: ignore[reportArgumentType]
+    equation = kind(problem, compared, measure, state, pilot, pilot_points)  # pyright: ignore[reportArgumentType]
+    return without_gap(problem, candidate, controlled_bounds(equation, equation.coverage()))
 
 
-def controlled_bounds(equation: ControlledEquation) -> Certificate:
+def controlled_bounds(equation: ControlledEquation, coverage: Coverage) -> Certificate:
     """All theorems applied to one equation that is known on a measure."""
-    coverage = equation.coverage()
     degenerate = coverage.degenerate_point() if isinstance(coverage, ControlCoverage) else None
     if degenerate is not None:
         return Certificate(reason=f"A is not positive definite for every control near x = {show(degenerate)}: the equation is not elliptic there")
@@ -212,15 +225,15 @@ def controlled_bounds(equation: ControlledEquation) -> Certificate:
 def _unusable(problem: Any, state: State, points: np.ndarray) -> str | None:
     """What is not a number, and a maximiser that is none."""
     n = len(points)
-    parts = [part.reshape(n, -1) for part in (*state.jet, state.plain.lower, state.plain.upper, state.scaled.lower, state.scaled.upper, state.root)]
+    parts = [part.reshape(n, -1) for part in (state.plain.lower, state.plain.upper, state.scaled.lower, state.scaled.upper, state.root)]
     bad = np.flatnonzero(~np.all([np.all(np.isfinite(part), axis=1) for part in parts], axis=0))
     if len(bad):
         return f"the equation or the residual is not a finite number at x = {show(points[bad[0]])}, a = {show(state.control[bad[0]])}"
     worst = int(np.argmax(state.beaten))
     if state.beaten[worst] > BEATEN:
         return (
-            f"maximiser is not the best at x = {show(points[worst])}: it gives a = {show(state.control[worst])}, but control {state.plain.index[worst]} is better; "
-            f"it must give the {problem.sense} of L^a u - f^a over all controls"
+            f"maximiser is not the best at x = {show(points[worst])}: it gives a = {show(state.control[worst])}, but control {state.plain.index[worst]} "
+            f"is better; it must give the {problem.sense} of L^a u - f^a over all controls"
         )
     return None
 
@@ -259,6 +272,8 @@ def _maximum(equation: ControlledEquation, coverage: Coverage, energies: list[En
     local = _local(equation.problem, points, state.control)
     evaluated = Evaluated(local, (best.lower + best.upper) / 2, (best.upper - best.lower) / 2)
     extremes = equation.pairs.extremes(points)
+    if np.min(extremes.reaction) < 0:
+        return None, [], f"c is negative for some control ({np.min(extremes.reaction):.4g}): the maximum principle does not apply"
     if isinstance(coverage, ContinuumCoverage):
         root = coverage.smallest_root()
         if root is None or equation.problem.has_drift:

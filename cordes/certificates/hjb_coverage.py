@@ -5,6 +5,7 @@ where there are too many for that. A continuum, of which the controls are a samp
 that the sampled controls span, `sampled` where that does not decide.
 """
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -14,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.optimize import minimize
 
+from cordes.blocks import in_blocks
 from cordes.certificates.contraction import Ball, Contraction, Coverage
 from cordes.certificates.energy import Invariants, Local, Pilot, Scheme, TraceSplit, gradient_factor, normalised
 from cordes.certificates.hjb_energy import Pairs
@@ -25,6 +27,8 @@ ENCLOSED = 32
 FULL_BUDGET = 4
 # Controls whose mean trace scales the equations of a continuum.
 AVERAGED = 16
+# Cells that are bounded together have this many middles, or a few more.
+CELLS = 512
 
 
 def depends_on(function: Callable, arguments: tuple, number: int) -> bool:
@@ -37,25 +41,35 @@ def depends_on(function: Callable, arguments: tuple, number: int) -> bool:
     return any(variable in reached for variable in jaxpr.outvars if not hasattr(variable, "val"))
 
 
-def _varies(problem: Any, number: int) -> bool:
-    """Whether A, b, c depend on x (number 0) or on the control (number 1)."""
-    center, control = jnp.asarray(problem.domain.center), jnp.asarray(problem.controls[0])
-    return depends_on(lambda x, a: problem.at(x, a)[:3], (center, control), number)
+@functools.lru_cache(maxsize=64)
+def _varies(A: Callable, b: Callable, c: Callable, dimension: int, shape: tuple[int, ...]) -> bool:
+    """Whether the coefficients depend on x."""
+    return depends_on(lambda x, a: (A(x, a), b(x, a), c(x, a)), (jnp.zeros(dimension), jnp.zeros(shape)), 0)
+
+
+def varies_in_space(problem: Any) -> bool:
+    return _varies(problem.A, problem.b, problem.c, problem.domain.dimension, problem.controls.shape[1:])
+
+
+def _coefficients(problem: Any, x: Any, a: Any) -> tuple:
+    """A, b, c without the right-hand side, which may be long."""
+    return problem.A(x, a), problem.b(x, a), problem.c(x, a)
 
 
 class ControlCoverage(Coverage):
     """A finite set of controls; `points` and `local` are pairs. The largest defects at the points of the measure count where nothing better is known."""
 
-    def __init__(self, problem: Any, points: np.ndarray, local: Local, pairs: Pairs, measured: np.ndarray):
+    def __init__(self, problem: Any, points: np.ndarray, local: Local, pairs: Pairs, measured: np.ndarray, enclosed: int = ENCLOSED):
+        """`enclosed` is the largest number of controls that get enclosures."""
         self.problem, self.pairs, self.measured = problem, pairs, measured
-        super().__init__(problem.domain, None, self._values, points, local, not _varies(problem, 0))
-        if not self.constant and len(problem.controls) <= ENCLOSED:
+        super().__init__(problem.domain, None, self._values, points, local, not varies_in_space(problem))
+        if not self.constant and len(problem.controls) <= enclosed:
             self._enclosure = self._enclosed(points)
         self.share = min(1.0, FULL_BUDGET / len(problem.controls))
 
     def _enclosed(self, points: np.ndarray) -> Any:
         """What the enclosures of all controls give, in one list: a cell is as bad as its worst control."""
-        enclosures = [enclose(lambda x, a=a: self.problem.at(x, jnp.asarray(a))[:3]) for a in self.problem.controls]
+        enclosures = [enclose(lambda x, a=a: _coefficients(self.problem, x, jnp.asarray(a))) for a in self.problem.controls]
         try:
             for enclosure in enclosures:
                 enclosure(points[:1], points[:1])
@@ -85,48 +99,46 @@ class ContinuumCoverage(Coverage):
     suprema larger, never smaller.
     """
 
-    def __init__(self, problem: Any, points: np.ndarray, controls: np.ndarray, local: Local, pairs: Pairs, measured: np.ndarray):
+    def __init__(
+        self, problem: Any, points: np.ndarray, controls: np.ndarray, local: Local, pairs: Pairs, measured: np.ndarray, chosen_controls: np.ndarray
+    ):
+        """`chosen_controls` are those of the maximiser at the points of the measure: the box holds them too."""
         self.problem, self.pairs, self.measured = problem, pairs, measured
-        d, flat = problem.domain.dimension, problem.controls.reshape(len(problem.controls), -1)
+        d, flat = problem.domain.dimension, np.concatenate([each.reshape(len(each), -1) for each in (problem.controls, controls, chosen_controls)])
         low, high = np.min(flat, axis=0), np.max(flat, axis=0)
         self._free, self._fixed = np.flatnonzero(high > low), low
-        self.inside = d if _varies(problem, 0) else 0
+        self.inside = d if varies_in_space(problem) else 0
         self._shape = problem.controls.shape[1:]
         chosen = jnp.asarray(problem.sampled_controls(AVERAGED))
 
         def scale(x: Any) -> Any:
-            return d / jnp.mean(jax.vmap(lambda a: jnp.trace(problem.at(x, a).A))(chosen))
+            return d / jnp.mean(jax.vmap(lambda a: jnp.trace(problem.A(x, a)))(chosen))
 
         self._center = jnp.asarray(problem.domain.center)
-        self._scale = jax.jit(jax.vmap(scale))
+        self._scale, self._scaled = jax.jit(jax.vmap(scale)), jax.jit(jax.vmap(lambda z: self._linearise(z)))
         box = [np.concatenate([side[: self.inside], end[self._free]]) for side, end in zip(problem.domain.bounding_box, (low, high), strict=True)]
 
         def linearise(z: Any) -> tuple:
             x, a = self._parts(z)
-            A, b, c, _ = problem.at(x, a)
-            h = scale(x)
-            return h * A, h * b, h * c
+            return tuple(scale(x) * part for part in _coefficients(problem, x, a))
 
-        compiled = jax.jit(jax.vmap(linearise))
+        self._linearise = linearise
         rows = np.concatenate([points[:, : self.inside], controls.reshape(len(points), -1)[:, self._free]], axis=1)
         h = self.scale(points)
         scaled = Local(local.A * h[:, None, None], local.b * h[:, None], local.c * h)
         super().__init__(
-            Box(*box), linearise, lambda z: Local(*(np.asarray(part) for part in compiled(z))), rows, scaled, not len(self._free) and not self.inside
+            Box(*box), linearise, lambda z: Local(*in_blocks(self._scaled, (z,), CELLS)), rows, scaled, not len(self._free) and not self.inside
         )
 
     @staticmethod
     def split(problem: Any, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """x and the control of one z, for messages; the centre of the domain where z holds no x."""
-        flat = problem.controls.reshape(len(problem.controls), -1)
-        a, free = np.min(flat, axis=0), np.max(flat, axis=0) > np.min(flat, axis=0)
-        a[free] = z[len(z) - np.count_nonzero(free) :]
-        x = z[: len(z) - np.count_nonzero(free)]
-        return (x if len(x) else np.asarray(problem.domain.center)), a.reshape(problem.controls.shape[1:])
+        """x and the varying entries of the control of one z, for messages; the centre of the domain where z holds no x."""
+        inside = problem.domain.dimension if varies_in_space(problem) else 0
+        return (z[:inside] if inside else np.asarray(problem.domain.center)), z[inside:]
 
     def scale(self, x: np.ndarray) -> np.ndarray:
         """h at points."""
-        return np.asarray(self._scale(x))
+        return in_blocks(self._scale, (x,))
 
     def _parts(self, z: Any) -> tuple:
         """x and the control."""

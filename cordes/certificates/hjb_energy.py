@@ -7,6 +7,7 @@ be taken with the multiplier inside: g^a (L^a w - f^a) at the control that is be
 An infimum is minus the supremum of minus: everything here is multiplied by the sign of the problem first.
 """
 
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -63,6 +64,21 @@ def rounding_of(candidate: Candidate, points: np.ndarray) -> Rounding:
     return Rounding(*(Jet(value[k], np.array([pair[k] for pair in gradient]), hessian[k]) for k in range(2)))  # pyright: ignore[reportArgumentType]
 
 
+class Seen(NamedTuple):
+    """What is known of an answer at points: its derivatives with bounds of their rounding, or, where the controls are few, ±(L^a u - f^a) itself (N, m)
+    with a bound of its rounding, which is sharper."""
+
+    jet: Jet | None
+    error: Jet | None
+    defect: np.ndarray | None = None
+    rounding: np.ndarray | None = None
+
+    @staticmethod
+    def nothing(count: int, dimension: int) -> "Seen":
+        zero: Any = (np.zeros(count), np.zeros((count, dimension)), np.zeros((count, dimension, dimension)))
+        return Seen(Jet(*zero), Jet(*zero))
+
+
 class Best(NamedTuple):
     """Limits of a supremum over the controls at points, and the number of the control that attains it."""
 
@@ -91,28 +107,53 @@ class Extremes(NamedTuple):
     reaction: np.ndarray
 
 
+@functools.lru_cache(maxsize=16)
+def _compiled(A: Callable, b: Callable, c: Callable, f: Callable) -> dict[str, Callable]:
+    """Compiled functions of (controls of a block, constants, points, …) for the coefficients of a problem, kept so that a second certificate costs no
+    compilation."""
+
+    def equation(a: Any, root: Any, x: Any, *parts: Any) -> tuple:
+        """tr A, |A₀|, |b| in the coordinates y = M^{-1/2}x, c, L^a u - f^a and its rounding."""
+        matrix, drift, reaction, right, jet, error = A(x, a), b(x, a), c(x, a), f(x, a), Jet(*parts[:3]), Jet(*parts[3:])
+        carried = root @ matrix @ root
+        trace, size = jnp.trace(carried), jnp.maximum(jnp.max(jnp.abs(carried)), 1e-300)
+        rest = (carried - trace / len(x) * jnp.eye(len(x))) / size
+        terms = (matrix * jet.hessian, drift * jet.gradient, -reaction * jet.value, -right)
+        inherited = jnp.sum(jnp.abs(matrix) * error.hessian) + jnp.sum(jnp.abs(drift) * error.gradient) + jnp.abs(reaction) * error.value
+        rounding = inherited + ROUNDING_OF_EQUATIONS * EPSILON * sum(jnp.sum(jnp.abs(term)) for term in terms)
+        return trace, size * jnp.sqrt(jnp.sum(rest**2)), jnp.linalg.norm(root @ drift), reaction, sum(jnp.sum(term) for term in terms), rounding
+
+    def matrices(a: Any, _: Any, x: Any) -> tuple:
+        """The entries of `Extremes` for one control."""
+        matrix, drift = A(x, a), b(x, a)
+        size = jnp.max(jnp.abs(matrix))
+        root = size * jnp.linalg.det(matrix / size) ** (1 / len(x))
+        return root, jnp.linalg.norm(drift) / root, jnp.diag(matrix), jnp.abs(drift), jnp.asarray(c(x, a))
+
+    def operator(a: Any, _: Any, x: Any, w: Any, gradient: Any, curvature: Any) -> Any:
+        """-L^a w for a function whose Hessian is diagonal."""
+        return c(x, a) * w - jnp.dot(jnp.diag(A(x, a)), curvature) - jnp.dot(b(x, a), gradient)
+
+    def compiled(function: Callable) -> Callable:
+        def at_point(controls: Any, constants: Any, *point: Any) -> Any:
+            return jax.vmap(lambda a: function(a, constants, *point))(controls)
+
+        return jax.jit(lambda controls, constants, *points: jax.vmap(lambda *point: at_point(controls, constants, *point))(*points))
+
+    return {"equation": compiled(equation), "matrices": compiled(matrices), "operator": compiled(operator)}
+
+
 class Pairs:
     """The sampled controls of a problem, in blocks of one size with which the compiled functions are called."""
 
     def __init__(self, problem: Any):
         self.problem, controls = problem, problem.controls
-        size = min(len(controls), TOGETHER)
+        # A power of two: few sizes are compiled.
+        size = min(1 << (len(controls) - 1).bit_length(), TOGETHER)
         starts = range(0, len(controls), size)
         order = [np.minimum(np.arange(k, k + size), len(controls) - 1) for k in starts]
         self._blocks = [(k, min(size, len(controls) - k), controls[index]) for k, index in zip(starts, order, strict=True)]
-        self._compiled = {name: self._compile(getattr(self, name)) for name in ("_equation", "_matrices", "_operator")}
-
-    @staticmethod
-    def _compile(function: Callable) -> Callable:
-        """`function(a, constants, x, …)` for all controls of a block and all points."""
-
-        def at_point(controls: Any, constants: Any, *point: Any) -> Any:
-            return jax.vmap(lambda a: function(a, constants, *point))(controls)
-
-        def compiled(controls: Any, constants: Any, *points: Any) -> Any:
-            return jax.vmap(lambda *point: at_point(controls, constants, *point))(*points)
-
-        return jax.jit(compiled)
+        self._compiled = _compiled(problem.A, problem.b, problem.c, problem.f)
 
     def _over_blocks(self, name: str, constants: np.ndarray, *arrays: Any) -> Iterator[tuple[int, Any]]:
         """The results for one block of controls after the other, arrays (N, k, …), with the number of its first control."""
@@ -121,44 +162,26 @@ class Pairs:
             found = in_blocks(lambda *points, controls=controls: compiled(controls, constants, *points), arrays)
             yield first, jax.tree.map(lambda leaf, count=count: leaf[:, :count], found)
 
-    # One control at one point ---------------------------------------------------------------------------------------------------------------------
-
-    def _equation(self, a: Any, root: Any, x: Any, *parts: Any) -> tuple:
-        """tr A, |A₀|, |b| in the coordinates y = M^{-1/2}x, c, ±(L^a u - f^a) and its rounding."""
-        (A, b, c, f), jet, error = self.problem.at(x, a), Jet(*parts[:3]), Jet(*parts[3:])
-        carried = root @ A @ root
-        trace, size = jnp.trace(carried), jnp.maximum(jnp.max(jnp.abs(carried)), 1e-300)
-        rest = (carried - trace / len(x) * jnp.eye(len(x))) / size
-        terms = (A * jet.hessian, b * jet.gradient, -c * jet.value, -f)
-        defect = sum(jnp.sum(term) for term in terms)
-        inherited = jnp.sum(jnp.abs(A) * error.hessian) + jnp.sum(jnp.abs(b) * error.gradient) + jnp.abs(c) * error.value
-        rounding = inherited + ROUNDING_OF_EQUATIONS * EPSILON * sum(jnp.sum(jnp.abs(term)) for term in terms)
-        return trace, size * jnp.sqrt(jnp.sum(rest**2)), jnp.linalg.norm(root @ b), c, self.problem.sign * defect, rounding
-
-    def _matrices(self, a: Any, _: Any, x: Any) -> Extremes:
-        A, b, c, _f = self.problem.at(x, a)
-        size = jnp.max(jnp.abs(A))
-        root = size * jnp.linalg.det(A / size) ** (1 / len(x))
-        return Extremes(root, jnp.linalg.norm(b) / root, jnp.diag(A), jnp.abs(b), c)
-
-    def _operator(self, a: Any, _: Any, x: Any, w: Any, gradient: Any, curvature: Any) -> Any:
-        A, b, c, _f = self.problem.at(x, a)
-        return c * w - jnp.dot(jnp.diag(A), curvature) - jnp.dot(b, gradient)
-
     # All controls -----------------------------------------------------------------------------------------------------------------------------------
 
-    def equations(self, x: np.ndarray, jet: Jet, error: Jet, matrix: np.ndarray) -> Iterator[tuple[int, Invariants, np.ndarray, np.ndarray]]:
+    def equations(self, x: np.ndarray, seen: Seen, matrix: np.ndarray) -> Iterator[tuple[int, Invariants, np.ndarray, np.ndarray]]:
         """For one block of controls after the other: invariants, defects and their rounding, the pairs one point after the other."""
-        for first, (*parts, defect, rounding) in self._over_blocks("_equation", inverse_root(matrix), x, *jet, *error):
-            yield first, Invariants(x.shape[1], *(part.ravel() for part in parts)), defect, rounding
+        empty = Seen.nothing(*x.shape)
+        arrays: Any = (*(seen.jet or empty.jet), *(seen.error or empty.error))  # pyright: ignore[reportOptionalIterable]
+        for first, (*parts, defect, rounding) in self._over_blocks("equation", inverse_root(matrix), x, *arrays):
+            at, last = Invariants(x.shape[1], *(part.ravel() for part in parts)), first + defect.shape[1]
+            if seen.defect is None or seen.rounding is None:
+                yield first, at, self.problem.sign * defect, rounding
+            else:
+                yield first, at, seen.defect[:, first:last], seen.rounding[:, first:last]
 
-    def best(self, x: np.ndarray, jet: Jet, error: Jet, multipliers: list[Multiplier], matrix: np.ndarray | None = None) -> list[Best]:
+    def best(self, x: np.ndarray, seen: Seen, multipliers: list[Multiplier], matrix: np.ndarray | None = None) -> list[Best]:
         """sup_a g^a (L^a u - f^a) for each of several multipliers. What is not a number stays so, and is not hidden by other controls."""
         matrix = np.eye(x.shape[1]) if matrix is None else matrix
         nothing = np.full(len(x), -np.inf)
         found = [Best(nothing, nothing, np.zeros(len(x), int)) for _ in multipliers]
         rows = np.arange(len(x))
-        for first, at, defect, rounding in self.equations(x, jet, error, matrix):
+        for first, at, defect, rounding in self.equations(x, seen, matrix):
             for k, multiplier in enumerate(multipliers):
                 g = multiplier(at).reshape(defect.shape)
                 # The control is the best one of the lower limits, so that the lower limit holds for its equation.
@@ -172,15 +195,14 @@ class Pairs:
                 )
         return found
 
-    def largest_rounding(self, x: np.ndarray, jet: Jet, error: Jet) -> np.ndarray:
-        return np.max([np.max(rounding, axis=1) for *_, rounding in self.equations(x, jet, error, np.eye(x.shape[1]))], axis=0)
+    def largest_rounding(self, x: np.ndarray, seen: Seen) -> np.ndarray:
+        return np.max([np.max(rounding, axis=1) for *_, rounding in self.equations(x, seen, np.eye(x.shape[1]))], axis=0)
 
     def defects(self, scheme: Scheme, x: np.ndarray, matrix: np.ndarray, scale: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """The largest defects of a scheme over the controls, (N, columns), and the control with the largest sum; `scale` (N,) multiplies the equations."""
         n, d = x.shape
-        jet = Jet(np.zeros(n), np.zeros((n, d)), np.zeros((n, d, d)))  # pyright: ignore[reportArgumentType]
         largest, total, worst = None, np.full(n, -np.inf), np.zeros(n, int)
-        for first, at, defect, _ in self.equations(x, jet, jet, matrix):
+        for first, at, defect, _ in self.equations(x, Seen.nothing(n, d), matrix):
             if scale is not None:
                 at = Invariants(d, *(part * np.repeat(scale, defect.shape[1]) for part in at[1:]))
             columns = scheme.defects(at).reshape(*defect.shape, -1)
@@ -194,7 +216,7 @@ class Pairs:
         return largest, worst
 
     def extremes(self, x: np.ndarray) -> Extremes:
-        blocks = [block for _, block in self._over_blocks("_matrices", np.zeros(0), x)]
+        blocks = [Extremes(*block) for _, block in self._over_blocks("matrices", np.zeros(0), x)]
 
         def over(function: Callable, name: str) -> np.ndarray:
             return function([function(getattr(block, name), axis=1) for block in blocks], axis=0)
@@ -204,7 +226,7 @@ class Pairs:
     def lowest_operator(self, x: np.ndarray, profile: Profile) -> np.ndarray:
         """min_a (-L^a w)."""
         arrays = (x, profile.value, profile.gradient, profile.curvature)
-        return np.min([np.min(block, axis=1) for _, block in self._over_blocks("_operator", np.zeros(0), *arrays)], axis=0)
+        return np.min([np.min(block, axis=1) for _, block in self._over_blocks("operator", np.zeros(0), *arrays)], axis=0)
 
 
 class ControlPilot(Pilot):

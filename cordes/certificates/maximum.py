@@ -86,8 +86,8 @@ class MaximumPrinciple:
         self.drift_norm = None
         if drift:
             self.center, self.radius = circumscribed(domain)
-            ratio = np.linalg.norm(evaluated.local.b, axis=1) / self.root if ratio is None else ratio
-            self.drift_norm = measure.norm(ratio, self.dimension)
+            sizes = np.linalg.norm(evaluated.local.b, axis=1) / self.root if ratio is None else ratio
+            self.drift_norm = measure.norm(sizes, self.dimension)
             self.factor = self.radius * drift_factor(self.dimension, self.drift_norm.upper)
         else:
             self.factor = largest_polar_factor(domain)

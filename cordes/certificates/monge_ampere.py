@@ -22,7 +22,7 @@ import numpy as np
 from cordes.certificates.candidate import Candidate, FunctionCandidate
 from cordes.certificates.cells import Mesh, adaptive_nodes
 from cordes.certificates.certificate import Certificate, Picture
-from cordes.certificates.convexity import SEARCH_SEED, Convexity, descend, edge_points, eigenvalues, inside, polished, proved, smallest_eigenvalue
+from cordes.certificates.convexity import Convexity, cofactors_of, descend, edge_points, eigenvalues, inside, polished, proved, smallest_eigenvalue
 from cordes.certificates.hypotheses import boundary_gap, refusal
 from cordes.certificates.norms import AGREEMENT, Measure, Norm, Quadrature, Sample
 from cordes.domains.constants import circumscribed, largest_polar_factor, polar_factor
@@ -30,7 +30,7 @@ from cordes.errors import DomainError
 from cordes.problems.coefficients import show
 
 # Points of the search for convexity: functions are cheaper than networks, whose quadrature points are looked at too.
-SEARCH_POINTS, FUNCTION_POINTS = 1024, 8192
+SEARCH_POINTS, FUNCTION_POINTS, SEARCH_SEED = 1024, 8192, 5_550_203
 # Points after which refinement ends, by dimension; points of a sample, and the norms that one sample serves.
 BUDGETS = {1: 20_000, 2: 120_000, 3: 200_000}
 SAMPLE_POINTS, SAMPLE_SEED, NORMS_OF_A_SAMPLE = 1 << 15, 5_550_202, 4
@@ -61,11 +61,10 @@ class Densities(NamedTuple):
 
 
 class Sides(NamedTuple):
-    """Norms of the two sides and of both together; `shift` is δ, and `center` and `radius` belong to a ball around the domain."""
+    """Norms of the two sides; `shift` is δ, and `center` and `radius` belong to a ball around the domain."""
 
     upper: Norm
     lower: Norm
-    both: Norm
     shift: float
     center: np.ndarray
     radius: float
@@ -81,7 +80,7 @@ class Sides(NamedTuple):
     def largest(self, domain: Any) -> float:
         """The bound of the largest error."""
         theorem = domain.dimension * largest_polar_factor(domain) * max(self.upper.upper, self.lower.upper)
-        return (self.raised + theorem) * (1 + 4 * EPSILON) + self.gap
+        return float((self.raised + theorem) * (1 + 4 * EPSILON) + self.gap)
 
     @property
     def raised(self) -> float:
@@ -192,15 +191,17 @@ class _Attempt:
             )
         hessian = np.asarray(self.candidate.jet(x).hessian, dtype=np.float64)
         finite = np.all(np.isfinite(hessian), axis=(1, 2))
+        rounding = self._determinant_rounding(x, np.where(finite[:, None, None], hessian, 0.0), shift)
+        finite &= np.isfinite(rounding)
         if not np.all(finite):
-            raise NoBoundError(f"the second derivatives of the answer are not finite numbers at x = {show(x[int(np.argmin(finite))])}")
-        return Densities(f, hessian, self._determinant_rounding(x, hessian, shift))
+            raise NoBoundError(f"the answer or its second derivatives are not finite numbers at x = {show(x[int(np.argmin(finite))])}")
+        return Densities(f, hessian, rounding)
 
     def _determinant_rounding(self, x: np.ndarray, hessian: np.ndarray, shift: float) -> np.ndarray:
         """The determinant changes by cof(D²w + δI):E to first order if E is the rounding error of D²w; the candidate bounds such sums."""
         n, d = x.shape
         moved = hessian + shift * np.eye(d)
-        cofactors = _cofactors(moved)
+        cofactors = cofactors_of(moved)
         _, rounding = self.candidate.applied(x, cofactors, np.zeros((n, d)), np.zeros(n))
         # The second part is the rounding of the eigenvalues and of the cofactors themselves.
         return rounding + 8 * d * EPSILON * np.linalg.norm(moved, axis=(1, 2)) * np.linalg.norm(cofactors, axis=(1, 2))
@@ -231,7 +232,7 @@ class _Attempt:
         # One side alone has kinks where the difference changes its sign; the cells are refined for both together.
         above, below = (norm if norm.converged else both for norm in (measure.norm(values, self.dimension) for values in (upper, lower)))
         center, radius = circumscribed(self.domain)
-        return Sides(above, below, both, shift, np.asarray(center), radius, gap)
+        return Sides(above, below, shift, np.asarray(center), radius, gap)
 
     # What can go wrong
 
@@ -267,10 +268,13 @@ class _Attempt:
         return peak > SUSPECT * means[1] and shares[1] > POLE_SHARE * shares[0]
 
     def _check_convergence(self, sides: Sides, largest: float) -> None:
-        """What n and 2n points make of the norm matters as far as it changes the whole bound."""
-        spread = sides.both.spread
-        share = self.dimension * largest_polar_factor(self.domain) * sides.both.upper / largest if 0 < largest < math.inf else 1.0
-        if spread * share > AGREEMENT:
+        """What n and 2n points make of the norms matters as far as it changes the whole bound."""
+        if not 0 < largest < math.inf:
+            spread = 0.0 if largest == 0 else math.inf
+        else:
+            share = self.dimension * largest_polar_factor(self.domain) / largest
+            spread = max(share * norm.upper * norm.spread for norm in (sides.upper, sides.lower))
+        if not spread <= AGREEMENT:
             raise NoBoundError(
                 f"the norm of the residual did not converge: n and 2n points per direction differ by {100 * spread:.2g} %; a jump or a peak may be unresolved: "
                 "declare the interface, or solve more accurately"
@@ -314,18 +318,11 @@ class _Attempt:
             epsilon_source=convexity.source if convexity is not None else "analytic",
             reason="; ".join(reasons),
             points=len(measure.points),
-            spread=sides.both.spread,
+            spread=max(sides.upper, sides.lower, key=lambda norm: norm.upper).spread,
             theorems={"L2": theorem, "Linf": theorem},
             alternatives={theorem: largest},
             picture=Picture(problem, residual, lambda x: np.minimum(sides.pointwise(domain, x), largest), measure.points),
         )
-
-
-def _cofactors(matrices: np.ndarray) -> np.ndarray:
-    """Matrices of cofactors of symmetric matrices (N, d, d): the same eigenvectors, and products of the other eigenvalues."""
-    values, vectors = np.linalg.eigh(matrices)
-    others = np.stack([np.prod(np.delete(values, i, axis=1), axis=1) for i in range(values.shape[1])], axis=1)
-    return (vectors * others[:, None]) @ np.swapaxes(vectors, 1, 2)
 
 
 def _sides(local: Densities, shift: float) -> tuple[np.ndarray, np.ndarray]:

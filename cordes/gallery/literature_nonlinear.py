@@ -115,7 +115,9 @@ def degenerate_disk() -> MongeAmpere:
 def logarithm_of_exponentials() -> MongeAmpere:
     """u = log(1 + e^x1 + e^x2 + e^x3). With the shares p_i = e^xi/(1 + Σe^xk), p_0 = 1/(1 + Σe^xk) D²u = diag(p) - ppᵀ and det D²u = p_0p_1p_2p_3.
 
-    The condition number of D²u reaches 9.2 at (1, 1, 1), where one eigenvalue of the cofactor matrix exceeds the others by that factor: it is not Cordès there.
+    On the diagonal x1 = x2 = x3 = t D²u has the eigenvalues p, p and p/(1 + 3eᵗ), so one eigenvalue of the cofactor matrix is 1 + 3eᵗ times the two others.
+    Four times is the limit of the Cordès condition. It is reached at the origin and exceeded at all other points: the theory of the linear equation does
+    not cover Newton's steps here.
     """
 
     def f(x):

@@ -20,6 +20,8 @@ def as_function(name: str, given: Any, shape: tuple[int, ...], signature: str = 
     """A function of one point with values of `shape`, and whether it is constant."""
     if callable(given):
         return given, False  # pyright: ignore[reportReturnType]
+    if given is None:
+        raise CoefficientError(f"{name} is missing: it must be a number, an array of shape {shape} or a function of {signature}.")
     try:
         constant = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -49,6 +51,15 @@ def check_shape(name: str, function: Callable[..., Array], shape: tuple[int, ...
         raise CoefficientError(f"{name}(x) has shape {result.shape}, but shape {shape} is needed.")
     if not jnp.issubdtype(result.dtype, jnp.number) or jnp.issubdtype(result.dtype, jnp.complexfloating):
         raise CoefficientError(f"{name}(x) has dtype {result.dtype}; real numbers are needed.")
+
+
+def check_exact(exact: Any, x: Array) -> None:
+    """The exact solution, if there is one, is a function of one point."""
+    if exact is None:
+        return
+    if not callable(exact):
+        raise CoefficientError(f"exact is {exact!r}: it must be a function of one point, or left out.")
+    check_shape("exact", exact, (), x)
 
 
 def check_finite(name: str, values: np.ndarray, points: np.ndarray, where: str = "", which: str = "") -> None:

@@ -19,7 +19,7 @@ from cordes.condition import best_lambda, epsilon_at
 from cordes.domains.domain import AbstractDomain
 from cordes.errors import CoefficientError, OptionError
 from cordes.jet import Jet, contract
-from cordes.problems.coefficients import as_function, check_elliptic, check_finite, check_shape, show
+from cordes.problems.coefficients import as_function, check_elliptic, check_exact, check_finite, check_shape, show
 from cordes.problems.linear import Coefficients, check_boundary_data, check_domain, check_interfaces, warn_about_jumps
 
 CHECK_POINTS, CHECK_PAIRS = 2000, 400_000
@@ -27,6 +27,8 @@ CHECK_POINTS, CHECK_PAIRS = 2000, 400_000
 HELD = 1 << 22
 # Controls whose coefficients are searched for jumps.
 SEARCHED = 16
+# How far a maximiser may go beyond the box of the sampled controls, as a share of its width.
+MARGIN = 0.1
 # Points and controls of the sample from which λ, ε and parameters of theorems are chosen.
 FAMILY_POINTS, FAMILY_CONTROLS = 256, 64
 
@@ -39,7 +41,8 @@ class HJB:
     where the control set is a continuum and `controls` a sample of it; jet has value, gradient and hessian.
 
     Checked when made, at sampled points for every control: shapes, traceability, NaN, symmetry and ellipticity of A; that no sampled control beats the
-    maximiser. Assumed: as for `Linear`, uniformly in the controls.
+    maximiser, and that its controls lie near the sampled ones. Jumps are looked for with at most 16 of the controls. Assumed: as for `Linear`, uniformly
+    in the controls; the maximiser gives controls of the set.
     """
 
     linear = False
@@ -87,7 +90,7 @@ class HJB:
         self._pairs = jax.jit(jax.vmap(self.at))
         self._frozen = {scaled: self._compiled(self.linearise, scaled) for scaled in (True, False)}
         self._best = {scaled: self._compiled(self.control, scaled) for scaled in (True, False)}
-        self._fixed_point = jax.jit(jax.vmap(lambda x, *jet: self._right_side(x, Jet(*jet))))
+        self._fixed_point = jax.jit(jax.vmap(lambda x, value, gradient, hessian, lambda_: self._right_side(x, Jet(value, gradient, hessian), lambda_)))
         self._block = max(1, min(len(self.controls), HELD // (BLOCK * d * d)))
         self._check()
 
@@ -118,7 +121,7 @@ class HJB:
             values = self.sign * jax.vmap(lambda a: self.defect(x, jet, a, scaled))(controls)
             k = jnp.argmax(values)
             # A NaN wins, so that it is seen and not hidden by the other controls.
-            better = ~(values[k] <= best[0])
+            better = ~(values[k] <= best[0]) & ~jnp.isnan(best[0])
             return (jnp.where(better, values[k], best[0]), jnp.where(better, block[k], best[1])), None
 
         start = (jnp.asarray(-jnp.inf), jnp.asarray(0))
@@ -148,8 +151,9 @@ class HJB:
         if not contracting:
             return in_blocks(self._frozen[scaled], (points, *jet))
         n, d = points.shape
-        right = in_blocks(self._fixed_point, (points, *jet))
-        return Coefficients(*(np.tile(np.eye(d), (n, 1, 1)), np.zeros((n, d)), np.full(n, self.condition[0]), right))  # pyright: ignore[reportArgumentType]
+        lambda_ = self.condition[0]
+        right = in_blocks(self._fixed_point, (points, *jet, np.full(n, lambda_)))
+        return Coefficients(*(np.tile(np.eye(d), (n, 1, 1)), np.zeros((n, d)), np.full(n, lambda_), right))  # pyright: ignore[reportArgumentType]
 
     @functools.cached_property
     def condition(self) -> tuple[float, float]:
@@ -168,12 +172,12 @@ class HJB:
         chosen = self.sampled_controls(FAMILY_CONTROLS)
         return self.pairs(np.tile(points, (len(chosen), 1)), np.repeat(chosen, len(points), axis=0))
 
-    def _right_side(self, x: Array, jet: Jet) -> Array:
-        lambda_ = self.condition[0]
+    def _right_side(self, x: Array, jet: Jet, lambda_: Array) -> Array:
+        """Δu - λu - F_γ[u], with the multiplier that belongs to λ inside the supremum."""
+        over = jnp.where(lambda_ > 0, 1 / jnp.where(lambda_ > 0, lambda_, 1.0), 0.0)
 
         def scaled(a: Array) -> Array:
             A, b, c, _ = self.at(x, a)
-            over = 1 / lambda_ if lambda_ > 0 else 0.0
             gamma = (jnp.trace(A) + c * over) / (jnp.sum(A**2) + jnp.sum(b**2) * over / 2 + (c * over) ** 2)
             return gamma * self.defect(x, jet, a)
 
@@ -214,8 +218,7 @@ class HJB:
             check_shape(name, getattr(self, name), shape, x, a)
         self._check_controls(points)
         check_boundary_data(self.g, self.domain)
-        if self.exact is not None:
-            check_shape("exact", self.exact, (), x)
+        check_exact(self.exact, x)
         self._check_maximiser(points[:200])
         warn_about_jumps(self.data(), self.domain, self.interfaces)
 
@@ -256,6 +259,7 @@ class HJB:
             return self.defect(x, state, mine), self.defect(x, state, rival), mine, index
 
         mine, rival, control, index = in_blocks(jax.jit(jax.vmap(compare)), (points, *jet))
+        self._check_range(control, points)
         worse = self.sign * (rival - mine)
         scale = 1 + np.abs(rival)
         i = int(np.argmax(np.where(np.isfinite(worse), worse / scale, np.inf)))
@@ -263,6 +267,18 @@ class HJB:
             raise CoefficientError(
                 f"maximiser is not the best: at x = {show(points[i])} it gives a = {show(control[i])} with L^a u - f^a = {mine[i]:.6g}, but control "
                 f"{index[i]}, a = {show(self.controls[index[i]])}, gives {rival[i]:.6g}. It must give the {self.sense} of L^a u - f^a over all controls."
+            )
+
+    def _check_range(self, control: np.ndarray, points: np.ndarray) -> None:
+        """Controls far outside of the box of the sampled ones are not in the set; a grid need not contain its ends."""
+        lower, upper = np.min(self.controls, axis=0), np.max(self.controls, axis=0)
+        slack = MARGIN * (upper - lower)
+        outside = ((control < lower - slack) | (control > upper + slack)).reshape(len(points), -1).any(axis=1)
+        if np.any(outside):
+            i = int(np.argmax(outside))
+            raise CoefficientError(
+                f"maximiser leaves the control set: at x = {show(points[i])} it gives a = {show(control[i])}, but the controls lie between {show(lower)} and "
+                f"{show(upper)}. Clip it to the set, or pass controls that span the set."
             )
 
     def __repr__(self) -> str:

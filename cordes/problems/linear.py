@@ -13,7 +13,7 @@ from cordes.blocks import in_blocks
 from cordes.domains.domain import AbstractDomain
 from cordes.errors import CoefficientError
 from cordes.jet import Jet, contract
-from cordes.problems.coefficients import as_function, check_elliptic, check_finite, check_shape, sample, show
+from cordes.problems.coefficients import as_function, check_elliptic, check_exact, check_finite, check_shape, sample, show
 from cordes.problems.jumps import find_jumps, straight
 
 CHECK_POINTS = 2000
@@ -97,8 +97,7 @@ class Linear:
             check_finite(name, sample(function, points), points)
         check_elliptic("A", sample(self.A, points), points)
         check_boundary_data(self.g, self.domain)
-        if self.exact is not None:
-            check_shape("exact", self.exact, (), jnp.asarray(points[0]))
+        check_exact(self.exact, jnp.asarray(points[0]))
         warn_about_jumps(self.data(), self.domain, self.interfaces)
 
     def data(self) -> dict[str, Callable[[Array], Array]]:

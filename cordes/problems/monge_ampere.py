@@ -20,7 +20,7 @@ from cordes.blocks import in_blocks
 from cordes.domains.domain import AbstractDomain
 from cordes.errors import CoefficientError, OptionError, unknown
 from cordes.jet import Jet
-from cordes.problems.coefficients import as_function, check_finite, check_shape, sample, show
+from cordes.problems.coefficients import as_function, check_exact, check_finite, check_shape, sample, show
 from cordes.problems.linear import Coefficients, check_boundary_data, check_domain, check_interfaces, warn_about_jumps
 
 CHECK_POINTS = 2000
@@ -77,11 +77,16 @@ class MongeAmpere:
                 f"f is negative: f({show(points[i])}) = {values[i]:.6g}. The determinant of D²u is never negative for a convex u: check the sign and the formula "
                 "of f, or use jnp.maximum(f, 0) if rounding is the cause."
             )
-        self.root_mean = float(np.mean(values ** (1 / self.domain.dimension)))
         check_boundary_data(self.g, self.domain)
-        if self.exact is not None:
-            check_shape("exact", self.exact, (), x)
+        self.root_mean = float(np.mean(values ** (1 / self.domain.dimension))) or self._curvature()
+        check_exact(self.exact, x)
         warn_about_jumps(self.data(), self.domain, self.interfaces)
+
+    def _curvature(self) -> float:
+        """A size for D²u where f vanishes everywhere: that of the boundary values over the square of the domain's diameter."""
+        points, _ = self.domain.boundary_points(200, seed=18)
+        lower, upper = self.domain.bounding_box
+        return float(np.ptp(sample(self.g, points))) / float(np.sum((upper - lower) ** 2)) or 1.0
 
     def data(self) -> dict[str, Callable[[Array], Array]]:
         """Everything the user gave about the interior, as functions of one point."""

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import numpy as np
+from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.colors import LogNorm, Normalize
+from matplotlib.colors import BoundaryNorm, LogNorm, Normalize
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
@@ -25,14 +26,19 @@ LINE_RESOLUTION = 1000
 # Colours of a logarithmic scale span at least two decades, so that its bar has numbers, and at most six.
 DECADES = (2, 6)
 PANEL_WIDTH = 3.6
+# Finite control sets up to this size are drawn with one colour for each control.
+CATEGORIES = 12
 
 
 class Panel(NamedTuple):
-    """A title, a function of points (n, d) -> (n,), and whether its size is shown on a logarithmic scale."""
+    """A title, a function of points (n, d) -> (n,), and whether its size is shown on a logarithmic scale. Panels that are not `shared` have colours of
+    their own; with `categories` the values are the numbers of these names."""
 
     title: str
     values: Callable[[np.ndarray], np.ndarray]
     logarithmic: bool
+    shared: bool = True
+    categories: tuple[str, ...] = ()
 
 
 class Slice(NamedTuple):
@@ -74,6 +80,29 @@ def _panels(solution: "Solution") -> list[Panel]:
         computed,
         Panel("|error|", lambda points: solution(points) - np.asarray(truth(points)), True),
     ]
+
+
+def plot_policy(solution: "Solution", path: str | Path | None = None) -> Figure:
+    """Which control is best where: one map for a finite set of up to CATEGORIES controls, else one for each component of the control."""
+    controls = solution.problem.controls
+    if len(controls) <= CATEGORIES and solution.problem.maximiser is None:
+        flat = controls.reshape(len(controls), -1)
+
+        def number(points: np.ndarray) -> np.ndarray:
+            chosen = solution.policy(points).reshape(len(points), 1, -1)
+            return np.argmin(np.sum((chosen - flat) ** 2, axis=2), axis=1).astype(float)
+
+        names = tuple("(" + ", ".join(f"{value:.3g}" for value in a) + ")" if len(a) > 1 else f"{a[0]:.3g}" for a in flat)
+        panels = [Panel("best control", number, False, shared=False, categories=names)]
+    else:
+        size = int(np.prod(controls.shape[1:]))
+
+        def component(i: int) -> Callable[[np.ndarray], np.ndarray]:
+            return lambda points: solution.policy(points).reshape(len(points), -1)[:, i]
+
+        panels = [Panel(f"best control, $a_{{{i + 1}}}$" if size > 1 else "best control", component(i), False, shared=False) for i in range(size)]
+    name, domain = solution.problem.name, solution.problem.domain
+    return draw_panels(domain, panels, lambda: " — ".join([name, *where_cut(domain)]), path)
 
 
 def _headline(solution: "Solution") -> str:
@@ -142,15 +171,26 @@ def _row(figure: Figure, row: np.ndarray, panels: list[Panel], part: Slice, plan
         image[part.inside] = panel.values(part.points[part.inside])
         images.append(np.abs(image) if panel.logarithmic else image)
     # The first and the second panel, exact and computed, share their colours.
-    linear = [image for image, panel in zip(images, panels, strict=True) if not panel.logarithmic]
+    linear = [image for image, panel in zip(images, panels, strict=True) if not panel.logarithmic and panel.shared]
     shared = _linear_scale(np.stack(linear)) if linear else None
     for axes, panel, image in zip(row, panels, images, strict=True):
-        norm = _logarithmic_scale(image) if panel.logarithmic else shared
-        mesh = axes.pcolormesh(*part.edges, image.T, norm=norm, cmap="magma" if panel.logarithmic else "viridis", rasterized=True)
+        norm, colours = _colours(panel, image, shared)
+        mesh = axes.pcolormesh(*part.edges, image.T, norm=norm, cmap=colours, rasterized=True)
         axes.plot(*part.outline.T, color="black", linewidth=0.8)
         axes.set(title=panel.title, xlabel=f"$x_{{{plane[0] + 1}}}$", ylabel=f"$x_{{{plane[1] + 1}}}$")
         _frame(axes, part.edges)
-        figure.colorbar(mesh, cax=axes.inset_axes((1.04, 0.0, 0.05, 1.0)))
+        bar = figure.colorbar(mesh, cax=axes.inset_axes((1.04, 0.0, 0.05, 1.0)))
+        if panel.categories:
+            bar.set_ticks(list(range(len(panel.categories))), labels=list(panel.categories))
+
+
+def _colours(panel: Panel, image: np.ndarray, shared: Normalize | None) -> tuple[Normalize | None, Any]:
+    if panel.categories:
+        count = len(panel.categories)
+        return BoundaryNorm(np.arange(count + 1) - 0.5, count), colormaps["tab10" if count <= 10 else "tab20"].resampled(count)
+    if panel.logarithmic:
+        return _logarithmic_scale(image), "magma"
+    return (shared, "viridis") if panel.shared else (_linear_scale(image), "viridis")
 
 
 def _frame(axes: Axes, edges: tuple[np.ndarray, np.ndarray]) -> None:

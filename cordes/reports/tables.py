@@ -55,6 +55,11 @@ def solution_table(facts: Mapping[str, Any], certificate: Iterable[tuple[str, st
         table.add_row("difference", f"maximum {_number(facts['reference']['linf'])} (against a {facts['reference']['name']} reference)")
     for k, (name, line) in enumerate(certificate):
         table.add_row("certificate" if k == 0 else "", Text(f"{name}: {line}", style="bold" if k == 0 else ""))
+    if facts.get("outer"):
+        table.add_row("outer steps", Text("\n".join(_outer_line(step) for step in facts["outer"])))
+    if facts.get("convexity"):
+        place = ", ".join(_short(value) for value in facts["convexity"]["point"])
+        table.add_row("convexity", Text(f"smallest eigenvalue of D²u: {_short(facts['convexity']['smallest_eigenvalue'])} at ({place})"))
     table.add_row("residual", f"{_number(facts['residual'])} (scaled, root mean square on fresh points)")
     table.add_row("size", f"{facts['parameters']} parameters, {facts['points']} points")
     seconds = [(name, facts["seconds"][name]) for name in ("import", "compile", "solve", "certify") if facts["seconds"].get(name) is not None]
@@ -62,6 +67,14 @@ def solution_table(facts: Mapping[str, Any], certificate: Iterable[tuple[str, st
     if facts.get("files"):
         table.add_row("files", Text("\n".join(facts["files"])))
     return table
+
+
+def _outer_line(step: Mapping[str, Any]) -> str:
+    """One step of the outer loop: its residual, the share of the points whose control changed, the size of the network."""
+    changed = f", {100 * step['changed']:.3g} % of the controls changed" if "changed" in step else ""
+    size = f", {step['size']} parameters" if "size" in step else ""
+    kind = ", fixed point" if step.get("contracting") else ""
+    return f"{step['outer']}: residual {_number(step['residual'])}{changed}{size}{kind}"
 
 
 def bench_table(facts: Mapping[str, Any]) -> Table:

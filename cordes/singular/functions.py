@@ -135,24 +135,43 @@ class SingularFunctions:
 
     def _columns(self, x: np.ndarray, family: Family, factor: "BoundaryFactor") -> np.ndarray:
         B = factor.jet(x).value[:, None]
-        return np.concatenate([np.real(B * R * T) for (R, _, _), (T, _, _) in _terms(family, self._frame(x, family.point))], axis=1)
+        terms = _terms(family, self._frame(x, family.point))
+        # A very acute corner, seen through A, has no exponent that is small enough: no functions.
+        return np.concatenate([np.zeros((len(x), 0)), *(np.real(B * R * T) for (R, _, _), (T, _, _) in terms)], axis=1)
 
     def combined_jet(self, x: np.ndarray, amplitudes: np.ndarray) -> Jet:
-        """The jet of Σ amplitude·S: value (N,), gradient (N, 2), Hessian (N, 2, 2), one row expression for each component."""
-        n, zero, none = len(x), np.zeros(len(x)), np.zeros((len(x), 2))
-        empty = np.zeros((n, 2, 2))
+        """The jet of Σ amplitude·S: value (N,), gradient (N, 2), Hessian (N, 2, 2). The amplitudes are summed over each angular table first, so that polar
+        derivatives are turned into Cartesian ones once for each point and family."""
+        start = 0
+        total = Jet(*(np.zeros((len(x), *shape)) for shape in ((), (2,), (2, 2))))  # pyright: ignore[reportArgumentType]
+        for family, factor in zip(self.families, self._factors, strict=True):
+            frame = self._frame(x, family.point)
+            polar = np.zeros((6, len(x)))
+            for (R, R1, R2), (T, T1, T2) in _terms(family, frame):
+                count = np.broadcast_shapes(R.shape, T.shape)[1]
+                part = amplitudes[start : start + count]
+                start += count
+                products = ((R, T), (R1, T), (R, T1), (R2, T), (R1, T1), (R, T2))
+                polar += np.stack([np.real((p * q) @ part if p.shape[1] > 1 else p[:, 0] * (q @ part)) for p, q in products])
+            F = self._cartesian(frame, polar)
+            B = Jet(*(np.asarray(entry) for entry in factor.jet(x)))  # pyright: ignore[reportArgumentType]
+            cross = B.gradient[:, :, None] * F.gradient[:, None]
+            total = Jet(
+                total.value + B.value * F.value,
+                total.gradient + B.value[:, None] * F.gradient + F.value[:, None] * B.gradient,
+                total.hessian + B.value[:, None, None] * F.hessian + F.value[:, None, None] * B.hessian + cross + np.swapaxes(cross, 1, 2),
+            )
+        return total
 
-        def direction(i: int) -> np.ndarray:
-            return np.tile(np.eye(2)[i], (n, 1))
-
-        def pair(i: int, j: int) -> np.ndarray:
-            unit = (np.outer(np.eye(2)[i], np.eye(2)[j]) + np.outer(np.eye(2)[j], np.eye(2)[i])) / 2
-            return np.tile(unit, (n, 1, 1))
-
-        gradient = [self.rows(x, zero, direction(i), empty) @ amplitudes for i in range(2)]
-        xx, xy, yy = (self.rows(x, zero, none, pair(i, j)) @ amplitudes for i, j in ((0, 0), (0, 1), (1, 1)))
-        hessian = np.stack([np.stack([xx, xy], axis=1), np.stack([xy, yy], axis=1)], axis=1)
-        return Jet(self.values(x) @ amplitudes, np.stack(gradient, axis=1), hessian)  # pyright: ignore[reportArgumentType]
+    def _cartesian(self, frame: Frame, polar: np.ndarray) -> Jet:
+        """The jet of F(r, θ) from F, F_r, F_θ, F_rr, F_rθ, F_θθ."""
+        value, by_r, by_angle, by_rr, by_both, by_angles = polar
+        r, s = frame.r, self.scale
+        e, t = frame.radial, frame.tangent
+        ee, et, tt = (one[:, :, None] * two[:, None] for one, two in ((e, e), (e, t), (t, t)))
+        mixed, around = by_both / r - by_angle / r**2, by_r / r + by_angles / r**2
+        hessian = by_rr[:, None, None] * ee + mixed[:, None, None] * (et + np.swapaxes(et, 1, 2)) + around[:, None, None] * tt
+        return Jet(value, (by_r[:, None] * e + (by_angle / r)[:, None] * t) / s, hessian / s**2)  # pyright: ignore[reportArgumentType]
 
     def _frame(self, x: np.ndarray, point: SingularPoint) -> Frame:
         offset = np.where(np.all(x == point.location, axis=1, keepdims=True), TINY, x - point.location)

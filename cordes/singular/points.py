@@ -7,7 +7,7 @@ straight near the point are left alone: the rays would not be where the coeffici
 
 from collections.abc import Callable, Sequence
 from itertools import combinations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -33,6 +33,14 @@ class SingularPoint(NamedTuple):
     @property
     def sectors(self) -> int:
         return len(self.matrices)
+
+    def as_data(self) -> dict[str, Any]:
+        """For a file."""
+        return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in self._asdict().items()}
+
+    @classmethod
+    def from_data(cls, data: dict[str, Any]) -> "SingularPoint":
+        return cls(**{name: np.asarray(value) if isinstance(value, list) else value for name, value in data.items()})
 
 
 def find_singular_points(domain: AbstractDomain, interfaces: Sequence[Callable], coefficients: Callable) -> list[SingularPoint]:

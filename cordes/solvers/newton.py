@@ -19,13 +19,13 @@ from cordes.solvers.training import State
 
 JetAt = Callable[[np.ndarray], Jet]
 # Lengths of a step that are tried when the full one loses convexity or makes things worse.
-LENGTHS = (1.0, 0.5, 0.25, 0.125, 0.0625)
+LENGTHS = (1.0, 0.5, 0.25, 0.125)
 # An outer residual within this factor of what the linear solve left is due to the network, not to the linearisation.
 LIMITED = 2.0
 # A step must reduce the residual by this factor, or it counts as stalled.
 STALLED, PATIENCE = 0.9, 2
 # A larger network is not asked for while steps reduce the residual by this factor.
-PROGRESS = 0.1
+PROGRESS = 0.5
 # Without a tolerance, as for linear equations.
 ROUNDING = 1e-10
 
@@ -48,6 +48,8 @@ class Outer(NamedTuple):
     choices: dict[str, Any] = {}  # noqa: RUF012
     fixed_point: bool = False
     fallback: bool = True
+    # A residual below this share of the right-hand side is a success where no tolerance was asked for.
+    small: float = 1e-3
 
 
 class Iterate(NamedTuple):
@@ -100,7 +102,7 @@ class NewtonLoop:
                     continue
                 if (not limited and self._fall_back()) or self.inner.refine(self.system):
                     stalled, current = 0, best
-                elif stalled:
+                elif stalled >= PATIENCE:
                     break
         except KeyboardInterrupt:
             if best is None or best.answer is None:
@@ -216,5 +218,5 @@ class NewtonLoop:
             elif tol is not None:
                 result = Result.tolerance_not_reached
             else:
-                result = Result.converged if best.residual <= 1e-3 * best.scale else Result.stagnated
+                result = Result.converged if best.residual <= self.outer.small * best.scale else Result.stagnated
         return best.answer._replace(result=result, residual=best.residual, history=self.history)

@@ -21,6 +21,8 @@ from cordes.solvers.training import State
 # Outer steps, by method; Adam takes as many as its epochs allow.
 STEPS = {"least-squares": 40, "gauss-newton": 8}
 INNER_EPOCHS = 1000
+# Residuals, relative to the right-hand side, that count as a success: those of the methods for linear equations.
+SMALL = {"least-squares": 1e-3, "gauss-newton": 1e-2, "adam": 0.1}
 # Gauss–Newton steps within one outer step, after the first.
 INNER_STEPS = 10
 # The smallest eigenvalue of D²u may be below zero by this share of the mean of f^(1/d) before convexity counts as lost.
@@ -68,7 +70,7 @@ class NonlinearRun:
             shared = {**options, "extra_rows": extra}
             self.inner = TrainedSteps(solve_adam, seed, clock, bar, {**shared, "epochs": warm_up}, {**shared, "epochs": min(inner, epochs)})
             steps = steps or max((epochs - warm_up) // inner, 1)
-        self.outer = Outer(steps or STEPS[method], damped, self.choices, self.kind == "fixed-point")
+        self.outer = Outer(steps or STEPS[method], damped, self.choices, self.kind == "fixed-point", small=SMALL[method])
 
     def __call__(self, tol: float | None, state: State | None) -> Answer:
         if self.kind == "direct":
