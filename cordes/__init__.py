@@ -26,7 +26,7 @@ from cordes.errors import CordesError  # noqa: E402
 from cordes.gallery import gallery  # noqa: E402
 from cordes.problems.hjb import HJB  # noqa: E402
 from cordes.problems.linear import Linear, UndeclaredJumpWarning  # noqa: E402
-from cordes.problems.monge_ampere import MongeAmpere  # noqa: E402
+from cordes.problems.monge_ampere import ConvexityWarning, MongeAmpere  # noqa: E402
 from cordes.results import Result  # noqa: E402
 from cordes.solution import Solution  # noqa: E402
 from cordes.solvers.choose import solve  # noqa: E402
@@ -39,6 +39,7 @@ __all__ = [
     "Box",
     "Certificate",
     "Condition",
+    "ConvexityWarning",
     "CordesConditionWarning",
     "CordesError",
     "Ellipsoid",

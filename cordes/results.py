@@ -47,8 +47,8 @@ _TEXT: dict[Result, tuple[str, str]] = {
     Result.not_elliptic: ("The frozen coefficient matrix lost its ellipticity.", "Check the coefficients, or start nearer to the solution."),
     Result.convexity_lost: (
         "The answer is not convex, so that it is not the solution of the Monge–Ampère equation.",
-        "Check that a convex function can take the boundary values g (g must be convex along straight edges) and that f is not too large for them; "
-        "try form='convex' (two dimensions), more features, or start=… from an easier f.",
+        "Check that a convex function can take the boundary values g: g must be convex along straight edges, and where it is flat along one, or f is larger "
+        "than g allows at a corner, D²u is not bounded and smooth networks cannot follow it. Else try more features, or start=… from an easier f.",
     ),
     Result.nonfinite: (
         "The loss became infinite or not a number; the last finite answer is returned.",

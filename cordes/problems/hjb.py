@@ -47,6 +47,7 @@ class HJB:
 
     linear = False
     tolerance_norm = "rms"
+    has_convex_form = impossible = False
 
     def __init__(
         self,

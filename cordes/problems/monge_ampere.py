@@ -8,6 +8,7 @@ In two dimensions `form="convex"` freezes inf_A (A:D²u - 2√(f det A)) = 0 ove
 Bellman, which only convex functions solve, and whose steps are elliptic from any state. `form="plain"` is Newton's method as it is in textbooks, for comparison.
 """
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ import numpy as np
 from jax import Array
 
 from cordes.blocks import in_blocks
+from cordes.domains import Box
 from cordes.domains.domain import AbstractDomain
 from cordes.errors import CoefficientError, OptionError, unknown
 from cordes.jet import Jet
@@ -27,6 +29,10 @@ CHECK_POINTS = 2000
 FORMS = ("determinant", "convex", "plain")
 # Eigenvalues are raised to this share of f^(1/d), or of its mean over the domain times SMALL where f vanishes.
 FLOOR, SMALL = 1e-2, 1e-2
+
+
+class ConvexityWarning(UserWarning):
+    """No convex function takes the boundary values."""
 
 
 class MongeAmpere:
@@ -78,9 +84,33 @@ class MongeAmpere:
                 "of f, or use jnp.maximum(f, 0) if rounding is the cause."
             )
         check_boundary_data(self.g, self.domain)
+        self.impossible = self._dented_edge()
         self.root_mean = float(np.mean(values ** (1 / self.domain.dimension))) or self._curvature()
         check_exact(self.exact, x)
         warn_about_jumps(self.data(), self.domain, self.interfaces)
+
+    @property
+    def has_convex_form(self) -> bool:
+        return self.domain.dimension == 2
+
+    def _dented_edge(self) -> bool:
+        """Along a straight edge or in a flat face g must be convex, or no convex function has these values; a warning says where it is not."""
+        starts, ends = _chords_of_the_boundary(self.domain)
+        if not len(starts):
+            return False
+        middle = (starts + ends) / 2
+        low, high, at_middle = (sample(self.g, points) for points in (starts, ends, middle))
+        excess = at_middle - (low + high) / 2
+        i = int(np.argmax(excess))
+        if excess[i] <= 1e-9 * max(float(np.max(np.abs(np.concatenate([low, high])))), 1e-300):
+            return False
+        warnings.warn(
+            f"g is not convex along the boundary: g = {at_middle[i]:.6g} at {show(middle[i])}, but {low[i]:.6g} and {high[i]:.6g} at {show(starts[i])} and "
+            f"{show(ends[i])} on the same edge. No convex function takes these values: replace g by a function that is convex along each edge.",
+            ConvexityWarning,
+            stacklevel=4,
+        )
+        return True
 
     def _curvature(self) -> float:
         """A size for D²u where f vanishes everywhere: that of the boundary values over the square of the domain's diameter."""
@@ -148,3 +178,21 @@ class MongeAmpere:
 
     def __repr__(self) -> str:
         return f"MongeAmpere({self.name!r}, {self.domain!r})"
+
+
+def _chords_of_the_boundary(domain: AbstractDomain, count: int = 64) -> tuple[np.ndarray, np.ndarray]:
+    """Random chords that lie in the boundary: in the edges of a polygon, in the faces of a box; none where the boundary is curved."""
+    generator = np.random.default_rng(19)
+    if domain.vertices is not None:
+        first, second = domain.vertices, np.roll(domain.vertices, -1, axis=0)
+        shares = np.sort(generator.uniform(size=(2, count, 1, 1)), axis=0)
+        starts, ends = (first + share * (second - first) for share in shares)
+        return starts.reshape(-1, 2), ends.reshape(-1, 2)
+    if not isinstance(domain, Box) or domain.dimension == 1:
+        return np.zeros((0, domain.dimension)), np.zeros((0, domain.dimension))
+    d = domain.dimension
+    lower, upper = domain.bounding_box
+    face = generator.integers(2 * d, size=4 * count)
+    chords = lower + (upper - lower) * generator.uniform(size=(2, 4 * count, d))
+    chords[:, np.arange(4 * count), face % d] = np.where(face < d, lower[face % d], upper[face % d])
+    return chords[0], chords[1]

@@ -26,6 +26,8 @@ LIMITED = 2.0
 STALLED, PATIENCE = 0.9, 2
 # A larger network is not asked for while steps reduce the residual by this factor.
 PROGRESS = 0.5
+# A control that moves by less than this share of the range of all controls has not changed.
+UNCHANGED = 1e-6
 # Without a tolerance, as for linear equations.
 ROUNDING = 1e-10
 
@@ -201,7 +203,9 @@ class NewtonLoop:
         if found.answer is not None:
             facts |= {"linear": found.answer.residual, "size": found.answer.parameters}
         if found.policy is not None and before is not None and before.policy is not None:
-            facts["changed"] = float(np.mean(np.any((found.policy != before.policy).reshape(len(found.policy), -1), axis=1)))
+            # Controls of a continuum always move a little.
+            moved = np.abs(found.policy - before.policy) > UNCHANGED * np.ptp(self.problem.controls, axis=0)
+            facts["changed"] = float(np.mean(np.any(moved.reshape(len(moved), -1), axis=1)))
         if found.convexity is not None:
             facts["convexity"] = found.convexity
         if self.contracting:

@@ -25,6 +25,8 @@ INNER_EPOCHS = 1000
 SMALL = {"least-squares": 1e-3, "gauss-newton": 1e-2, "adam": 0.1}
 # Gauss–Newton steps within one outer step, after the first.
 INNER_STEPS = 10
+# Ends after which another form of the equation is worth a try.
+FAILURES = (Result.stagnated, Result.convexity_lost, Result.tolerance_not_reached)
 # The smallest eigenvalue of D²u may be below zero by this share of the mean of f^(1/d) before convexity counts as lost.
 LOST = 0.05
 
@@ -45,7 +47,7 @@ class NonlinearRun:
         demanding: bool,
     ):
         self.method, self.system, self.seed, self.clock, self.bar = method, system, seed, clock, bar
-        self.start = start
+        self.start, self.points = start, start.points if start is not None else 0
         self.kind = options.pop("outer", "newton")
         self.choices: dict[str, Any] = {"form": options.pop("form")} if "form" in options else {}
         if options.pop("argmax", "scaled") == "unscaled":
@@ -70,6 +72,9 @@ class NonlinearRun:
             shared = {**options, "extra_rows": extra}
             self.inner = TrainedSteps(solve_adam, seed, clock, bar, {**shared, "epochs": warm_up}, {**shared, "epochs": min(inner, epochs)})
             steps = steps or max((epochs - warm_up) // inner, 1)
+        if system.problem.impossible:
+            # No convex function takes the boundary values: a short run shows it.
+            steps = 2
         self.outer = Outer(steps or STEPS[method], damped, self.choices, self.kind == "fixed-point", small=SMALL[method])
 
     def __call__(self, tol: float | None, state: State | None) -> Answer:
@@ -82,11 +87,34 @@ class NonlinearRun:
             jet, continued = lambda x: ansatz.jet(state.network, state.amplitudes, x), state  # pyright: ignore[reportAssignmentType]
         else:
             jet, continued = None if self.start is None else self.start.jet, self._continued()
+        return self._with_rival(self._solve(tol, jet, continued), tol, jet)
+
+    def _solve(self, tol: float | None, jet: JetAt | None, continued: State | None) -> Answer:
         history: list[dict] = []
         if jet is None and self.method == "least-squares":
             jet, continued, history = self._tournament(tol)
         loop = self._loop(self.inner, history)
-        return self._judged(loop.run(tol, jet, continued), loop.fresh.x)
+        answer = loop.run(tol, jet, continued)
+        return self._judged(answer._replace(points=answer.points or self.points), loop.fresh.x)
+
+    def _with_rival(self, answer: Answer, tol: float | None, jet: JetAt | None) -> Answer:
+        """Where the cofactors of a Monge–Ampère equation in the plane lead nowhere, its convex form is tried, and the better answer kept."""
+        open_form = self.system.problem.has_convex_form and "form" not in self.choices and self.method == "least-squares"
+        if not open_form or answer.result not in FAILURES or self.clock.over or self.system.problem.impossible:
+            return answer
+        place = self.system.place
+        self.choices["form"] = "convex"
+        self.inner = self.features(None)
+        rival = self._solve(tol, jet, None)
+        if (rival.result in FAILURES, rival.result is Result.convexity_lost, rival.residual) < (
+            True,
+            answer.result is Result.convexity_lost,
+            answer.residual,
+        ):
+            return rival._replace(history=[*answer.history, *({**step, "form": "convex"} for step in rival.history)])
+        del self.choices["form"]
+        self.system.place = place
+        return answer
 
     def _loop(self, inner: Inner, history: list[dict] | None = None) -> NewtonLoop:
         return NewtonLoop(self.system, inner, self.outer, self.seed, self.clock, self.bar, history)
@@ -107,6 +135,7 @@ class NonlinearRun:
         answer, inner = min(trials, key=lambda trial: trial[0].residual if np.isfinite(trial[0].residual) else np.inf)
         inner.confined = False
         self.inner, ansatz = inner, self.system.ansatz
+        self.points = answer.points
         return lambda x: ansatz.jet(answer.network, answer.amplitudes, x), State(answer.network, jnp.asarray(answer.amplitudes)), answer.history
 
     def _continued(self) -> State | None:
@@ -121,8 +150,10 @@ class NonlinearRun:
     def _judged(self, answer: Answer, points: np.ndarray) -> Answer:
         """A Monge–Ampère answer that is not convex has lost its way, whatever its residual."""
         root_mean = getattr(self.system.problem, "root_mean", None)
-        if root_mean is None or answer.result not in (Result.converged, Result.stagnated, Result.tolerance_not_reached):
+        if root_mean is None or answer.result not in (Result.converged, *FAILURES):
             return answer
+        if self.system.problem.impossible:
+            return answer._replace(result=Result.convexity_lost)
         hessian = self.system.ansatz.jet(answer.network, answer.amplitudes, points).hessian
         if not float(np.min(np.linalg.eigvalsh(np.asarray(hessian)))) < -LOST * root_mean:
             return answer
