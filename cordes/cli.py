@@ -211,7 +211,8 @@ def solve_command(
     max_seconds: Annotated[float | None, typer.Option(help="Stop then, with the best answer so far.")] = None,
     barrier: Annotated[bool, typer.Option("--barrier", help="Train a barrier network for a sharper bound of the largest error.")] = False,
     out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write result.json, solution.png, policy.png (HJB), certificate.png, answer.cordes, solution.vtu here.")
+        Path | None,
+        typer.Option(metavar="DIR", help="Write result.json, solution.png, policy.png (HJB), certificate.png, answer.cordes, solution.vtu here."),
     ] = None,
     as_json: Json = False,
 ) -> Report:
@@ -222,7 +223,16 @@ def solve_command(
     seconds = {"import": _process_seconds() if context.obj["own_process"] else None}
     made = _load(problem)
     condition = None if _needs_answer(made) else cordes.check(made)
-    given = {"preset": preset, "epochs": epochs, "steps": steps, "features": features, "boundary": boundary, "outer": outer, "form": form, "argmax": argmax}
+    given = {
+        "preset": preset,
+        "epochs": epochs,
+        "steps": steps,
+        "features": features,
+        "boundary": boundary,
+        "outer": outer,
+        "form": form,
+        "argmax": argmax,
+    }
     options = {name: value for name, value in given.items() if value is not None}
     if preset is not None and method == "auto":
         method = "adam"

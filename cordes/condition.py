@@ -5,10 +5,13 @@ Without lower-order terms ε(x) = (tr A)²/|A|² - (d - 1). With them, for a par
 elliptic A satisfies it; in three and more it can fail.
 """
 
+import functools
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 from scipy.optimize import minimize_scalar
 
@@ -19,6 +22,9 @@ from cordes.problems.linear import cordes_multiplier
 SAMPLES = 8192
 # How close interval arithmetic must come to the worst sample, relative to the distance of the contraction from one.
 TOLERANCE = 1e-4
+PAIRS = 1 << 16
+# Up to so many controls of a control problem are covered one by one.
+ENCLOSED = 8
 
 
 @dataclass(frozen=True)
@@ -94,8 +100,13 @@ def check(problem: Any) -> Condition:
     if isinstance(problem, Solution):
         return _check_solution(problem) if not problem.problem.linear else check(problem.problem)
     if hasattr(problem, "root_mean"):
-        raise OptionError("The condition of a Monge–Ampère equation is that of the cofactors of D²u, so it depends on the answer: use cordes.check(solution).")
+        raise OptionError(
+            "The condition of a Monge–Ampère equation is that of the cofactors of D²u, so it depends on the answer: use cordes.check(solution)."
+        )
     points = _points(problem.domain)
+    if not problem.linear:
+        # Many controls are seen at fewer points each.
+        points = points[:: -(-len(points) * min(len(problem.controls), 64) // PAIRS)]
     A, b, c, _ = problem.family(points)
     lambda_ = best_lambda(A, b, c) if problem.has_drift or problem.has_reaction else None
     epsilon = epsilon_at(A, b, c, lambda_)
@@ -108,7 +119,9 @@ def check(problem: Any) -> Condition:
     elif problem.linear and problem.constant_coefficients:
         source = "analytic"
     elif problem.linear:
-        smallest, source, place = _covered(problem, points, (A, b, c), lambda_, smallest, place)
+        smallest, source, place = _covered(problem, problem.linearise, problem.coefficients, points, (A, b, c), lambda_, smallest, place)
+    elif problem.maximiser is None and len(problem.controls) <= ENCLOSED:
+        smallest, source, place = _covered_controls(problem, points, lambda_)
     return Condition(smallest, smallest > 0, lambda_, place, (float(multiplier.min()), float(multiplier.max())), source)
 
 
@@ -134,8 +147,33 @@ def _check_solution(solution: Any) -> Condition:
     return Condition(smallest, smallest > 0, lambda_, points[worst], (float(multiplier.min()), float(multiplier.max())), "sampled")
 
 
+def _covered_controls(problem: Any, points: np.ndarray, lambda_: float | None) -> tuple[float, str, np.ndarray]:
+    """The worst of the controls, each over the whole domain."""
+    found = []
+    for a in problem.controls:
+
+        def local(x: np.ndarray, a: np.ndarray = a) -> Any:
+            return problem.pairs(x, np.broadcast_to(a, (len(x), *a.shape)))
+
+        A, b, c, _ = local(points)
+        epsilon = epsilon_at(A, b, c, lambda_)
+        worst = int(np.argmin(epsilon))
+        linearise = functools.partial(lambda a, x: problem.at(x, jnp.asarray(a)), a)
+        found.append(_covered(problem, linearise, local, points, (A, b, c), lambda_, float(epsilon[worst]), points[worst]))
+    sources = {source for _, source, _ in found}
+    smallest, _, place = min(found, key=lambda each: each[0])
+    return smallest, "interval" if sources == {"interval"} else "sampled", place
+
+
 def _covered(
-    problem: Any, points: np.ndarray, local: tuple, lambda_: float | None, sampled: float, place: np.ndarray
+    problem: Any,
+    linearise: Callable,
+    coefficients: Callable,
+    points: np.ndarray,
+    local: tuple,
+    lambda_: float | None,
+    sampled: float,
+    place: np.ndarray,
 ) -> tuple[float, str, np.ndarray]:
     """ε over the whole domain by interval arithmetic, where that comes close enough: a lower bound that no point between the samples can undercut.
 
@@ -148,9 +186,7 @@ def _covered(
     d = problem.domain.dimension
     if d == 1 and lambda_ is None:
         return 1.0, "analytic", place
-    coverage = Coverage(
-        problem.domain, lambda x: problem.linearise(x)[:3], lambda x: Local(*problem.coefficients(x)[:3]), points, Local(*local), False
-    )
+    coverage = Coverage(problem.domain, lambda x: linearise(x)[:3], lambda x: Local(*coefficients(x)[:3]), points, Local(*local), False)
     scheme = TraceSplit() if lambda_ is None else Weighted(lambda_, (1 / d, 1.0, 2 * lambda_, lambda_**2))
     found = coverage.contraction(scheme, np.eye(d), TOLERANCE)
     epsilon = d / (1 + found.value**2 / (d - 1)) - (d - 1) if lambda_ is None else 1 - found.value**2

@@ -33,7 +33,7 @@ def as_function(name: str, given: Any, shape: tuple[int, ...], signature: str = 
     return (lambda *_: jnp.asarray(constant)), True
 
 
-def check_shape(name: str, function: Callable[..., Array], shape: tuple[int, ...], *arguments: Array) -> None:
+def check_shape(name: str, function: Callable[..., Array], shape: tuple[int, ...], *arguments: Any) -> None:
     """Trace the function once: it must be written with jax.numpy and return a float array of `shape`."""
     try:
         result = jax.eval_shape(function, *arguments)
@@ -59,7 +59,7 @@ def check_exact(exact: Any, x: Array) -> None:
         return
     if not callable(exact):
         raise CoefficientError(f"exact is {exact!r}: it must be a function of one point, or left out.")
-    check_shape("exact", exact, (), x)
+    check_shape("exact", exact, (), x)  # pyright: ignore[reportArgumentType]
 
 
 def check_finite(name: str, values: np.ndarray, points: np.ndarray, where: str = "", which: str = "") -> None:

@@ -91,7 +91,9 @@ class HJB:
         self._pairs = jax.jit(jax.vmap(self.at))
         self._frozen = {scaled: self._compiled(self.linearise, scaled) for scaled in (True, False)}
         self._best = {scaled: self._compiled(self.control, scaled) for scaled in (True, False)}
-        self._fixed_point = jax.jit(jax.vmap(lambda x, value, gradient, hessian, lambda_: self._right_side(x, Jet(value, gradient, hessian), lambda_)))
+        self._fixed_point = jax.jit(
+            jax.vmap(lambda x, value, gradient, hessian, lambda_: self._right_side(x, Jet(value, gradient, hessian), lambda_))
+        )
         self._block = max(1, min(len(self.controls), HELD // (BLOCK * d * d)))
         self._check()
 
@@ -159,7 +161,7 @@ class HJB:
     @functools.cached_property
     def condition(self) -> tuple[float, float]:
         """λ and the Cordès ε over all controls at sampled points."""
-        A, b, c, _ = self.family(self.domain.interior_points(FAMILY_POINTS, seed=17))
+        A, b, c, _ = (np.asarray(part) for part in self.family(self.domain.interior_points(FAMILY_POINTS, seed=17)))
         lambda_ = best_lambda(A, b, c) if self.has_drift or self.has_reaction else None
         return lambda_ or 0.0, float(np.min(epsilon_at(A, b, c, lambda_)))
 
@@ -249,7 +251,9 @@ class HJB:
         n, d = points.shape
         generator = np.random.default_rng(16)
         hessian = generator.standard_normal((n, d, d))
-        jet = Jet(*(jnp.asarray(part) for part in (generator.standard_normal(n), generator.standard_normal((n, d)), hessian + np.swapaxes(hessian, 1, 2))))
+        jet = Jet(
+            *(jnp.asarray(part) for part in (generator.standard_normal(n), generator.standard_normal((n, d)), hessian + np.swapaxes(hessian, 1, 2)))
+        )
         one = Jet(*(part[0] for part in jet))
         check_shape("maximiser", self.maximiser, self.controls.shape[1:], jnp.asarray(points[0]), one)
 
@@ -290,7 +294,9 @@ def _checked_controls(controls: Any) -> np.ndarray:
     try:
         array = np.asarray(controls, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise CoefficientError(f"controls is ragged or holds something that is no number ({error}): all controls must have the same shape.") from error
+        raise CoefficientError(
+            f"controls is ragged or holds something that is no number ({error}): all controls must have the same shape."
+        ) from error
     if array.ndim == 0:
         raise CoefficientError(f"controls = {controls!r}: pass an array of shape (m, …) whose leading axis runs over the controls.")
     if array.size == 0:

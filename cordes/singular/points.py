@@ -40,7 +40,8 @@ class SingularPoint(NamedTuple):
 
     @classmethod
     def from_data(cls, data: dict[str, Any]) -> "SingularPoint":
-        return cls(**{name: np.asarray(value) if isinstance(value, list) else value for name, value in data.items()})
+        location, rays, matrices = (np.asarray(data[name]) for name in ("location", "rays", "matrices"))
+        return cls(location, rays, matrices, data["on_boundary"], data["step"])
 
 
 def find_singular_points(domain: AbstractDomain, interfaces: Sequence[Callable], coefficients: Callable) -> list[SingularPoint]:

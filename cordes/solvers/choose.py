@@ -22,6 +22,7 @@ from cordes.solvers.tolerance import reach, residual_target
 from cordes.solvers.training import State
 from cordes.threads import share_cores
 
+
 def solve(
     problem: Any,
     method: str = "auto",
@@ -46,9 +47,10 @@ def solve(
     `learning_rate`, `points`, `epochs`, `precision`, `preset="paper"`.
 
     Nonlinear problems are solved by an outer loop over the method (`outer_steps` at most). Its `start` may be a solution of another problem on the same
-    domain. `HJB`: `argmax="unscaled"` chooses controls without the multiplier, `outer="fixed-point"` takes the contracting fixed point instead of Newton's method,
-    which otherwise takes over where Newton stalls. `MongeAmpere`: `form="convex"` (two dimensions), `damping=False`; `tol` bounds the certified maximum. Adam:
-    `warm_up` epochs on the start, then `inner_epochs` for each outer step until `epochs` are used up; `outer="direct"` trains on the nonlinear residual itself.
+    domain. `HJB`: `argmax="unscaled"` chooses controls without the multiplier; `outer="fixed-point"` takes the contracting fixed point instead of Newton's
+    method, which otherwise takes over where Newton stalls. `MongeAmpere`: `form="convex"` (two dimensions), `damping=False`; `tol` bounds the certified
+    maximum. Adam: `warm_up` epochs on the start, then `inner_epochs` for each outer step until `epochs` are used up; `outer="direct"` trains on the
+    nonlinear residual itself.
     """
     chosen = choose_method(problem, method, start)
     check_arguments(problem, chosen, tol, max_seconds, start, options)

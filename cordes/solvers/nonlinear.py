@@ -61,7 +61,9 @@ class NonlinearRun:
             return
         self.inner: Inner
         if method == "least-squares":
-            self.features = lambda inputs: FeatureSteps(system, seed, clock, extra, settings["singular"], demanding=demanding, inputs=inputs, **options)
+            self.features = lambda inputs: FeatureSteps(
+                system, seed, clock, extra, settings["singular"], demanding=demanding, inputs=inputs, **options
+            )
             self.inner = self.features(None)
         elif method == "gauss-newton":
             later = {**options, "steps": min(options.get("steps") or INNER_STEPS, INNER_STEPS), "extra_rows": extra}

@@ -60,7 +60,9 @@ def _check_names(problem: Any, method: str, options: dict) -> None:
         if kinds:
             raise OptionError(f"{name} is an option for {' and '.join(kinds)}, not for {kind}: leave it out.")
         if name in DUAL_LOOP:
-            raise OptionError(f"{name} belongs to the dual loop of Adam for nonlinear equations: pass method='adam' for such a problem, or leave it out.")
+            raise OptionError(
+                f"{name} belongs to the dual loop of Adam for nonlinear equations: pass method='adam' for such a problem, or leave it out."
+            )
         raise unknown(f"option for {method}", name, known)
 
 
