@@ -49,13 +49,15 @@ class Ansatz:
         singular: SingularFunctions | None = None,
         powers: tuple[float, ...] = (),
         hard: bool = True,
+        base: Callable | None = None,
     ):
-        """`interfaces` shape the lift, `shown` are those that the network sees, with `powers`; g = None means zero boundary values."""
+        """`interfaces` shape the lift, `shown` are those that the network sees, with `powers`; g = None means zero boundary values. `base` takes the place
+        of the lift where boundary values are not exact (`hard=False`)."""
         self.domain = domain
         self.hard = hard
         self.inputs = Inputs(domain, shown, powers)
         self.singular = singular if singular is not None and hard else SingularFunctions(domain)
-        self._lift = domain.lift(g, interfaces) if g is not None and hard else None
+        self._lift = base if not hard else domain.lift(g, interfaces) if g is not None else None
         self._freeze = jax.jit(self._freeze_block)
         self._value = jax.jit(self._value_block)
         self._jet = jax.jit(self._jet_block)

@@ -101,7 +101,7 @@ class Solution:
     def convexity(self) -> "Convexity | None":
         """The smallest eigenvalue of D²u over the domain and where it is, as far as sampled points and a local search find it: for Monge–Ampère problems, whose
         solutions are convex; None for others."""
-        if not hasattr(self.problem, "root_mean"):
+        if self.problem.linear or not self.problem.convex:
             return None
         from cordes.certificates.convexity import smallest_eigenvalue
 

@@ -46,6 +46,8 @@ class HJB:
     """
 
     linear = False
+    # Whether solutions are convex.
+    convex = False
     tolerance_norm = "rms"
     has_convex_form = impossible = False
 

@@ -43,6 +43,8 @@ class MongeAmpere:
     """
 
     linear = False
+    # Whether solutions are convex.
+    convex = True
     tolerance_norm = "Linf"
     has_drift = has_reaction = False
 
@@ -85,7 +87,7 @@ class MongeAmpere:
             )
         check_boundary_data(self.g, self.domain)
         self.impossible = self._dented_edge()
-        self.root_mean = float(np.mean(values ** (1 / self.domain.dimension))) or self._curvature()
+        self.curvature = float(np.mean(values ** (1 / self.domain.dimension))) or self._size_of_curvature()
         check_exact(self.exact, x)
         warn_about_jumps(self.data(), self.domain, self.interfaces)
 
@@ -112,7 +114,7 @@ class MongeAmpere:
         )
         return True
 
-    def _curvature(self) -> float:
+    def _size_of_curvature(self) -> float:
         """A size for D²u where f vanishes everywhere: that of the boundary values over the square of the domain's diameter."""
         points, _ = self.domain.boundary_points(200, seed=18)
         lower, upper = self.domain.bounding_box
@@ -133,7 +135,7 @@ class MongeAmpere:
 
     def _determinant(self, f: Array, hessian: Array, damping: float | Array, raise_eigenvalues: bool) -> tuple[Array, Array]:
         d = self.domain.dimension
-        floor = FLOOR * jnp.maximum(f ** (1 / d), SMALL * self.root_mean)
+        floor = FLOOR * jnp.maximum(f ** (1 / d), SMALL * self.curvature)
         eigenvalues, vectors = jnp.linalg.eigh(hessian)
         raised = jnp.maximum(eigenvalues, floor) if raise_eigenvalues else eigenvalues
         others = jnp.stack([jnp.prod(jnp.where(jnp.arange(d) == i, 1.0, raised)) for i in range(d)])

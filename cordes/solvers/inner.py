@@ -1,7 +1,7 @@
 """Inner solvers of the outer loop: what each method does with one frozen linear equation after the other."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from cordes.ansatz import Rows
@@ -46,8 +46,10 @@ class FeatureSteps:
         search.best = None
         search.renew()
         rows = search.rows(self.width)
+        self._largest = 0.0
         for choice in self._choices():
             search.attempt(rows, self.width, *choice)
+            self._largest = max(self._largest, choice[0])
             if search.done or self.clock.over:
                 break
         best = search.best
@@ -55,17 +57,28 @@ class FeatureSteps:
         self.kind, self.grown = (best.frequency, best.inputs), False
         return Answer(best.network, best.amplitudes, Result.converged, best.residual, search.points, [])
 
-    def _choices(self):
+    def _choices(self) -> Iterator[tuple[float, str]]:
+        """Frequencies and inputs that compete now; each choice sees what the last one gave."""
         if self.kind is None:
-            return first_candidates(self.search, self.given, self.inputs)
-        frequency, inputs = self.kind
-        if not self.grown:
-            return [self.kind]
-        if self.given is not None:
-            return [self.kind]
-        # The start may have been rougher than the solution, so that the frequency may fall once; later it can only rise.
-        lower = [(frequency / GROWTH, inputs)] if self.stages == 1 else []
-        return [(frequency * GROWTH, inputs), self.kind, *lower]
+            yield from first_candidates(self.search, self.given, self.inputs)
+        elif self.grown and self.given is None:
+            frequency, inputs = self.kind
+            yield frequency * GROWTH, inputs
+            yield self.kind
+            if self.stages == 1 and self._best() == frequency:
+                # The start may have been rougher than the solution, so that the frequency may fall once; later it can only rise.
+                yield frequency / GROWTH, inputs
+        else:
+            yield self.kind
+            return
+        # Oscillating solutions need more than one stage can guess: on as long as it helps.
+        while self.given is None and (highest := self._best()) >= self._largest:
+            assert self.search.best is not None
+            yield highest * GROWTH, self.search.best.inputs
+
+    def _best(self) -> float:
+        assert self.search.best is not None
+        return self.search.best.frequency
 
     def refine(self, system: System) -> bool:
         if self.confined:

@@ -184,16 +184,14 @@ class NewtonLoop:
 
     def _iterate(self, answer: Answer | None, jet: JetAt) -> Iterate:
         """The residual of the nonlinear equation, scaled as the rows are, on fresh points."""
-        x, weight = self.fresh
+        x = self.fresh.x
         at = jet(x)
-        coefficients = self.problem.coefficients(x, at, **self.outer.choices)
-        A, b, c, f = (np.asarray(part) for part in coefficients)
-        factor = self.system.factors(coefficients) * weight
-        defect = np.sum(A * at.hessian, axis=(1, 2)) + np.sum(b * at.gradient, axis=1) - c * at.value - f
+        residual, scale = self.system.measure(self.fresh, jet, at, self.outer.choices)
         policy = self.problem.policy(x, at) if hasattr(self.problem, "policy") else None
-        eigenvalues = np.linalg.eigvalsh(at.hessian)[:, 0] if hasattr(self.problem, "root_mean") and np.all(np.isfinite(at.hessian)) else None
-        convexity = None if eigenvalues is None else float(np.min(eigenvalues))
-        return Iterate(answer, jet, self.system.place, float(np.linalg.norm(factor * defect)), float(np.linalg.norm(factor * f)), policy, convexity)
+        convexity = None
+        if self.problem.convex and np.all(np.isfinite(at.hessian)):
+            convexity = float(np.min(np.linalg.eigvalsh(at.hessian)[:, 0]))
+        return Iterate(answer, jet, self.system.place, residual, scale, policy, convexity)
 
     def _done(self, best: Iterate, tol: float | None) -> bool:
         return best.answer is not None and best.residual <= (ROUNDING * best.scale if tol is None else tol)

@@ -151,12 +151,12 @@ class NonlinearRun:
 
     def _judged(self, answer: Answer, points: np.ndarray) -> Answer:
         """A Monge–Ampère answer that is not convex has lost its way, whatever its residual."""
-        root_mean = getattr(self.system.problem, "root_mean", None)
-        if root_mean is None or answer.result not in (Result.converged, *FAILURES):
+        problem = self.system.problem
+        if not problem.convex or answer.result not in (Result.converged, *FAILURES):
             return answer
-        if self.system.problem.impossible:
+        if problem.impossible:
             return answer._replace(result=Result.convexity_lost)
         hessian = self.system.ansatz.jet(answer.network, answer.amplitudes, points).hessian
-        if not float(np.min(np.linalg.eigvalsh(np.asarray(hessian)))) < -LOST * root_mean:
+        if not float(np.min(np.linalg.eigvalsh(np.asarray(hessian)))) < -LOST * problem.curvature:
             return answer
         return answer._replace(result=Result.convexity_lost)

@@ -105,6 +105,11 @@ class System:
         self.ansatz = self.ansatz.with_singular(self._singular_functions())
         return True
 
+    @property
+    def columns(self) -> int:
+        """How many amplitudes there are beside the network."""
+        return self.ansatz.singular.count
+
     def points(self, uniform: int, seed: int, per_function: float = 2.5) -> Points:
         """Points that determine `uniform / oversampling` features and all singular functions."""
         counts = [int(per_function * count) + 8 for count in self.ansatz.singular.counts]
@@ -123,6 +128,14 @@ class System:
     def rows(self, points: Points) -> Rows:
         coefficients = self.coefficients(points.x)
         return self.ansatz.freeze(points.x, *coefficients, factor=self.factors(coefficients) * points.weight)  # pyright: ignore[reportArgumentType]
+
+    def measure(self, points: Points, jet: Callable[[np.ndarray], Jet], at: Jet, choices: dict[str, Any]) -> tuple[float, float]:
+        """The residual of a nonlinear equation at a state, scaled as the rows are, and the size of the right-hand side; `at` is the jet at the points."""
+        coefficients = self.problem.coefficients(points.x, at, **choices)
+        A, b, c, f = (np.asarray(part) for part in coefficients)
+        factor = self.factors(coefficients) * points.weight
+        defect = np.sum(A * at.hessian, axis=(1, 2)) + np.sum(b * at.gradient, axis=1) - c * at.value - f
+        return float(np.linalg.norm(factor * defect)), float(np.linalg.norm(factor * f))
 
     def boundary_rows(self, count: int, seed: int, weight: float) -> Rows:
         """√weight · (u - g) at boundary points, for the paper's composite loss."""

@@ -49,7 +49,7 @@ def initial_state(system: System, start: State | None, width: int, depth: int, a
     if start is not None:
         return cast(start, dtype)
     network = MLP(system.ansatz.inputs, width, depth, activation, seed, initial, dtype)
-    return State(network, jnp.zeros(system.ansatz.singular.count, dtype))
+    return State(network, jnp.zeros(system.columns, dtype))
 
 
 def solve_last_layer(state: State, rows: Rows, tolerance: float = 1e-12) -> State:

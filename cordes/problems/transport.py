@@ -1,0 +1,232 @@
+"""Optimal transport with quadratic cost between densities on convex domains: the map is ∇u of a convex u with ν(∇u) det D²u = μ and ∇u(X) = Y.
+
+Frozen at a state with p = ∇u, H = D²u, Newton's method gives a linear equation for the new potential w: ν(p) cof(H):D²w + det H ∇ν(p)·∇w = right-hand side, with
+a convection term where the target density varies. The boundary condition H_Y(∇u) = 0, H_Y a defining function of the target, becomes an oblique
+one, n·∇w = h with the normal n of the target at p. From box to box it is linear: each face goes to its own face.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from cordes.blocks import in_blocks
+from cordes.domains import Box
+from cordes.domains.domain import AbstractDomain
+from cordes.errors import CoefficientError, CordesError
+from cordes.jet import Jet
+from cordes.problems.coefficients import as_function, check_finite, check_shape, sample, show
+from cordes.problems.linear import Coefficients, check_domain, warn_about_jumps
+
+CHECK_POINTS = 2000
+# Gauss points per direction for the masses; the second rule tells how far the first can be trusted.
+MASS_POINTS = {1: (100, 200), 2: (60, 120), 3: (24, 48)}
+# Masses may differ by this share, which their quadrature explains.
+MASS_TOLERANCE = 1e-6
+# Eigenvalues of D²u are raised to this share of the mean stretch.
+FLOOR = 1e-3
+
+
+class MassError(CordesError):
+    """The two masses differ."""
+
+    kind = "masses_differ"
+
+
+class Transport:
+    """The optimal map from the density `source` on `domain` to the density `target` on `target_domain`.
+
+    The target domain is `domain` and the target uniform, with the mass of the source, when they are omitted. Masses that differ are refused, unless
+    `normalise=True`. `exact`, if known, is the map, a function of one point with values of shape (d,); it serves to measure errors and for nothing else.
+
+    Checked when made: densities are finite and positive at sampled points, masses agree. Assumed: both domains are convex.
+    """
+
+    linear = False
+    # Whether solutions are convex.
+    convex = True
+    tolerance_norm = "map_L2"
+    has_drift, has_reaction, has_convex_form, impossible = True, False, False, False
+    interfaces: tuple = ()
+    zero_g, epsilon = True, None
+
+    def __init__(
+        self,
+        domain: AbstractDomain,
+        source: Any,
+        target_domain: AbstractDomain | None = None,
+        target: Any = None,
+        normalise: bool = False,
+        exact: Callable[[Array], Array] | None = None,
+        *,
+        name: str | None = None,
+        source_of: dict | None = None,
+    ):
+        check_domain(domain)
+        self.domain, self.target_domain = domain, domain if target_domain is None else target_domain
+        check_domain(self.target_domain)
+        if self.target_domain.dimension != domain.dimension:
+            raise CoefficientError(f"The domain has {domain.dimension} dimensions, the target domain {self.target_domain.dimension}: they must be the same.")
+        self.name, self.source = name or "transport", source_of
+        self.exact = exact
+        given, _ = as_function("source", source, ())
+        self._check_density("source", given, domain)
+        source_mass = mass(given, domain)
+        if target is None:
+            uniform = source_mass / self.target_domain.volume
+            wanted, self.uniform = (lambda y: jnp.asarray(uniform)), True
+            target_mass = source_mass
+        else:
+            wanted, self.uniform = as_function("target", target, ())
+            self._check_density("target", wanted, self.target_domain)
+            target_mass = mass(wanted, self.target_domain)
+        self.masses = (source_mass, target_mass)
+        if not normalise and abs(source_mass - target_mass) > MASS_TOLERANCE * max(source_mass, target_mass):
+            raise MassError(
+                f"The masses differ: the source has {source_mass:.9g}, the target {target_mass:.9g}. Pass normalise=True to scale both to one, or correct a density."
+            )
+        # Both are probabilities from here on.
+        self.mu: Callable[[Array], Array] = lambda x: jnp.asarray(given(x), float) / source_mass
+        self.nu: Callable[[Array], Array] = lambda y: jnp.asarray(wanted(y), float) / target_mass
+        self.stretch = (self.target_domain.volume / domain.volume) ** (1 / domain.dimension)
+        self.curvature = self.stretch
+        if exact is not None:
+            check_shape("exact", exact, (domain.dimension,), jnp.asarray(domain.center))
+        warn_about_jumps({"source": given}, domain, ())
+        self._frozen = jax.jit(jax.vmap(lambda x, value, gradient, hessian, t: self.linearise(x, Jet(value, gradient, hessian), t)))
+        self._mu, self._nu = jax.jit(jax.vmap(self.mu)), jax.jit(jax.vmap(self.nu))
+        self._slopes = jax.jit(jax.vmap(jax.value_and_grad(self.target_domain.distance)))
+
+    def _check_density(self, name: str, density: Callable, domain: AbstractDomain) -> None:
+        points = domain.interior_points(CHECK_POINTS, seed=11)
+        check_shape(name, density, (), jnp.asarray(points[0]))
+        values = sample(density, points)
+        check_finite(name, values, points)
+        i = int(np.argmin(values))
+        if values[i] <= 0:
+            raise CoefficientError(
+                f"{name} is not positive: {name}({show(points[i])}) = {values[i]:.6g}. A density must be positive on its whole domain: add a small constant, or "
+                "restrict the domain to where there is mass."
+            )
+
+    def data(self) -> dict[str, Callable[[Array], Array]]:
+        """Everything the user gave about the interior, as functions of one point."""
+        return {"source": self.mu}
+
+    # The base: a map with the right stretch ---------------------------------------------------------------------------------------------------------------
+
+    def base(self, x: Array) -> Array:
+        """A quadratic potential whose gradient takes the centre to the centre; from box to box, each face to its own face."""
+        offset = x - self.domain.center
+        if self.box_to_box:
+            (low, high), (to_low, to_high) = self.domain.bounding_box, self.target_domain.bounding_box
+            scale = (to_high - to_low) / (high - low)
+        else:
+            scale = np.full(self.domain.dimension, 0.9 * self.stretch)
+        return jnp.dot(jnp.asarray(self.target_domain.center), x) + 0.5 * jnp.sum(scale * offset**2)
+
+    @property
+    def box_to_box(self) -> bool:
+        return isinstance(self.domain, Box) and isinstance(self.target_domain, Box)
+
+    # The equation -------------------------------------------------------------------------------------------------------------------------------------------
+
+    def linearise(self, x: Array, jet: Jet, damping: float | Array = 1.0) -> Coefficients:
+        """The equation frozen at one point. `damping` t < 1 aims at a part of the way from ν(∇u) det D²u to μ."""
+        d = self.domain.dimension
+        mu, nu, slope = self.mu(x), self.nu(jet.gradient), jax.grad(self.nu)(jet.gradient)
+        eigenvalues, vectors = jnp.linalg.eigh(jet.hessian)
+        raised = jnp.maximum(eigenvalues, FLOOR * self.stretch)
+        others = jnp.stack([jnp.prod(jnp.where(jnp.arange(d) == i, 1.0, raised)) for i in range(d)])
+        A = nu * (vectors * others) @ vectors.T
+        b = jnp.prod(raised) * slope
+        now = nu * (jnp.prod(raised) + jnp.sum(others * (eigenvalues - raised)))
+        applied = jnp.sum(A * jet.hessian) + jnp.dot(b, jet.gradient)
+        return Coefficients(A, b, jnp.zeros(()), applied + damping * (mu - now))
+
+    def residual(self, x: Array, jet: Jet) -> Array:
+        """ν(∇u) det D²u - μ at one point."""
+        return self.nu(jet.gradient) * jnp.linalg.det(jet.hessian) - self.mu(x)
+
+    def coefficients(self, points: np.ndarray, jet: Jet | None = None, damping: float = 1.0) -> Coefficients:
+        """The equation frozen at points (N, d); without a state, at the base."""
+        if jet is None:
+            jet = in_blocks(self._base_jets, (points,))
+        return in_blocks(self._frozen, (points, *jet, np.full(len(points), damping)))
+
+    @property
+    def _base_jets(self) -> Callable:
+        from cordes.jet import jet_of
+
+        if not hasattr(self, "_compiled_base"):
+            self._compiled_base = jax.jit(jax.vmap(jet_of(self.base)))
+        return self._compiled_base
+
+    def family(self, points: np.ndarray) -> Coefficients:
+        """The start: what the equation is made of depends on the answer."""
+        return self.coefficients(points)
+
+    def source_density(self, points: np.ndarray) -> np.ndarray:
+        """μ at points (N, d), of mass one."""
+        return in_blocks(self._mu, (points,))
+
+    def target_density(self, points: np.ndarray) -> np.ndarray:
+        """ν at points (N, d), of mass one."""
+        return in_blocks(self._nu, (points,))
+
+    # The boundary -------------------------------------------------------------------------------------------------------------------------------------------
+
+    def boundary_condition(self, normals: np.ndarray, gradient: np.ndarray, damping: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
+        """n (N, d) and h (N,) of the conditions n·∇w = h, from the normals of the domain and ∇u at boundary points."""
+        if self.box_to_box:
+            directions, heights = normals, self._support(normals)
+        elif (facets := self._facets()) is not None:
+            directions, heights = _active_facets(*facets, normals, gradient)
+        else:
+            value, slope = (np.asarray(part) for part in in_blocks(self._slopes, (gradient,)))
+            size = np.maximum(np.linalg.norm(slope, axis=1), 1e-300)
+            directions = -slope / size[:, None]
+            heights = np.sum(directions * gradient, axis=1) + value / size
+        now = np.sum(directions * gradient, axis=1)
+        return directions, now + damping * (heights - now)
+
+    def _support(self, directions: np.ndarray) -> np.ndarray:
+        low, high = self.target_domain.bounding_box
+        return np.sum(np.where(directions > 0, high, low) * directions, axis=1)
+
+    def _facets(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Outward normals (K, d) and heights (K,) of the facets of a polytope; None where the target is curved."""
+        target = self.target_domain
+        if isinstance(target, Box):
+            low, high = target.bounding_box
+            identity = np.eye(target.dimension)
+            return np.concatenate([identity, -identity]), np.concatenate([high, -low])
+        if target.vertices is None:
+            return None
+        edges = np.roll(target.vertices, -1, axis=0) - target.vertices
+        normals = np.stack([edges[:, 1], -edges[:, 0]], axis=1) / np.linalg.norm(edges, axis=1, keepdims=True)
+        return normals, np.sum(normals * target.vertices, axis=1)
+
+    def __repr__(self) -> str:
+        return f"Transport({self.name!r}, {self.domain!r} to {self.target_domain!r})"
+
+
+def _active_facets(normals: np.ndarray, heights: np.ndarray, outward: np.ndarray, gradient: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The facet that each boundary point meets or violates most, among those that look the same way as the boundary there: the gradient of a convex
+    function is monotone, so that a point cannot land on the far side."""
+    excess = gradient @ normals.T - heights
+    excess = np.where(outward @ normals.T > 1e-9, excess, -np.inf)
+    active = np.argmax(excess, axis=1)
+    return normals[active], heights[active]
+
+
+def mass(density: Callable, domain: AbstractDomain) -> float:
+    """The integral, by Gauss rules; beyond three dimensions by 2¹⁶ Sobol points."""
+    compiled = jax.jit(jax.vmap(lambda x: jnp.asarray(density(x), float)))
+    if domain.dimension > 3:
+        return domain.volume * float(np.mean(in_blocks(compiled, (domain.interior_points(1 << 16, seed=21, kind="sobol"),))))
+    points, weights = domain.quadrature(MASS_POINTS[domain.dimension][1])
+    return float(np.sum(weights * in_blocks(compiled, (points,))))

@@ -1,0 +1,80 @@
+"""Transport as rows: the frozen equation inside, the oblique condition on the boundary, one row that fixes the constant, one multiplier for the mass.
+
+The linear equation is solvable only if its right-hand side has the right mean, and with boundary values in the least-squares sense it never has it exactly: the
+unknown constant c in ν(∇u) det D²u = μ + c takes what is missing. It rides along as the last amplitude, and is reported.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from cordes.ansatz import Ansatz, Rows
+from cordes.jet import Jet
+from cordes.points import Points
+from cordes.solvers.system import System
+from cordes.solvers.training import stack
+
+# Boundary rows for each interior row, and their weight: a defect there moves the whole map.
+SHARE, WEIGHT = 0.25, 30.0
+BOUNDARY_SEED = 40_009
+
+
+class TransportSystem(System):
+    """The rows of a transport problem. Nothing about the boundary is built into the ansatz: base + network."""
+
+    def __init__(self, problem: Any, multiplier: bool = True, delta: float = 0.0):
+        self.problem, self.domain = problem, problem.domain
+        self.multiplier, self.delta, self.hard = multiplier, delta, False
+        self.coefficients = problem.coefficients
+        self.singular_points, self.inputs, self.richness = [], "coordinates", 0
+        self.ansatz = Ansatz(self.domain, None, hard=False, base=problem.base)
+        self.freeze(None)
+
+    @property
+    def columns(self) -> int:
+        return 1
+
+    def freeze(self, jet: Callable[[np.ndarray], Jet] | None, **choices: Any) -> None:
+        super().freeze(jet, **choices)
+        self._gradient = None if jet is None else lambda x: np.asarray(jet(x).gradient)
+        self._damping = choices.get("damping", 1.0)
+
+    def points(self, uniform: int, seed: int, per_function: float = 2.5) -> Points:
+        return Points(self.domain.interior_points(uniform, seed, "sobol"), np.full(uniform, uniform**-0.5))
+
+    def rows(self, points: Points) -> Rows:
+        """Interior rows with the column of the multiplier, boundary rows, and the row u(centre) = base(centre)."""
+        coefficients = self.coefficients(points.x)
+        factor = self.factors(coefficients) * points.weight
+        inside = self.ansatz.freeze(points.x, *coefficients, factor=factor)  # pyright: ignore[reportArgumentType]
+        inside = inside._replace(singular=-factor[:, None])
+        x, normals = self._boundary(len(points.x))
+        gradient = self._gradient(x) if self._gradient is not None else np.asarray(self.problem._base_jets(x).gradient)
+        directions, heights = self.problem.boundary_condition(normals, gradient, self._damping)
+        n, d = x.shape
+        weight = np.full(n, WEIGHT * n**-0.5)
+        rim = self.ansatz.freeze(x, np.zeros((n, d, d)), directions, np.zeros(n), heights, weight)
+        center = np.asarray(self.domain.center)[None]
+        value = np.asarray([float(self.problem.base(center[0]))])
+        gauge = self.ansatz.freeze(center, np.zeros((1, d, d)), np.zeros((1, d)), -np.ones(1), value, np.ones(1))
+        outside = stack(rim, gauge)
+        return stack(inside, outside._replace(singular=np.zeros((n + 1, 1))))
+
+    def _boundary(self, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """As many points as belong to so many inside; their number also seeds them, so that fitting and judging use different ones."""
+        d = self.domain.dimension
+        number = int(max(SHARE * count, 4 * count ** ((d - 1) / d), 8))
+        return self.domain.boundary_points(number, BOUNDARY_SEED + count)
+
+    def measure(self, points: Points, jet: Callable[[np.ndarray], Jet], at: Jet, choices: dict[str, Any]) -> tuple[float, float]:
+        """Interior and boundary residuals together."""
+        inside, scale = super().measure(points, jet, at, choices)
+        return float(np.hypot(inside, WEIGHT * self.rim_defect(len(points.x), jet))), scale
+
+    def rim_defect(self, count: int, jet: Callable[[np.ndarray], Jet]) -> float:
+        """How far the image of the boundary is from the boundary of the target, root mean square."""
+        x, normals = self._boundary(count)
+        gradient = np.asarray(jet(x).gradient)
+        directions, heights = self.problem.boundary_condition(normals, gradient)
+        return float(np.sqrt(np.mean((np.sum(directions * gradient, axis=1) - heights) ** 2)))
