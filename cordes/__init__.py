@@ -27,6 +27,7 @@ from cordes.gallery import gallery  # noqa: E402
 from cordes.problems.hjb import HJB  # noqa: E402
 from cordes.problems.linear import Linear, UndeclaredJumpWarning  # noqa: E402
 from cordes.problems.monge_ampere import ConvexityWarning, MongeAmpere  # noqa: E402
+from cordes.problems.transport import Transport  # noqa: E402
 from cordes.results import Result  # noqa: E402
 from cordes.solution import Solution  # noqa: E402
 from cordes.solvers.choose import solve  # noqa: E402
@@ -48,6 +49,7 @@ __all__ = [
     "Polygon",
     "Result",
     "Solution",
+    "Transport",
     "UndeclaredJumpWarning",
     "certify",
     "check",

@@ -99,10 +99,8 @@ def check(problem: Any) -> Condition:
 
     if isinstance(problem, Solution):
         return _check_solution(problem) if not problem.problem.linear else check(problem.problem)
-    if hasattr(problem, "root_mean"):
-        raise OptionError(
-            "The condition of a Monge–Ampère equation is that of the cofactors of D²u, so it depends on the answer: use cordes.check(solution)."
-        )
+    if not problem.linear and problem.convex:
+        raise OptionError("The condition is that of the cofactors of D²u, so it depends on the answer: use cordes.check(solution).")
     points = _points(problem.domain)
     if not problem.linear:
         # Many controls are seen at fewer points each.

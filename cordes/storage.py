@@ -23,6 +23,7 @@ from cordes.singular import SingularPoint
 from cordes.solution import Solution
 from cordes.solvers.answer import Answer
 from cordes.solvers.choose import make_system
+from cordes.transport_solution import solution_class
 
 FORMAT = 1
 KINDS = {"random-features": RandomFeatures, "mlp": MLP}
@@ -90,7 +91,7 @@ def load(path: str | Path, problem: Any = None) -> Solution:
             f"{path} has {len(arrays['amplitudes'])} singular functions, the problem {system.ansatz.singular.count}: it is not the problem that was solved."
         )
     answer = Answer(network, arrays["amplitudes"], Result(facts["result"]), facts["residual"], facts["points"], facts["history"])
-    solution = Solution(problem, system, answer, facts["seconds"], settings)
+    solution = solution_class(problem)(problem, system, answer, facts["seconds"], settings)
     difference = float(np.max(np.abs(solution(arrays["probes"]) - arrays["values"])))
     if not difference <= 1e-8 * max(1.0, float(np.max(np.abs(arrays["values"])))):
         raise FileError(

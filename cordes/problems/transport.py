@@ -5,6 +5,7 @@ a convection term where the target density varies. The boundary condition H_Y(�
 one, n·∇w = h with the normal n of the target at p. From box to box it is linear: each face goes to its own face.
 """
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -49,7 +50,8 @@ class Transport:
     # Whether solutions are convex.
     convex = True
     tolerance_norm = "map_L2"
-    has_drift, has_reaction, has_convex_form, impossible = True, False, False, False
+    # The condition of the paper looks at the principal part alone.
+    has_drift = has_reaction = has_convex_form = impossible = False
     interfaces: tuple = ()
     zero_g, epsilon = True, None
 
@@ -69,7 +71,9 @@ class Transport:
         self.domain, self.target_domain = domain, domain if target_domain is None else target_domain
         check_domain(self.target_domain)
         if self.target_domain.dimension != domain.dimension:
-            raise CoefficientError(f"The domain has {domain.dimension} dimensions, the target domain {self.target_domain.dimension}: they must be the same.")
+            raise CoefficientError(
+                f"The domain has {domain.dimension} dimensions, the target domain {self.target_domain.dimension}: they must be the same."
+            )
         self.name, self.source = name or "transport", source_of
         self.exact = exact
         given, _ = as_function("source", source, ())
@@ -86,7 +90,8 @@ class Transport:
         self.masses = (source_mass, target_mass)
         if not normalise and abs(source_mass - target_mass) > MASS_TOLERANCE * max(source_mass, target_mass):
             raise MassError(
-                f"The masses differ: the source has {source_mass:.9g}, the target {target_mass:.9g}. Pass normalise=True to scale both to one, or correct a density."
+                f"The masses differ: the source has {source_mass:.9g}, the target {target_mass:.9g}. Pass normalise=True to scale both to "
+                "one, or correct a density."
             )
         # Both are probabilities from here on.
         self.mu: Callable[[Array], Array] = lambda x: jnp.asarray(given(x), float) / source_mass
@@ -99,6 +104,16 @@ class Transport:
         self._frozen = jax.jit(jax.vmap(lambda x, value, gradient, hessian, t: self.linearise(x, Jet(value, gradient, hessian), t)))
         self._mu, self._nu = jax.jit(jax.vmap(self.mu)), jax.jit(jax.vmap(self.nu))
         self._slopes = jax.jit(jax.vmap(jax.value_and_grad(self.target_domain.distance)))
+
+    def blended(self, share: float) -> "Transport":
+        """The problem whose source is μ^share, normalised: a step on the way to a density that spans many orders."""
+        return Transport(self.domain, lambda x: self.mu(x) ** share, self.target_domain, self.nu, normalise=True, name=f"{self.name} ({share:g})")
+
+    @functools.cached_property
+    def spread(self) -> float:
+        """The largest over the smallest source density at sampled points."""
+        values = self.source_density(self.domain.interior_points(CHECK_POINTS, seed=22))
+        return float(np.max(values) / np.min(values))
 
     def _check_density(self, name: str, density: Callable, domain: AbstractDomain) -> None:
         points = domain.interior_points(CHECK_POINTS, seed=11)

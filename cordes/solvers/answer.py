@@ -1,6 +1,6 @@
 """What a solver hands back, whatever its method."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -22,6 +22,7 @@ class Answer(NamedTuple):
     residual: float
     points: int
     history: list[dict]
+    facts: dict[str, Any] = {}  # noqa: RUF012
 
     @property
     def parameters(self) -> int:

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from cordes.compilation import CompileTimer
 from cordes.condition import warn_if_violated
 from cordes.errors import unknown
+from cordes.problems.transport import Transport
 from cordes.results import Result
 from cordes.solution import Solution
 from cordes.solvers.adam import PAPER, solve_adam
@@ -20,7 +21,9 @@ from cordes.solvers.progress import Progress
 from cordes.solvers.system import Clock, System
 from cordes.solvers.tolerance import reach, residual_target
 from cordes.solvers.training import State
+from cordes.solvers.transport import TransportSystem
 from cordes.threads import share_cores
+from cordes.transport_solution import solution_class
 
 
 def solve(
@@ -65,7 +68,7 @@ def solve(
         facts = {"method": chosen, "seed": seed, "multiplier": multiplier, **settings}
 
         def finish(answer: Answer) -> Solution:
-            return Solution(problem, system, answer, {"certify": 0.0}, {**facts, "richness": system.richness})
+            return solution_class(problem)(problem, system, answer, {"certify": 0.0}, {**facts, **answer.facts, "richness": system.richness})
 
         with Progress(f"{problem.name}: {chosen}", progress) as bar:
             if problem.linear:
@@ -95,6 +98,8 @@ def _system(problem: Any, method: str, multiplier: bool, start: Solution | None,
 
 
 def make_system(problem: Any, multiplier: bool, settings: dict, richness: int | None, singular_points: list | None = None) -> System:
+    if isinstance(problem, Transport):
+        return TransportSystem(problem, multiplier, settings["delta"])
     hard = settings["boundary"] == "hard"
     return System(problem, multiplier, settings["delta"], hard, settings["singular"], settings["inputs"], richness, singular_points)
 

@@ -136,7 +136,7 @@ class NewtonLoop:
         else:
             self.system.freeze(None)
             answer = self.inner.solve(self.system, None)
-            current = self._iterate(answer, self._jet_of(answer))
+            current = self._iterate(answer, self.jet_of(answer))
         if not self.history:
             self._record(None, current)
         return current
@@ -147,7 +147,7 @@ class NewtonLoop:
         for length in LENGTHS if self.outer.damped and current.convexity is not None else LENGTHS[:1]:
             self._freeze(current.jet, length)
             answer = self.inner.solve(self.system, current.state)
-            found = self._iterate(answer, self._jet_of(answer))
+            found = self._iterate(answer, self.jet_of(answer))
             trials.append(found)
             if self._acceptable(current, found, answer) or self.clock.over or answer.result is Result.interrupted:
                 return found
@@ -178,7 +178,7 @@ class NewtonLoop:
 
     # Measures -----------------------------------------------------------------------------------------------------------------------------------------
 
-    def _jet_of(self, answer: Answer) -> JetAt:
+    def jet_of(self, answer: Answer) -> JetAt:
         ansatz = self.system.ansatz
         return lambda x: ansatz.jet(answer.network, answer.amplitudes, x)
 

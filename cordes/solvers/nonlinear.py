@@ -5,6 +5,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from cordes.problems.transport import Transport
 from cordes.results import Result
 from cordes.solution import Solution
 from cordes.solvers.adam import solve_adam
@@ -27,6 +28,8 @@ SMALL = {"least-squares": 1e-3, "gauss-newton": 1e-2, "adam": 0.1}
 INNER_STEPS = 10
 # Ends after which another form of the equation is worth a try.
 FAILURES = (Result.stagnated, Result.convexity_lost, Result.tolerance_not_reached)
+# Source densities of transport problems that span more than this are reached in stages, each with at most so many steps.
+WIDE, SHARES, STAGE_STEPS = 30.0, (0.25, 0.5, 0.75), 6
 # The smallest eigenvalue of D²u may be below zero by this share of the mean of f^(1/d) before convexity counts as lost.
 LOST = 0.05
 
@@ -47,6 +50,7 @@ class NonlinearRun:
         demanding: bool,
     ):
         self.method, self.system, self.seed, self.clock, self.bar = method, system, seed, clock, bar
+        self.stages = self._stages(system.problem, options.pop("continuation", None))
         self.start, self.points = start, start.points if start is not None else 0
         self.kind = options.pop("outer", "newton")
         self.choices: dict[str, Any] = {"form": options.pop("form")} if "form" in options else {}
@@ -62,7 +66,14 @@ class NonlinearRun:
         self.inner: Inner
         if method == "least-squares":
             self.features = lambda inputs: FeatureSteps(
-                system, seed, clock, extra, settings["singular"], demanding=demanding, inputs=inputs, **options
+                system,
+                seed,
+                clock,
+                extra,
+                settings["singular"],
+                demanding=demanding or isinstance(system.problem, Transport),
+                inputs=inputs,
+                **options,
             )
             self.inner = self.features(None)
         elif method == "gauss-newton":
@@ -79,6 +90,13 @@ class NonlinearRun:
             steps = 2
         self.outer = Outer(steps or STEPS[method], damped, self.choices, self.kind == "fixed-point", small=SMALL[method])
 
+    @staticmethod
+    def _stages(problem: Any, wanted: bool | None) -> tuple[float, ...]:
+        """Shares of the way to a source density that spans many orders."""
+        if not isinstance(problem, Transport) or wanted is False or (wanted is None and problem.spread < WIDE):
+            return ()
+        return SHARES
+
     def __call__(self, tol: float | None, state: State | None) -> Answer:
         if self.kind == "direct":
             continued = state or self._continued()
@@ -93,11 +111,30 @@ class NonlinearRun:
 
     def _solve(self, tol: float | None, jet: JetAt | None, continued: State | None) -> Answer:
         history: list[dict] = []
+        if jet is None and self.stages:
+            jet, history = self._continuation()
         if jet is None and self.method == "least-squares":
             jet, continued, history = self._tournament(tol)
         loop = self._loop(self.inner, history)
         answer = loop.run(tol, jet, continued)
-        return self._judged(answer._replace(points=answer.points or self.points), loop.fresh.x)
+        return self._judged(self.system.finished(answer._replace(points=answer.points or self.points)), loop.fresh.x)
+
+    def _continuation(self) -> tuple[JetAt, list[dict]]:
+        """Easier densities first, each with a small network, from the last one's answer."""
+        problem, history, jet = self.system.problem, [], None
+        for share in self.stages:
+            inner = self.features(None) if self.method == "least-squares" else self.inner
+            if isinstance(inner, FeatureSteps):
+                inner.confined = True
+            self.system.problem = problem.blended(share)
+            try:
+                loop = NewtonLoop(self.system, inner, self.outer._replace(steps=STAGE_STEPS), self.seed, self.clock, self.bar, history)
+                answer = loop.run(None, jet)
+            finally:
+                self.system.problem = problem
+            history = [{**step, "share": step.get("share", share)} for step in loop.history]
+            jet = loop.jet_of(answer)
+        return jet, history  # pyright: ignore[reportReturnType]
 
     def _with_rival(self, answer: Answer, tol: float | None, jet: JetAt | None) -> Answer:
         """Where the cofactors of a Monge–Ampère equation in the plane lead nowhere, its convex form is tried, and the better answer kept."""

@@ -13,7 +13,12 @@ OPTIONS = {
     "adam": {"width", "depth", "activation", "learning_rate", "points", "epochs", "precision", "preset"},
 }
 # Options of the outer loop, by problem, and of the dual loop of the paper, for Adam.
-OUTER = {"Linear": set(), "HJB": {"outer", "outer_steps", "argmax"}, "MongeAmpere": {"outer", "outer_steps", "form", "damping"}}
+OUTER = {
+    "Linear": set(),
+    "HJB": {"outer", "outer_steps", "argmax"},
+    "MongeAmpere": {"outer", "outer_steps", "form", "damping"},
+    "Transport": {"outer_steps", "damping", "continuation"},
+}
 DUAL_LOOP = {"warm_up", "inner_epochs"}
 LOOPS = ("newton", "fixed-point", "direct")
 
@@ -49,7 +54,8 @@ def check_arguments(problem: Any, method: str, tol: float | None, max_seconds: f
 
 def _check_names(problem: Any, method: str, options: dict) -> None:
     kind = type(problem).__name__
-    known = OPTIONS[method] | COMMON | OUTER[kind] | (DUAL_LOOP if method == "adam" and not problem.linear else set())
+    common = {"delta"} if kind == "Transport" else COMMON
+    known = OPTIONS[method] | common | OUTER[kind] | (DUAL_LOOP if method == "adam" and not problem.linear else set())
     for name in options:
         if name in known:
             continue

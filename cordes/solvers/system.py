@@ -13,6 +13,7 @@ from cordes.jet import Jet
 from cordes.points import Points, collocation_points
 from cordes.problems.linear import Coefficients, cordes_multiplier
 from cordes.singular import SingularFunctions, SingularPoint, find_singular_points
+from cordes.solvers.answer import Answer
 
 # Generic powers of |φ| for solutions that are rougher at an interface than a jump of D²u; chosen once, without looking at any exact solution.
 POWERS = (2.25, 2.5, 3.0, 3.5)
@@ -136,6 +137,10 @@ class System:
         factor = self.factors(coefficients) * points.weight
         defect = np.sum(A * at.hessian, axis=(1, 2)) + np.sum(b * at.gradient, axis=1) - c * at.value - f
         return float(np.linalg.norm(factor * defect)), float(np.linalg.norm(factor * f))
+
+    def finished(self, answer: Answer) -> Answer:
+        """The answer without what only the solve needed."""
+        return answer
 
     def boundary_rows(self, count: int, seed: int, weight: float) -> Rows:
         """√weight · (u - g) at boundary points, for the paper's composite loss."""

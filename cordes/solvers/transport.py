@@ -12,6 +12,7 @@ import numpy as np
 from cordes.ansatz import Ansatz, Rows
 from cordes.jet import Jet
 from cordes.points import Points
+from cordes.solvers.answer import Answer
 from cordes.solvers.system import System
 from cordes.solvers.training import stack
 
@@ -39,6 +40,9 @@ class TransportSystem(System):
         super().freeze(jet, **choices)
         self._gradient = None if jet is None else lambda x: np.asarray(jet(x).gradient)
         self._damping = choices.get("damping", 1.0)
+
+    def find_singular(self) -> bool:
+        return False
 
     def points(self, uniform: int, seed: int, per_function: float = 2.5) -> Points:
         return Points(self.domain.interior_points(uniform, seed, "sobol"), np.full(uniform, uniform**-0.5))
@@ -71,6 +75,11 @@ class TransportSystem(System):
         """Interior and boundary residuals together."""
         inside, scale = super().measure(points, jet, at, choices)
         return float(np.hypot(inside, WEIGHT * self.rim_defect(len(points.x), jet))), scale
+
+    def finished(self, answer: Answer) -> Answer:
+        """The multiplier leaves the amplitudes and becomes a fact: the mass that the equation lacks is c|X|."""
+        c = float(np.asarray(answer.amplitudes)[0]) if np.size(answer.amplitudes) else 0.0
+        return answer._replace(amplitudes=np.zeros(0), facts={"mass_defect": c * self.domain.volume})
 
     def rim_defect(self, count: int, jet: Callable[[np.ndarray], Jet]) -> float:
         """How far the image of the boundary is from the boundary of the target, root mean square."""
