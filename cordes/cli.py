@@ -269,7 +269,7 @@ def _load(argument: str) -> Any:
     if argument in gallery or not (path.suffix in (".py", ".toml") or path.exists()):
         return gallery[argument]
     problem = load_problem(path)
-    if problem.name in ("linear", "hjb", "monge-ampere"):
+    if problem.name in ("linear", "hjb", "monge-ampere", "transport"):
         # The name of a problem that was given none.
         problem.name = path.stem
     return problem
@@ -277,7 +277,7 @@ def _load(argument: str) -> Any:
 
 def _needs_answer(problem: Any) -> bool:
     """Whether the Cordès condition of a problem is one of its answer."""
-    return type(problem).__name__ == "MongeAmpere"
+    return not problem.linear and problem.convex
 
 
 def _condition_facts(condition: "Condition") -> dict[str, Any]:
@@ -307,6 +307,8 @@ def _outer_facts(solution: "Solution") -> dict[str, Any]:
     if solution.problem.linear:
         return {}
     facts: dict[str, Any] = {"outer": [step for step in solution.history if "outer" in step]}
+    if hasattr(solution, "cost"):
+        return facts | {"transport": _transport_facts(solution)}
     if solution.convexity is not None:
         facts["convexity"] = {"smallest_eigenvalue": solution.convexity.smallest, "point": solution.convexity.point.tolist()}
     return facts
@@ -322,6 +324,18 @@ def _reference_facts(solution: "Solution") -> dict[str, Any] | None:
     error = solution.error(solve_chebyshev(solution.problem, extra_points=REFERENCES[name]))
     assert error is not None
     return {"name": "chebyshev", "linf": error.linf}
+
+
+def _transport_facts(solution: Any) -> dict[str, Any]:
+    measured = solution.pushforward
+    return {
+        "W2": solution.cost,
+        "density_error": {"rms": measured.rms, "largest": measured.largest},
+        "eigenvalues": list(measured.eigenvalues),
+        "rim": measured.rim,
+        "mass_defect": solution.facts["mass_defect"],
+        "masses": list(solution.problem.masses),
+    }
 
 
 def _files_for(problem: Any) -> list[str]:

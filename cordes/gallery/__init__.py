@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from cordes.errors import unknown
-from cordes.gallery import literature_linear, literature_nonlinear, paper_linear, paper_nonlinear
+from cordes.gallery import literature_linear, literature_nonlinear, paper_linear, paper_nonlinear, transport_problems
 
 
 class Gallery(Mapping[str, Any]):
@@ -35,4 +35,6 @@ class Gallery(Mapping[str, Any]):
         return self._entries[name][1]
 
 
-gallery = Gallery({**paper_linear.PROBLEMS, **paper_nonlinear.PROBLEMS, **literature_linear.PROBLEMS, **literature_nonlinear.PROBLEMS})
+gallery = Gallery(
+    {**paper_linear.PROBLEMS, **paper_nonlinear.PROBLEMS, **literature_linear.PROBLEMS, **literature_nonlinear.PROBLEMS} | transport_problems.PROBLEMS
+)

@@ -50,13 +50,18 @@ def solution_table(facts: Mapping[str, Any], certificate: Iterable[tuple[str, st
     if not converged:
         table.add_row("what to do", Text(result.remedy))
     if facts["error"] is not None:
-        table.add_row("error", f"l2 {_number(facts['error']['l2'])}, maximum {_number(facts['error']['linf'])} (against the exact solution)")
+        table.add_row(
+            "error",
+            f"l2 {_number(facts['error']['l2'])}, maximum {_number(facts['error']['linf'])} (against the exact {'map' if facts.get('transport') else 'solution'})",
+        )
     elif facts["reference"] is not None:
         table.add_row("difference", f"maximum {_number(facts['reference']['linf'])} (against a {facts['reference']['name']} reference)")
     for k, (name, line) in enumerate(certificate):
         table.add_row("certificate" if k == 0 else "", Text(f"{name}: {line}", style="bold" if k == 0 else ""))
     if facts.get("outer"):
         table.add_row("outer steps", Text("\n".join(_outer_line(step) for step in facts["outer"])))
+    if facts.get("transport"):
+        table.add_row("transport", Text(_transport_lines(facts["transport"])))
     if facts.get("convexity"):
         place = ", ".join(_short(value) for value in facts["convexity"]["point"])
         table.add_row("convexity", Text(f"smallest eigenvalue of D²u: {_short(facts['convexity']['smallest_eigenvalue'])} at ({place})"))
@@ -75,6 +80,18 @@ def _outer_line(step: Mapping[str, Any]) -> str:
     size = f", {step['size']} parameters" if "size" in step else ""
     kind = ", fixed point" if step.get("contracting") else ""
     return f"{step['outer']}: residual {_number(step['residual'])}{changed}{size}{kind}"
+
+
+def _transport_lines(facts: Mapping[str, Any]) -> str:
+    low, high = facts["eigenvalues"]
+    error = facts["density_error"]
+    return "\n".join(
+        [
+            f"distance W₂ {facts['W2']:.7g} (of the map)",
+            f"pushed-forward density: relative error {_number(error['rms'])} (root mean square), {_number(error['largest'])} (largest)",
+            f"eigenvalues of D²u from {_short(low)} to {_short(high)}; boundary missed by {_number(facts['rim'])}; mass defect {_number(facts['mass_defect'])}",
+        ]
+    )
 
 
 def bench_table(facts: Mapping[str, Any]) -> Table:

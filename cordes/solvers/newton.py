@@ -64,6 +64,7 @@ class Iterate(NamedTuple):
     scale: float
     policy: np.ndarray | None
     convexity: float | None
+    epsilon: float | None = None
 
     @property
     def state(self) -> State | None:
@@ -188,10 +189,12 @@ class NewtonLoop:
         at = jet(x)
         residual, scale = self.system.measure(self.fresh, jet, at, self.outer.choices)
         policy = self.problem.policy(x, at) if hasattr(self.problem, "policy") else None
-        convexity = None
+        convexity = epsilon = None
         if self.problem.convex and np.all(np.isfinite(at.hessian)):
-            convexity = float(np.min(np.linalg.eigvalsh(at.hessian)[:, 0]))
-        return Iterate(answer, jet, self.system.place, residual, scale, policy, convexity)
+            eigenvalues = np.linalg.eigvalsh(at.hessian)
+            convexity = float(np.min(eigenvalues))
+            epsilon = cofactor_epsilon(eigenvalues) if convexity > 0 else None
+        return Iterate(answer, jet, self.system.place, residual, scale, policy, convexity, epsilon)
 
     def _done(self, best: Iterate, tol: float | None) -> bool:
         return best.answer is not None and best.residual <= (ROUNDING * best.scale if tol is None else tol)
@@ -206,6 +209,8 @@ class NewtonLoop:
             facts["changed"] = float(np.mean(np.any(moved.reshape(len(moved), -1), axis=1)))
         if found.convexity is not None:
             facts["convexity"] = found.convexity
+        if found.epsilon is not None:
+            facts["epsilon"] = found.epsilon
         if self.contracting:
             facts["contracting"] = True
         self.history.append(facts)
@@ -222,3 +227,9 @@ class NewtonLoop:
             else:
                 result = Result.converged if best.residual <= self.outer.small * best.scale else Result.stagnated
         return best.answer._replace(result=result, residual=best.residual, history=self.history)
+
+
+def cofactor_epsilon(eigenvalues: np.ndarray) -> float:
+    """The smallest Cordès ε of cof(D²u) over points, from the eigenvalues (N, d) of D²u: those of the cofactors are in the ratios of 1/λ."""
+    inverse = 1 / eigenvalues
+    return float(np.min(np.sum(inverse, axis=1) ** 2 / np.sum(inverse**2, axis=1))) - (eigenvalues.shape[1] - 1)
