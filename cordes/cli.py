@@ -236,7 +236,7 @@ def solve_command(
     options = {name: value for name, value in given.items() if value is not None}
     if preset is not None and method == "auto":
         method = "adam"
-    folder = _prepare_folder(out, made) if out is not None else None
+    folder = _prepare_folder(out, _files_for(made)) if out is not None else None
     if barrier and not made.linear:
         raise OptionError(f"--barrier is for linear problems; {made.name} is not one: leave it out.")
     if barrier and made.domain.dimension > 3:
@@ -258,6 +258,42 @@ def bench_command(problem: Problem, seed: Seed = 0, as_json: Json = False) -> Re
 
     facts = bench(_load(problem), seed)
     return Report(facts, bench_table(facts), DONE if facts["result"] == "converged" else NOT_AS_ASKED)
+
+
+@app.command("surface")
+def surface_command(
+    mesh: Annotated[str, typer.Argument(metavar="MESH", help="OBJ, OFF, PLY, STL or MAT file, or `folded`: a surface made in code.", show_default=False)],
+    corners: Annotated[
+        tuple[int, int, int, int] | None, typer.Option(metavar="A B C D", help="Vertex numbers of the corners, counted from 1, around the boundary.")
+    ] = None,
+    no_network: Annotated[bool, typer.Option("--no-network", help="The conformal map and the classical transport alone.")] = False,
+    seed: Seed = 0,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Write surface.obj, surface.ply (with uv), surface.png, report.json here.")] = None,
+    as_json: Json = False,
+) -> Report:
+    """Lay a surface flat: conformal map, area-correcting transport, distortion before and after."""
+    from cordes.reports.surface_plots import plot_surface
+    from cordes.reports.tables import surface_table
+    from cordes.surfaces.flatten import flatten
+    from cordes.surfaces.folded import folded_surface
+    from cordes.surfaces.mesh import read_mesh, write_mesh
+
+    made = folded_surface() if mesh == "folded" else read_mesh(mesh)
+    names = ["surface.obj", "surface.ply", "surface.png", "report.json"]
+    folder = _prepare_folder(out, names) if out is not None else None
+    numbers = None if corners is None else [corner - 1 for corner in corners]
+    found = flatten(made, numbers, not no_network, seed, say=lambda line: _complain(line, "dim"))
+    facts: dict[str, Any] = {"mesh": mesh, **found.as_data(), "files": []}
+    facts["corners"] = [corner + 1 for corner in facts["corners"]]
+    if folder is not None:
+        facts["files"] = [str(folder / name) for name in names]
+        best = found.maps[found.best].uv
+        for name in names[:2]:
+            write_mesh(folder / name, found.disk.mesh, best)
+        shown = {name: found.maps[name].uv for name in dict.fromkeys(["conformal", found.best])}
+        plot_surface(found.disk, shown, found.size, folder / "surface.png", title=Path(mesh).stem)
+        (folder / "report.json").write_text(_as_json(facts) + "\n", encoding="utf-8")
+    return Report(facts, surface_table(facts))
 
 
 def _load(argument: str) -> Any:
@@ -344,7 +380,7 @@ def _files_for(problem: Any) -> list[str]:
     return ["solution.png", *policy, "certificate.png", "answer.cordes", *(["solution.vtu"] if dimension <= 3 else []), "result.json"]
 
 
-def _prepare_folder(folder: Path, problem: Any) -> Path:
+def _prepare_folder(folder: Path, names: Sequence[str]) -> Path:
     """Make the folder and try to write there: an output that cannot be written is refused before the solve, not after."""
     from cordes.storage import check_writable
 
@@ -356,7 +392,7 @@ def _prepare_folder(folder: Path, problem: Any) -> Path:
         raise FileError(f"--out {folder} is a file: give the name of a folder.") from None
     except OSError as error:
         raise FileError(f"--out {folder} cannot be written: {error.strerror or error}. Choose another folder.") from error
-    for name in _files_for(problem):
+    for name in names:
         check_writable(folder / name)
     return folder
 

@@ -94,6 +94,32 @@ def _transport_lines(facts: Mapping[str, Any]) -> str:
     )
 
 
+def surface_table(facts: Mapping[str, Any]) -> Table:
+    """The distortion of each flat map, side by side: standard deviation of the log area ratio, mean angle error, mean |μ|. The JSON has more."""
+    title = f"{facts['mesh']}: {facts['vertices']} vertices, {facts['faces']} faces, rectangle {_short(facts['rectangle'][0])} × {_short(facts['rectangle'][1])}"
+    table = Table(title=Text(title, style="bold"), title_justify="left", caption=_surface_caption(facts), caption_justify="left")
+    for column in ("map", "SD faces", "SD stars", "angles", "|μ|", "flipped", "seconds"):
+        table.add_column(column, no_wrap=True)
+    for name, report in facts["maps"].items():
+        table.add_row(
+            Text(name, style="bold" if name == facts["best"] else ""),
+            f"{report['area_faces']['deviation']:.4f}",
+            f"{report['area_stars']['deviation']:.4f}",
+            f"{report['angle_mean']:.1f}°",
+            f"{report['beltrami_mean']:.3f}",
+            f"{report['flipped']}",
+            f"{report['seconds']:.1f}",
+        )
+    return table
+
+
+def _surface_caption(facts: Mapping[str, Any]) -> Text:
+    lines = [f"best: {facts['best']}; corners {', '.join(str(corner) for corner in facts['corners'])}"]
+    lines += [f"repaired: {repair}" for repair in facts["repairs"]]
+    lines += facts["files"]
+    return Text("\n".join(lines))
+
+
 def bench_table(facts: Mapping[str, Any]) -> Table:
     """The cost of a solve beside the paper's."""
     table = _two_columns(facts["problem"])
