@@ -62,6 +62,8 @@ class Certificate:
 
     def rows(self) -> list[tuple[str, str]]:
         """What a person wants to know, one line each."""
+        if self.map_L2 is not None and self.W2 is not None:
+            return self._transport_rows()
         rows = []
         for name, value in (
             ("root mean square error", self.rms),
@@ -85,6 +87,13 @@ class Certificate:
         if self.reason is not None:
             rows.append(("reason" if self.rms is None else "not covered", self.reason))
         return rows
+
+    def _transport_rows(self) -> list[tuple[str, str]]:
+        assert self.map_L2 is not None
+        assert self.W2 is not None
+        rows = [("error of the map, L²(μ)", f"≤ {self.map_L2:.3g}"), ("distance W₂", f"between {self.W2[0]:.9g} and {self.W2[1]:.9g}")]
+        rows += [("theorem", str(self.theorem)), ("Hessian bounds", str(self.epsilon_source)), ("level", self._level())]
+        return rows + ([("not covered", self.reason)] if self.reason is not None else [])
 
     def _level(self) -> str:
         if self.level == "quadrature":

@@ -11,16 +11,18 @@ from cordes.certificates.hjb import certify_hjb
 from cordes.certificates.hypotheses import kink_across_rays
 from cordes.certificates.linear import certify_linear
 from cordes.certificates.monge_ampere import certify_monge_ampere
+from cordes.certificates.transport import certify_transport
 from cordes.errors import OptionError, unknown
 from cordes.problems.coefficients import check_shape
 from cordes.problems.hjb import HJB
 from cordes.problems.monge_ampere import MongeAmpere
+from cordes.problems.transport import Transport
 from cordes.singular import find_singular_points
 from cordes.solution import Solution
 
 # A jump of the gradient may change the error by this share of the bound.
 KINK = 0.1
-NORMS = ("H2", "H1", "L2", "rms", "Linf")
+NORMS = ("H2", "H1", "L2", "rms", "Linf", "map_L2")
 
 
 def certify(
@@ -53,6 +55,8 @@ def certify(
         name = "barrier=True" if barrier else "residual_bound"
         raise OptionError(f"{name} is for linear problems, not for {type(problem).__name__}: leave it out.")
     candidate, singular = _candidate(problem, answer)
+    if isinstance(problem, Transport):
+        return certify_transport(problem, candidate, confidence)
     if isinstance(problem, HJB):
         certificate = certify_hjb(problem, candidate, singular, confidence)
     elif isinstance(problem, MongeAmpere):
@@ -74,10 +78,12 @@ def _without_kinks(solution: Solution, certificate: Certificate) -> Certificate:
 
 def _candidate(problem: Any, answer: Any) -> tuple[Candidate, np.ndarray]:
     if isinstance(answer, Solution):
-        return AnswerCandidate(answer), answer.singular_locations
+        return AnswerCandidate(problem, answer), answer.singular_locations
     if not callable(answer):
         raise OptionError(f"answer is {answer!r}: pass a Solution, or a function of one point written with jax.numpy.")
     domain = problem.domain
     check_shape("answer", answer, (), np.asarray(domain.center))  # pyright: ignore[reportArgumentType]
+    if isinstance(problem, Transport):
+        return FunctionCandidate(problem, answer), np.zeros((0, domain.dimension))
     points = find_singular_points(domain, problem.interfaces, problem.coefficients)
     return FunctionCandidate(problem, answer), np.array([point.location for point in points]).reshape(-1, domain.dimension)

@@ -1,5 +1,5 @@
-"""The target side of a transport certificate: how the image of the boundary lies to the target, the Poincaré constant of the target density, and what
-duality says about the cost.
+"""What a transport certificate is made of: bounds of D²φ, on which the smoothness of the conjugate rests, how the image of the boundary lies to the
+target, the Poincaré constant of the target density, and what duality says about the cost.
 
 The gauge of the target Y around its centre y₀ is 1 on ∂Y, less inside. Let T = ∇φ with D²φ ≥ αI > 0 on a convex X, which makes T injective. If the gauge is
 at most 1 on T(∂X), then T(X) ⊂ Y: a bounded open set whose boundary lies in a convex set lies in it. If the gauge is at least 1 - ζ on T(∂X), and
@@ -9,44 +9,99 @@ less at one point of T(X), then T(X) covers y₀ + (1 - ζ)(Y - y₀): this open
 import functools
 import itertools
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy.linalg
 import scipy.optimize
 import scipy.special
+from numpy.polynomial import legendre
 
+from cordes.blocks import in_blocks
 from cordes.certificates.candidate import Candidate
-from cordes.certificates.convexity import Convexity, inside, polished, proved, smallest_eigenvalue
+from cordes.certificates.convexity import Convexity, Hessians, _least_eigenvalue, _places, eigenvalues, inside, polished, proved, smallest_eigenvalue
 from cordes.certificates.norms import Measure
 from cordes.certificates.regularity import kink
 from cordes.domains import Ball, Box, Ellipsoid
 from cordes.domains.domain import AbstractDomain
-from cordes.intervals import UnsupportedOperation, enclose, supremum
+from cordes.intervals import UnsupportedOperation, enclose, infimum, supremum
+from cordes.jet import jet_of
 
 BOUNDARY_SEED, TARGET_SEED = 5_550_301, 5_550_302
 BOUNDARY_POINTS, TARGET_POINTS = {1: 8, 2: 2048, 3: 4096}, 2048
-# The search on the boundary: places where it starts, directions tried around each, rounds, and how fast the radius shrinks.
-STARTS, TRIES, ROUNDS, SHRINK, NEAREST = 6, 12, 14, 0.5, 0.03
-# The boundary is looked at in points: what they miss the target by counts twice.
-BOUNDARY_SAFETY = 2.0
+# The search on the boundary: directions tried around each place where it starts, rounds, and how fast the radius shrinks.
+TRIES, ROUNDS, SHRINK, NEAREST = 12, 14, 0.5, 0.03
+# The boundary is looked at in points: what they and the search have found counts so much.
+BOUNDARY_SAFETY = 1.2
 # Rounding of a gauge, in units of the machine's, beside that of the map.
 GAUGE_ROUNDING, EPSILON = 64.0, float(np.finfo(np.float64).eps)
-# Interval bounds may be so much away from what is attained, and this many cells are spent on them; extrema that are only sampled are moved by this share.
-TOLERANCE, BUDGET, SAMPLED = 0.02, 6000, 0.05
+# Interval bounds may be so much away from what is attained, those of D²φ are used up to the second share; cells spent on them; extrema that are only
+# sampled are moved by the last share.
+TOLERANCE, USED, CELLS, BUDGET, SAMPLED = 0.02, 0.15, {1: 4000, 2: 12_000, 3: 12_000}, 6000, 0.05
 SLACK = 1e-12
+# Polynomials of the flux up to this degree, by dimension; the weights of its divergence that are tried; points at a time; rounding in units of
+# ε; and what is added to the diagonal of the scaled normal equations, since rotations and the other fields are not independent.
+FLUX_DEGREE, FLUX_EMPHASES, FLUX_BLOCK, FLUX_ROUNDING, FLUX_RIDGE = {1: 32, 2: 12, 3: 6}, (1.0, 4.0, 16.0), 4096, 64.0, 1e-11
+
+
+class Curvature(NamedTuple):
+    """αI ≤ D²φ ≤ βI, the point of the smallest eigenvalue seen, and how they are known."""
+
+    alpha: float
+    beta: float
+    point: np.ndarray
+    source: str
+
+
+def curvature_of(domain: AbstractDomain, hessian_at: Hessians, function: Callable | None, points: np.ndarray) -> Curvature:
+    """Bounds of D²φ: proved for a function where interval arithmetic comes close to what is attained, else searched."""
+
+    def negative(x: np.ndarray) -> np.ndarray:
+        return -hessian_at(x)
+
+    low, high = smallest_eigenvalue(domain, hessian_at, points), smallest_eigenvalue(domain, negative, points)
+    if not (low.smallest > 0 and np.isfinite(high.smallest)):
+        return Curvature(low.smallest, -high.smallest, low.point, "sampled")
+    alpha = _proved(domain, hessian_at, function, low, 1.0)
+    beta = _proved(domain, negative, function, high, -1.0)
+    source = "sampled" if alpha is None or beta is None else "interval"
+    return Curvature(low.lower if alpha is None else alpha, -high.lower if beta is None else -beta, low.point, source)
+
+
+def _proved(domain: AbstractDomain, hessian_at: Hessians, function: Callable | None, known: Convexity, sign: float) -> float | None:
+    """A lower bound of the smallest eigenvalue of ±D²φ by interval arithmetic, None where it is too far from what is attained."""
+    if function is None or domain.dimension not in CELLS:
+        return None
+    hessian = enclose(lambda x: sign * jet_of(function)(x).hessian)
+
+    def bound(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.min([_least_eigenvalue(piece) for piece in hessian(lower, upper)], axis=0)
+
+    def values(x: np.ndarray) -> np.ndarray:
+        return eigenvalues(hessian_at(x))[:, 0]
+
+    try:
+        found = infimum(bound, values, domain, known.smallest, known.point, TOLERANCE * abs(known.smallest), CELLS[domain.dimension])
+    except UnsupportedOperation:
+        return None
+    return found.lower if found.lower >= known.smallest - USED * abs(known.smallest) else None
 
 
 class Image(NamedTuple):
     """How T(∂X) lies to Y. `shrink` is the η for which y₀ + (1 - η)(T - y₀) stays in Y, `gap` the ζ for which that map covers y₀ + (1 - ζ)(Y - y₀), as far
-    as its boundary is concerned. Both are zero where `onto`: T maps the boundary on the boundary up to rounding. `outside` is the largest length by
-    which T leaves Y, at the point `worst` of ∂X."""
+    as its boundary is concerned. Both are zero where `onto`: T maps the boundary on the boundary up to `rounding`. `outside` is the largest length
+    by which T leaves Y, at the point `worst` of ∂X."""
 
     shrink: float
     gap: float
     onto: bool
     outside: float
     worst: np.ndarray
+    rounding: float
 
 
 def gauge(domain: AbstractDomain, points: np.ndarray) -> np.ndarray:
@@ -61,7 +116,6 @@ def gauge(domain: AbstractDomain, points: np.ndarray) -> np.ndarray:
 def image_of_boundary(problem: Any, candidate: Candidate) -> Image:
     """The largest and the smallest gauge of T on the boundary, at many points and by a local search from the worst of them."""
     domain, target = problem.domain, problem.target_domain
-    center = np.asarray(domain.center)
     start = domain.boundary_points(BOUNDARY_POINTS.get(domain.dimension, 8192), BOUNDARY_SEED)[0]
     if isinstance(domain, Box) and domain.dimension <= 8:
         start = np.concatenate([start, np.array(list(itertools.product(*zip(domain.lower, domain.upper, strict=True))))])
@@ -85,22 +139,20 @@ def image_of_boundary(problem: Any, candidate: Candidate) -> Image:
     tolerance = GAUGE_ROUNDING * EPSILON + 4 * float(np.max(rounding)) / float(reach)
     boundary = np.linalg.norm(target.boundary_at(direction[:1]) - np.asarray(target.center))
     outside = max(float(boundary) * (largest - 1), 0.0)
-    if max(largest - 1, 1 - smallest) <= tolerance and np.all(np.isfinite(center)):
-        return Image(0.0, 0.0, True, outside, far)
+    if max(largest - 1, 1 - smallest) <= tolerance:
+        return Image(0.0, 0.0, True, outside, far, tolerance)
     excess = BOUNDARY_SAFETY * max(largest - 1, 0.0) + (tolerance if largest > 1 - tolerance else 0.0)
     shrink = excess / (1 + excess)
     covered = (1 - shrink) * (1 - BOUNDARY_SAFETY * max(1 - smallest, 0.0) - tolerance)
-    return Image(shrink, 1 - max(covered, 0.0), False, outside, far)
+    return Image(shrink, 1 - max(covered, 0.0), False, outside, far, tolerance)
 
 
 def _search(domain: AbstractDomain, values: Any, points: np.ndarray, at_points: np.ndarray) -> tuple[np.ndarray, float]:
     """The smallest value on the boundary: random directions around those of the smallest values so far."""
     center, rng = np.asarray(domain.center), np.random.default_rng(BOUNDARY_SEED)
-    order = np.argsort(at_points)[:: max(1, len(points) // 512)][:STARTS] if domain.dimension > 1 else np.argsort(at_points)[:1]
-    order[0] = int(np.argmin(at_points))
-    x, found = points[order], at_points[order]
     if domain.dimension == 1:
-        return x[0], float(found[0])
+        return points[int(np.argmin(at_points))], float(np.min(at_points))
+    x, found = _places(domain, points, at_points)
     radius = np.full(len(x), 4 * float(np.max(np.linalg.norm(points - center, axis=1))) / len(points) ** (1 / (domain.dimension - 1)))
     for _ in range(ROUNDS):
         step = rng.standard_normal((len(x), TRIES, domain.dimension))
@@ -159,16 +211,14 @@ def describe_target(problem: Any) -> Target:
 
 
 def _curvature(domain: AbstractDomain, potential: Any, points: np.ndarray) -> Convexity:
-    """The smallest eigenvalue of D²(-log ν). Shifted down before the proof, which looks closely at negative eigenvalues only."""
-    import jax
-
-    from cordes.blocks import in_blocks
-
+    """The smallest eigenvalue of D²(-log ν)."""
     compiled = jax.jit(jax.vmap(jax.hessian(potential)))
-    found = smallest_eigenvalue(domain, lambda y: np.asarray(in_blocks(compiled, (y,))), points)
-    if found.smallest <= 0:
-        return proved(domain, potential, lambda y: np.linalg.eigvalsh(in_blocks(compiled, (y,)))[:, 0], found)
-    return proved(domain, potential, lambda y: np.linalg.eigvalsh(in_blocks(compiled, (y,)))[:, 0], found)
+
+    def hessians(y: np.ndarray) -> np.ndarray:
+        return np.asarray(in_blocks(compiled, (y,)))
+
+    found = smallest_eigenvalue(domain, hessians, points)
+    return proved(domain, potential, lambda y: eigenvalues(hessians(y))[:, 0], found)
 
 
 def _extreme(problem: Any, points: np.ndarray, sign: float) -> tuple[float, str]:
@@ -217,8 +267,9 @@ def ball_zero(dimension: int) -> float:
     def slope(r: float) -> float:
         return (1 - order) * scipy.special.jv(order, r) + r * scipy.special.jvp(order, r)
 
-    # The function rises from zero and turns before the first zero of J_{d/2}; its derivative at √d is still positive, since p² ≥ d.
-    return float(scipy.optimize.brentq(slope, 0.5, float(scipy.special.jn_zeros(dimension // 2 + 1, 1)[0]), xtol=1e-14)) * (1 - SLACK)
+    # The function rises from zero, and falls from before the first zero of J_{d/2} to beyond that of a Bessel function of an order at most one higher.
+    beyond = float(scipy.special.jn_zeros(dimension // 2 + 1, 1)[0])
+    return scipy.optimize.root_scalar(slope, bracket=(0.5, beyond), xtol=1e-14).root * (1 - SLACK)
 
 
 def diameter(domain: AbstractDomain) -> float:
@@ -239,6 +290,101 @@ def radius(domain: AbstractDomain) -> float:
         return float(known)
     lower, upper = domain.bounding_box
     return float(np.linalg.norm(np.maximum(upper - domain.center, np.asarray(domain.center) - lower)))
+
+
+# Flux
+
+
+class Flux:
+    """Vector fields F on the source that do not flow through its boundary: polynomials times the distance to the faces of a box, in each component, or
+    times the distance function, and rotations of a ball or an ellipsoid.
+
+    Let h be the image of μ under T. For all ψ, ∫ψ(T) div F = -∫∇ψ(T)·D²φF, so that ∫ψ(h - ν) over the image is at most
+    ‖D²φF/√G‖ ‖∇ψ‖ + √C ‖(μ - G - div F)/√G‖ ‖∇ψ‖ if ∫ψν = 0. F = 0 gives √C χ; a good F gives much less where the densities differ in waves.
+    """
+
+    def __init__(self, domain: AbstractDomain):
+        self.domain, self.dimension = domain, domain.dimension
+        lower, upper = domain.bounding_box
+        self.middle, self.half = (lower + upper) / 2, (upper - lower) / 2
+        degree = FLUX_DEGREE[self.dimension]
+        self.powers = np.array([power for power in itertools.product(range(degree + 1), repeat=self.dimension) if sum(power) <= degree])
+        self._heights = jax.jit(jax.vmap(jax.value_and_grad(domain.distance)))
+        self.rotations = []
+        if isinstance(domain, Ball | Ellipsoid):
+            axes = domain.matrix if isinstance(domain, Ellipsoid) else np.eye(self.dimension)
+            for i, j in itertools.combinations(range(self.dimension), 2):
+                turn = np.zeros((self.dimension, self.dimension))
+                turn[i, j], turn[j, i] = 1.0, -1.0
+                self.rotations.append(axes @ turn @ np.linalg.inv(axes))
+        self.coefficients = np.zeros((self.dimension + len(self.rotations), len(self.powers)))
+
+    def _polynomials(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Legendre products (N, J) and their gradients (d, N, J)."""
+        z, degree = (x - self.middle) / self.half, int(np.max(self.powers))
+        derivative = np.stack(
+            [np.pad(legendre.legder(row), (0, max(degree + 1 - max(k, 1), 0)))[: degree + 1] for k, row in enumerate(np.eye(degree + 1))]
+        )
+        tables = [legendre.legvander(z[:, i], degree) for i in range(self.dimension)]
+        slopes = [table @ derivative.T / self.half[i] for i, table in enumerate(tables)]
+
+        def product(changed: int) -> np.ndarray:
+            return np.prod([(slopes if i == changed else tables)[i][:, self.powers[:, i]] for i in range(self.dimension)], axis=0)
+
+        return product(-1), np.stack([product(i) for i in range(self.dimension)])
+
+    def _fields(self, x: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+        """The vector fields (N, d) that polynomials multiply, with their divergences."""
+        fields = []
+        if isinstance(self.domain, Box):
+            lower, upper = self.domain.lower, self.domain.upper
+            values, slopes = (x - lower) * (upper - x), lower + upper - 2 * x
+        else:
+            height, slopes = (np.asarray(part) for part in in_blocks(self._heights, (x,)))
+            values = np.repeat(height[:, None], self.dimension, axis=1)
+        for i in range(self.dimension):
+            field = np.zeros_like(x)
+            field[:, i] = values[:, i]
+            fields.append((field, slopes[:, i]))
+        fields += [((x - np.asarray(self.domain.center)) @ rotation.T, np.zeros(len(x))) for rotation in self.rotations]
+        return fields
+
+    def fit(self, x: np.ndarray, weight: np.ndarray, hessian: np.ndarray, excess: np.ndarray, density: np.ndarray, poincare: float) -> None:
+        """The F for which the bound is small at points with weights, by least squares."""
+        P, slopes = self._polynomials(x)
+        root = np.sqrt(weight / density)
+        blocks, divergences = [], []
+        for field, divergence in self._fields(x):
+            carried = np.einsum("nij,nj->in", hessian, field) * root
+            blocks.append((carried[:, :, None] * P).reshape(-1, P.shape[1]))
+            divergences.append(root[:, None] * (divergence[:, None] * P + np.einsum("ni,inj->nj", field, slopes)))
+        carried, divergence = np.concatenate(blocks, axis=1), np.concatenate(divergences, axis=1)
+        wanted, best = root * excess, poincare * float(np.linalg.norm(root * excess))
+        # Normal equations: seven digits of the best F are enough, any F is allowed.
+        stiffness, mass, load = carried.T @ carried, divergence.T @ divergence, divergence.T @ wanted
+        for emphasis in FLUX_EMPHASES:
+            scale = (emphasis * poincare) ** 2
+            matrix = stiffness + scale * mass
+            size = np.sqrt(np.maximum(np.diag(matrix), 1e-300))
+            matrix = matrix / np.outer(size, size) + FLUX_RIDGE * np.eye(len(matrix))
+            found = scipy.linalg.solve(matrix, scale * load / size, assume_a="pos") / size
+            value = float(np.linalg.norm(carried @ found)) + poincare * float(np.linalg.norm(wanted - divergence @ found))
+            if value < best:
+                best, self.coefficients = value, found.reshape(self.coefficients.shape)
+
+    def __call__(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """F (N, d), its divergence, and a bound of the rounding of the divergence."""
+        parts = [self._chunk(x[k : k + FLUX_BLOCK]) for k in range(0, len(x), FLUX_BLOCK)]
+        return tuple(np.concatenate(arrays) for arrays in zip(*parts, strict=True))  # pyright: ignore[reportReturnType]
+
+    def _chunk(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        P, slopes = self._polynomials(x)
+        value, divergence, size = np.zeros_like(x), np.zeros(len(x)), np.zeros(len(x))
+        for (field, own), c in zip(self._fields(x), self.coefficients, strict=True):
+            value += field * (P @ c)[:, None]
+            divergence += own * (P @ c) + np.einsum("ni,in->n", field, slopes @ c)
+            size += np.abs(own) * (np.abs(P) @ np.abs(c)) + np.einsum("ni,in->n", np.abs(field), np.abs(slopes) @ np.abs(c))
+        return value, divergence, FLUX_ROUNDING * EPSILON * size
 
 
 # Duality
