@@ -262,7 +262,9 @@ def bench_command(problem: Problem, seed: Seed = 0, as_json: Json = False) -> Re
 
 @app.command("surface")
 def surface_command(
-    mesh: Annotated[str, typer.Argument(metavar="MESH", help="OBJ, OFF, PLY, STL or MAT file, or `folded`: a surface made in code.", show_default=False)],
+    mesh: Annotated[
+        str, typer.Argument(metavar="MESH", help="OBJ, OFF, PLY, STL or MAT file, or `folded`: a surface made in code.", show_default=False)
+    ],
     corners: Annotated[
         tuple[int, int, int, int] | None, typer.Option(metavar="A B C D", help="Vertex numbers of the corners, counted from 1, around the boundary.")
     ] = None,
@@ -281,8 +283,7 @@ def surface_command(
     made = folded_surface() if mesh == "folded" else read_mesh(mesh)
     names = ["surface.obj", "surface.ply", "surface.png", "report.json"]
     folder = _prepare_folder(out, names) if out is not None else None
-    numbers = None if corners is None else [corner - 1 for corner in corners]
-    found = flatten(made, numbers, not no_network, seed, say=lambda line: _complain(line, "dim"))
+    found = flatten(made, corners, not no_network, seed, lambda line: _complain(line, "dim"), count_from=1)
     facts: dict[str, Any] = {"mesh": mesh, **found.as_data(), "files": []}
     facts["corners"] = [corner + 1 for corner in facts["corners"]]
     if folder is not None:

@@ -259,7 +259,7 @@ def test_other_dimensions(domain, truth, monkeypatch):
 def test_answer_of_a_solve(solved):
     """Close to rounding level the residual is noise in layers; the bound is still several times sharper than the others."""
     solution = solved("ex4.2-continuous")
-    candidate = AnswerCandidate(solution)
+    candidate = AnswerCandidate(solution.problem, solution)
     principle = principle_of(solution.problem, candidate, solution.singular_locations)
     found = network_bound(solution.problem, candidate, principle, solution.singular_locations)
     assert solution.error().linf <= found.bound <= 0.5 * min(each.bound for each in maxima(principle))

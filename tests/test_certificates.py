@@ -376,7 +376,7 @@ def test_rounding_of_the_residual_is_covered(solved):
     zero_weight = np.zeros(len(solution.amplitudes))
     applied, size = solution._ansatz.apply(network, zero_weight, x, A, b, c)
     exact = sum(A[:, i, j] * u2[i][j] for i in range(2) for j in range(2)) + sum(b[:, i] * u1[i] for i in range(2)) - c * D * value
-    evaluated = AnswerCandidate(solution).evaluate(x)
+    evaluated = AnswerCandidate(solution.problem, solution).evaluate(x)
     difference = np.abs((applied - exact).astype(float))
     assert np.max(difference / (np.finfo(float).eps * size)) < 2
     assert np.all(difference <= evaluated.rounding)

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import cordes
+from cordes.certificates.hjb_energy import Pairs, Seen
+from cordes.certificates.regularity import kink
 
 SQUARE = cordes.Box([0, 0], [1, 1])
 PLACE = jnp.array([0.3713, 0.6127])
@@ -98,6 +100,44 @@ def test_kinks_in_disguise(kinked):
     assert "kink" in certificate.reason
 
 
+@pytest.mark.parametrize(
+    ("function", "smooth"),
+    [
+        (cordes.gallery["froese-oberman-c1"].g, True),
+        (lambda x: jnp.maximum(jnp.linalg.norm(x - PLACE) - 0.2, 0) ** 2, True),
+        (lambda x: jnp.minimum(0.2 - jnp.abs(x[0] - PLACE[0]), 0) ** 2, True),
+        (lambda x: jnp.maximum(0.2 - jnp.linalg.norm(x - PLACE), 0) ** 2, False),
+        (lambda x: jnp.maximum(jnp.linalg.norm(x - PLACE) - 0.2, 0), False),
+        (lambda x: jnp.maximum(jnp.linalg.norm(x - PLACE) - 0.2, 0) ** 2 + jnp.linalg.norm(x - PLACE), False),
+        (lambda x: jnp.maximum(jnp.abs(x[0] - PLACE[0]) - 0.2 + 0.3 * x[1], 0) ** 2, False),
+    ],
+)
+def test_kinks_that_a_maximum_cuts_off(function, smooth):
+    """A kink is none where the maximum takes its other branch everywhere around it, and is one where it does not."""
+    assert (kink(function, SQUARE) is None) == smooth
+
+
+@pytest.mark.parametrize("steepness", [1e4, 1e6])
+@pytest.mark.parametrize("kind", ["linear", "hjb", "monge-ampere"])
+def test_a_ridge_between_all_points_of_the_norms(kind, steepness):
+    """x tanh(kx) is smooth, and D² vanishes but for a strip that no point meets."""
+
+    def ridge(x):
+        return (x[0] - PLACE[0]) * jnp.tanh(steepness * (x[0] - PLACE[0]))
+
+    def answer(x):
+        return ridge(x) + (paraboloid(x) if kind == "monge-ampere" else 0.0)
+
+    problem = {
+        "linear": lambda: cordes.Linear(SQUARE, np.eye(2), 0.0, g=answer),
+        "hjb": lambda: cordes.HJB(SQUARE, [0.0, 1.0], isotropic, 0.0, g=answer),
+        "monge-ampere": lambda: cordes.MongeAmpere(SQUARE, 1.0, g=answer),
+    }[kind]()
+    certificate = cordes.certify(problem, answer)
+    assert certificate.Linf is None
+    assert "a ridge or a layer lies between them" in certificate.reason
+
+
 @pytest.mark.parametrize("sign", [1, -1])
 def test_a_small_dent_of_a_convex_function(sign):
     """It has radius 0.01, less than the distance of the points that are looked at first."""
@@ -171,15 +211,34 @@ def test_a_strip_of_one_control_that_no_interface_declares():
     assert "jumps" in certificate.reason
 
 
-def test_a_jump_of_one_control_of_many():
-    """The search for jumps leaves control 1 out; the norms must notice the jump themselves."""
+@pytest.mark.parametrize("name", ["A", "f"])
+def test_a_jump_of_one_control_of_many(name):
+    """All controls are searched, in blocks: control 1 alone has the strip."""
+
+    def strip(x, a, size):
+        return jnp.where((a == 1) & (jnp.abs(x[0] - PLACE[0]) < 2e-4), size, 0.0)
 
     def A(x, a):
-        return jnp.eye(2) + jnp.where(a == 1, 0.5, 0.0) * jnp.where(x[0] + 0.3 * x[1] > 0.6137, 1.0, -1.0) * SWAP
+        return jnp.eye(2) + (strip(x, a, 0.5) * SWAP if name == "A" else 0.0)
 
-    problem = planted(np.arange(40.0), A, extra=lambda x, a: jnp.where(a == 1, 0.0, 3.0))
-    certificate = cordes.certify(problem, lambda x: wave(x) - 0.01 * bubble(x))
-    holds(certificate, lambda x: 0.01 * bubble(x), 6.0)
+    def f(x, a):
+        return jnp.where(a == 1, 0.0, 3.0) - (strip(x, a, 1e4) if name == "f" else 0.0)
+
+    problem = cordes.HJB(SQUARE, np.arange(40.0), A, f)
+    certificate = cordes.certify(problem, lambda x: 0.0 * x[0])
+    assert certificate.Linf is None
+    assert f"{name} jumps near x = [0.37" in certificate.reason
+
+
+def test_more_controls_than_can_be_searched_for_jumps():
+    def f(x, a, jumps):
+        return jnp.where((a == 1) & (x[0] > 0.5), -1e4, 1.0) if jumps else 1.0 + 0 * a
+
+    problems = [cordes.HJB(SQUARE, np.arange(600.0), isotropic, lambda x, a, jumps=jumps: f(x, a, jumps)) for jumps in (True, False)]
+    first, second = (cordes.certify(problem, lambda x: 0.0 * x[0]) for problem in problems)
+    assert first.Linf is None
+    assert "600 controls are too many" in first.reason
+    assert second.Linf > 0
 
 
 @pytest.mark.parametrize("sense", ["sup", "inf"])
@@ -236,6 +295,91 @@ def test_controls_that_the_answer_never_shows(maximiser):
     certificate = cordes.certify(problem, lambda x: 0.0 * x[0])
     for name, least in (("Linf", 2.15), ("rms", 1.51), ("H1", 32.9), ("H2", 117.0)):
         assert least <= getattr(certificate, name) <= 20 * least, name
+
+
+def test_a_sample_of_a_continuum_without_its_ends():
+    """At the answer 0 the best control is 1/2; at the solution it is 1, where the equation is nearly degenerate: the sample must show it."""
+
+    def A(x, a):
+        return jnp.diag(jnp.stack([1.0 + 0 * a, 1 - 0.95 * a]))
+
+    def problem(controls, maximiser):
+        return cordes.HJB(cordes.Box([0, 0], [50, 1]), controls, A, lambda x, a: -1 + (a - 0.5) ** 2 / 2, maximiser=maximiser)
+
+    def clipped(x, jet):
+        return jnp.clip(0.5 - 0.95 * jet.hessian[1, 1], 0, 1)
+
+    with pytest.raises(cordes.CordesError, match=r"leaves the control set.*between 0\.05 and 0\.95\. Include the ends of the set in controls"):
+        problem((np.arange(10) + 0.5) / 10, clipped)
+    assert problem(np.linspace(0, 1, 11), clipped).maximiser is clipped
+
+    # What the states tried at first do not show, those of the answer may.
+    narrow = problem(np.linspace(0, 1, 11), clipped)
+    narrow.controls = np.linspace(0.2, 0.8, 7)
+    certificate = cordes.certify(narrow, lambda x: 1e-3 * x[0] * (50 - x[0]) * x[1] * (1 - x[1]))
+    assert certificate.Linf is None
+    assert "leaves the control set" in certificate.reason
+
+
+@pytest.mark.parametrize("offset", [0.0, 5e-7])
+def test_large_values_are_known_to_their_rounding(offset):
+    """At 10⁶ the offset lies within what rounding explains."""
+
+    def g(x):
+        return 1e6 + paraboloid(x)
+
+    for problem in (cordes.MongeAmpere(SQUARE, 1.0, g=g), planted([0.0, 1.0], isotropic, g, g=g)):
+        certificate = cordes.certify(problem, lambda x: g(x) + offset)
+        assert max(offset, 3.5e-10) <= certificate.rms <= certificate.Linf <= 1e-5
+
+
+def test_a_harmonic_function_of_large_values():
+    """The answer is the solution itself, known to the rounding of its values."""
+
+    def g(x):
+        return 1e4 * jnp.exp(x[0]) * jnp.sin(x[1])
+
+    solution = cordes.solve(cordes.HJB(SQUARE, [0.0, 1.0], isotropic, 0.0, g=g, exact=g))
+    assert solution.error().linf <= solution.certificate.Linf <= 1e-9
+    assert solution.error().l2 <= solution.certificate.rms
+
+
+@pytest.mark.parametrize(("power", "integrable"), [(2.0, False), (1.5, True)])
+@pytest.mark.parametrize("weight", [1.0, 1e-3])
+def test_a_density_around_a_line_in_space(power, integrable, weight):
+    """1/ρ² has an infinite integral around a line in space, ρ^(-3/2) a finite one."""
+    cube = cordes.Box([0] * 3, [1] * 3)
+    problem = cordes.MongeAmpere(cube, lambda x: 1 + weight * jnp.sum((x[:2] - PLACE) ** 2) ** (-power / 2), g=paraboloid)
+    reason = cordes.certify(problem, paraboloid).reason
+    assert ("not a density" in reason) == (not integrable)
+
+
+def test_what_is_not_a_number_for_a_control_of_the_first_block():
+    """The other blocks of controls must not hide it."""
+
+    def f(x, a):
+        return jnp.where(a == 3, jnp.sqrt(x[0] - 1e-4), 1.0)
+
+    problem = cordes.HJB(SQUARE, np.arange(40.0), isotropic, 1.0)
+    problem.f = f
+    points = np.array([[0.5, 0.5], [1e-5, 0.5]])
+    best = Pairs(problem).best(points, Seen.nothing(2, 2), [lambda at: np.ones(len(at.trace))])[0]
+    assert np.isnan(best.lower).tolist() == np.isnan(best.upper).tolist() == [False, True]
+
+
+@pytest.mark.parametrize("count", [20, 40])
+def test_a_drift_of_many_controls_is_not_taken_for_granted(count):
+    """b = 1/|x - p| for one control; with few controls enclosures see it, with many nothing is said."""
+
+    def b(x, a):
+        return jnp.where(a == 1, 1.0, 0.0) * (x - PLACE) / jnp.sum((x - PLACE) ** 2)
+
+    def certificate(drift):
+        return cordes.certify(cordes.HJB(SQUARE, np.arange(float(count)), lambda x, a: jnp.eye(2), -1.0, b=drift), lambda x: 0.0 * x[0])
+
+    refused = certificate(b)
+    assert refused.Linf is None
+    assert certificate(lambda x, a: jnp.array([0.1, 0.0]) * a / count).Linf >= 0.07
 
 
 def test_a_solution_of_another_equation():

@@ -1,7 +1,9 @@
 """What is certified: an answer of ours, or any function that a user brings. A certificate needs its residual with a bound of the rounding in it, its
 values on the boundary, and to know that it is C¹ with bounded second derivatives."""
 
-from collections.abc import Callable
+import dataclasses
+import functools
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, Protocol
 
 import jax
@@ -12,10 +14,13 @@ from cordes.blocks import in_blocks
 from cordes.certificates.energy import Local
 from cordes.certificates.regularity import kink
 from cordes.domains import Ball, Box, Ellipsoid, Polygon
+from cordes.domains.domain import AbstractDomain
 from cordes.jet import Jet, jet_of
 
 BUILT_IN = (Box, Ball, Ellipsoid, Polygon)
 CHUNK = 8192
+# Operations that only call others.
+CALLS = ("jit", "pjit", "closed_call", "core_call", "remat", "remat2", "checkpoint")
 EPSILON = float(np.finfo(np.float64).eps)
 # Rounding of a sum Σ cₖφₖ in units of ε Σ|cₖφₖ|: measured against extended precision it stays below 2 (tests/test_certificates.py).
 ROUNDING_OF_SUMS = 8.0
@@ -59,9 +64,9 @@ class Candidate(Protocol):
 class AnswerCandidate:
     """An answer found by `solve`: its residual is a linear expression in features, so that its rounding is known."""
 
-    def __init__(self, solution: Any):
-        self.solution = solution
-        self.problem = solution.problem
+    def __init__(self, problem: Any, solution: Any):
+        """`problem` is the one for which the answer is certified, which need not be the one that it was found for."""
+        self.problem, self.solution = problem, solution
 
     def jet(self, x: np.ndarray) -> Jet:
         """Value, gradient and Hessian of the answer."""
@@ -89,17 +94,18 @@ class AnswerCandidate:
         return value, EPSILON * ROUNDING_OF_SUMS * (size + float(np.sum(np.abs(self.solution.amplitudes))))
 
     def kink(self) -> str | None:
-        """The parts of the ansatz one by one. The networks have smooth activations; the singular functions are C¹ across their rays by construction."""
-        problem, domain = self.problem, self.problem.domain
+        """The parts of the ansatz one by one: those of the problem that the answer was found for, over the domain for which it is certified. The networks have
+        smooth activations; the singular functions are C¹ across their rays by construction."""
+        made, domain = self.solution.problem, self.problem.domain
         parts: list[tuple[str, Callable]] = []
-        if not isinstance(domain, BUILT_IN):
-            parts.append(("the distance function of the domain", domain.distance))
-            if not problem.zero_g:
+        if not isinstance(made.domain, BUILT_IN) or not _same(made.domain, domain):
+            parts.append(("the distance function of the domain", made.domain.distance))
+            if not made.zero_g:
                 parts.append(("the lift of the domain", self.solution.lift))
-        elif not problem.zero_g:
+        elif not made.zero_g:
             # The lifts of our own domains are as smooth as the boundary values that they extend.
-            parts.append(("g", problem.g))
-        parts += [(f"interfaces[{k}]", phi) for k, phi in enumerate(problem.interfaces)]
+            parts.append(("g", made.g))
+        parts += [(f"interfaces[{k}]", phi) for k, phi in enumerate(made.interfaces)]
         for name, function in parts:
             found = kink(function, domain)
             if found is not None:
@@ -107,8 +113,39 @@ class AnswerCandidate:
         return None
 
 
+def _same(one: AbstractDomain, other: AbstractDomain) -> bool:
+    """Whether two domains are the same set."""
+    if one is other or type(one) is not type(other):
+        return one is other
+    return all(np.array_equal(getattr(one, field.name), getattr(other, field.name)) for field in dataclasses.fields(one))
+
+
+def _is_rule(equation: Any) -> bool:
+    """Whether an operation has derivatives that its operations do not say."""
+    return equation.primitive.name == "stop_gradient" or equation.primitive.name.startswith("custom_")
+
+
+def bodies(equation: Any) -> list[Any]:
+    """The bodies of calls, loops and choices."""
+    values = [value for entry in equation.params.values() for value in (entry if isinstance(entry, (tuple, list)) else (entry,))]
+    return [getattr(value, "jaxpr", value) for value in values if hasattr(getattr(value, "jaxpr", value), "eqns")]
+
+
+def operations(jaxpr: Any) -> Iterator[Any]:
+    """All operations of a function, those in the bodies of its loops too."""
+    for equation in jaxpr.eqns:
+        yield equation
+        for body in bodies(equation):
+            yield from operations(body)
+
+
+def has_rules(function: Callable, x: Any) -> bool:
+    """Whether a function contains stop_gradient or derivative rules given by hand."""
+    return any(_is_rule(equation) for equation in operations(jax.make_jaxpr(function)(x).jaxpr))
+
+
 def formula(function: Callable) -> Callable:
-    """The function with its own operations only: stop_gradient and derivative rules given by hand are taken out."""
+    """The function with its own operations only: stop_gradient and derivative rules given by hand are taken out, in the bodies of loops and choices too."""
 
     def run(jaxpr: Any, constants: Any, *arguments: Any) -> list:
         values = dict(zip(jaxpr.constvars, constants, strict=True)) | dict(zip(jaxpr.invars, arguments, strict=True))
@@ -122,16 +159,22 @@ def formula(function: Callable) -> Callable:
             name = equation.primitive.name
             if name == "stop_gradient":
                 outputs = inputs
-            elif inner is not None and (
-                name.startswith("custom_") or name in ("jit", "pjit", "closed_call", "core_call", "remat", "remat2", "checkpoint")
-            ):
+            elif inner is not None and (name.startswith("custom_") or name in CALLS):
                 closed = hasattr(inner, "consts")
                 outputs = run(inner.jaxpr if closed else inner, inner.consts if closed else (), *inputs)
             else:
-                outputs = equation.primitive.bind(*inputs, **equation.params)
+                outputs = equation.primitive.bind(*inputs, **{key: stripped(value) for key, value in equation.params.items()})
                 outputs = outputs if equation.primitive.multiple_results else [outputs]
             values.update(zip(equation.outvars, outputs, strict=True))
         return [read(variable) for variable in jaxpr.outvars]
+
+    def stripped(value: Any) -> Any:
+        """A parameter of an operation; bodies (with their constants) are made plain."""
+        if isinstance(value, tuple):
+            return tuple(stripped(entry) for entry in value) if any(hasattr(entry, "consts") for entry in value) else value
+        if not (hasattr(value, "consts") and hasattr(value, "jaxpr")):
+            return value
+        return jax.make_jaxpr(lambda *arguments: run(value.jaxpr, value.consts, *arguments))(*value.in_avals)
 
     def plain(x: Any) -> Any:
         closed = jax.make_jaxpr(function)(x)
@@ -156,6 +199,20 @@ class FunctionCandidate:
         self._parts = lambda x: in_blocks(compiled, (x,))
         self._values = lambda x: in_blocks(values, (x,))
         self._jets = lambda x: in_blocks(jets, (x,))
+        self.has_rules = has_rules(function, jnp.asarray(problem.domain.center))
+
+    @functools.cached_property
+    def plain(self) -> Callable:
+        """The function without derivative rules of its own."""
+        return formula(self.function) if self.has_rules else self.function
+
+    @functools.cached_property
+    def _plain_jets(self) -> Callable:
+        return jax.jit(jax.vmap(jet_of(self.plain)))
+
+    def plain_jet(self, x: np.ndarray) -> Jet:
+        """The derivatives of the formula itself."""
+        return in_blocks(self._plain_jets, (x,))
 
     def jet(self, x: np.ndarray) -> Jet:
         return self._jets(x)

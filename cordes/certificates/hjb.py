@@ -20,8 +20,8 @@ from cordes.certificates.energy import Local, Pilot, Scheme, TraceSplit
 from cordes.certificates.exponential import Transform
 from cordes.certificates.hjb_coverage import ContinuumCoverage, ControlCoverage, choose_common
 from cordes.certificates.hjb_energy import ROUNDING_OF_EQUATIONS, Best, ControlPilot, Extremes, Pairs, Seen, rounding_of
-from cordes.certificates.hypotheses import refusal
-from cordes.certificates.linear import assemble, disagreement_of, measure_of, pilot_points_of, without_gap
+from cordes.certificates.hypotheses import boundary_gap, not_seen, refusal
+from cordes.certificates.linear import assemble, disagreement_of, measure_of, pilot_points_of, with_gap
 from cordes.certificates.maximum import Limits, Maximum, MaximumPrinciple, Profile, best_of, determinant_root, maxima
 from cordes.certificates.preconditioner import preconditioners
 from cordes.certificates.regularity import jump
@@ -202,12 +202,15 @@ def certify_hjb(problem: Any, candidate: Candidate, singular: np.ndarray, confid
     if reason is not None:
         return Certificate(reason=reason)
     measure, state = measure_of(problem, singular, confidence, compared.evaluate, compared.densities, NORMS_OF_A_SAMPLE)
-    reason = _unusable(problem, state, measure.points)
+    reason = _unusable(problem, state, measure.points) or not_seen(problem, candidate, measure.points)
     if reason is not None:
         return Certificate(reason=reason)
     kind = ControlledEquation if problem.maximiser is None else ContinuumEquation
     equation = kind(problem, compared, measure, state, pilot, pilot_points)  # pyright: ignore[reportArgumentType]
-    return without_gap(problem, candidate, controlled_bounds(equation, equation.coverage()))
+    coverage = equation.coverage()
+    certificate = controlled_bounds(equation, coverage)
+    known: Any = [certificate] if certificate.contraction is not None else []
+    return with_gap(boundary_gap(problem, candidate), certificate, lambda: _no_maximum_principle(equation, coverage, known))
 
 
 def controlled_bounds(equation: ControlledEquation, coverage: Coverage) -> Certificate:
@@ -229,6 +232,13 @@ def _unusable(problem: Any, state: State, points: np.ndarray) -> str | None:
     bad = np.flatnonzero(~np.all([np.all(np.isfinite(part), axis=1) for part in parts], axis=0))
     if len(bad):
         return f"the equation or the residual is not a finite number at x = {show(points[bad[0]])}, a = {show(state.control[bad[0]])}"
+    outside = problem.outside(state.control)
+    if np.any(outside):
+        i = int(np.argmax(outside))
+        return (
+            f"maximiser leaves the control set: at x = {show(points[i])} it gives a = {show(state.control[i])}, beyond the box of the controls; "
+            "include the ends of the set in controls"
+        )
     worst = int(np.argmax(state.beaten))
     if state.beaten[worst] > BEATEN:
         return (

@@ -51,6 +51,10 @@ def varies_in_space(problem: Any) -> bool:
     return _varies(problem.A, problem.b, problem.c, problem.domain.dimension, problem.controls.shape[1:])
 
 
+def drift_varies_in_space(problem: Any) -> bool:
+    return depends_on(problem.b, (jnp.zeros(problem.domain.dimension), jnp.zeros(problem.controls.shape[1:])), 0)
+
+
 def _coefficients(problem: Any, x: Any, a: Any) -> tuple:
     """A, b, c without the right-hand side, which may be long."""
     return problem.A(x, a), problem.b(x, a), problem.c(x, a)
@@ -63,7 +67,8 @@ class ControlCoverage(Coverage):
         """`enclosed` is the largest number of controls that get enclosures."""
         self.problem, self.pairs, self.measured = problem, pairs, measured
         super().__init__(problem.domain, None, self._values, points, local, not varies_in_space(problem))
-        if not self.constant and len(problem.controls) <= enclosed:
+        self._few = len(problem.controls) <= enclosed
+        if not self.constant and self._few:
             self._enclosure = self._enclosed(points)
         self.share = min(1.0, FULL_BUDGET / len(problem.controls))
 
@@ -82,6 +87,10 @@ class ControlCoverage(Coverage):
         """The equations of all controls at points, one control after the other."""
         controls = self.problem.controls
         return Local(*(np.asarray(part) for part in self.problem.pairs(np.tile(x, (len(controls), 1)), np.repeat(controls, len(x), axis=0))[:3]))
+
+    def bounded_drift(self) -> bool:
+        """Nothing is known of the drift of more controls than get enclosures, unless it does not depend on x."""
+        return super().bounded_drift() if self.constant or self._enclosure is not None else self._few or not drift_varies_in_space(self.problem)
 
     def contraction(self, scheme: Scheme, matrix: np.ndarray, tolerance: float = 0.02) -> Contraction:
         found = super().contraction(scheme, matrix, tolerance)
@@ -102,7 +111,8 @@ class ContinuumCoverage(Coverage):
     def __init__(
         self, problem: Any, points: np.ndarray, controls: np.ndarray, local: Local, pairs: Pairs, measured: np.ndarray, chosen_controls: np.ndarray
     ):
-        """`chosen_controls` are those of the maximiser at the points of the measure: the box holds them too."""
+        """The box is that of the sampled controls, which hold the ends of the set; `chosen_controls` are those of the maximiser at the points of the measure,
+        which leave it by rounding at most."""
         self.problem, self.pairs, self.measured = problem, pairs, measured
         d, flat = problem.domain.dimension, np.concatenate([each.reshape(len(each), -1) for each in (problem.controls, controls, chosen_controls)])
         low, high = np.min(flat, axis=0), np.max(flat, axis=0)

@@ -187,7 +187,7 @@ class Pairs:
                 # The control is the best one of the lower limits, so that the lower limit holds for its equation.
                 value = g * (defect - rounding)
                 index = np.argmax(value, axis=1)
-                better = ~(value[rows, index] <= found[k].lower)
+                better = ~(value[rows, index] <= found[k].lower) & ~np.isnan(found[k].lower)
                 found[k] = Best(
                     np.where(better, value[rows, index], found[k].lower),
                     np.maximum(found[k].upper, np.max(g * (defect + rounding), axis=1)),

@@ -3,19 +3,34 @@
 Assumed, because it cannot be checked: the domain is convex (our own domains are), and coefficients mean what their formulas say between the points looked at.
 """
 
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
-from cordes.certificates.candidate import AnswerCandidate, Candidate, FunctionCandidate, formula
+from cordes.certificates.candidate import CALLS, AnswerCandidate, Candidate, FunctionCandidate, bodies
 from cordes.certificates.regularity import jump
+from cordes.domains import Box
+from cordes.intervals import UnsupportedOperation, enclose
 from cordes.jet import jet_of
 from cordes.problems.coefficients import show
 from cordes.problems.jumps import find_jumps, straight
 
 BOUNDARY_SEED, JUMP_SEED = 5_550_003, 5_550_004
-BOUNDARY_POINTS = 2000
+BOUNDARY_POINTS, INSIDE_POINTS, COMPARED_POINTS = 2000, 1024, 1 << 14
+# Boundary values are compared with g at points only: what is found there counts twice.
+BOUNDARY_SAFETY = 2.0
+# Rounding of the data in units of ε times their sizes.
+ROUNDING_OF_DATA = 4.0
+# Boundary values are exact up to this many units in the last place of the answer's largest value.
+LAST_PLACES = 16.0
+# Second derivatives may exceed those at the points of the norms by this factor. Cells of the search for larger ones: per direction at the start by
+# dimension, those that are halved, and how often in each direction.
+STEEP, START_CELLS, DUG_CELLS, DEPTH = 10.0, {1: 256, 2: 16, 3: 8}, 32, 40
+# Controls that are searched for jumps at once, and in all.
+BLOCK_OF_CONTROLS, SEARCHED_CONTROLS = 16, 512
 # Largest difference to g on the boundary that rounding explains, relative to the size of the answer.
 MISMATCH = 1e-10
 CHORDS = 256
@@ -39,27 +54,50 @@ def refusal(problem: Any, candidate: Candidate) -> str | None:
 
 def _mismatch(problem: Any, candidate: Candidate) -> str | None:
     """Boundary values that differ from g: the energy bounds need exact ones."""
-    return boundary_gap(problem, candidate)[1]
+    return boundary_gap(problem, candidate).reason
 
 
-def boundary_gap(problem: Any, candidate: Candidate) -> tuple[float, str | None]:
-    """The largest difference to g beyond rounding, and a sentence if it is no rounding at all."""
+class Gap(NamedTuple):
+    """How far an answer is from its formula and from g. `size` is the largest difference to g on the boundary with all rounding, `rounding` the largest
+    rounding of a value, inside and on the boundary. `exact` says that the difference is no more than rounding: by construction, or a few units in the last
+    place; `reason` what is wrong if it is much more."""
+
+    size: float
+    rounding: float
+    exact: bool
+    reason: str | None
+
+    @property
+    def addition(self) -> float:
+        """What the bounds of |u - u_θ| must grow by where the maximum principle holds: the boundary values are seen at points only and count twice."""
+        return BOUNDARY_SAFETY * self.size + self.rounding
+
+
+def boundary_gap(problem: Any, candidate: Candidate) -> Gap:
+    """The boundary values of an answer compared with g, and the rounding of its values."""
     domain = problem.domain
     points, _ = domain.boundary_points(BOUNDARY_POINTS, BOUNDARY_SEED)
     if domain.vertices is not None:
         points = np.concatenate([points, domain.vertices])
     wanted = np.asarray(jax.jit(jax.vmap(problem.g))(points), dtype=np.float64)
     values, rounding = candidate.value(points)
-    inside, _ = candidate.value(domain.interior_points(256, BOUNDARY_SEED))
-    gap = np.maximum(np.abs(values - wanted) - rounding, 0.0)
+    inside, inside_rounding = candidate.value(domain.interior_points(INSIDE_POINTS, BOUNDARY_SEED))
+    # g is a formula with a few operations of its own.
+    rounding = rounding + ROUNDING_OF_DATA * EPSILON * np.abs(wanted)
+    difference = np.abs(values - wanted)
+    excess = np.maximum(difference - rounding, 0.0)
     scale = max(float(np.max(np.abs(wanted))), float(np.max(np.abs(inside))), 1e-300)
-    worst = int(np.argmax(np.where(np.isfinite(gap), gap, np.inf)))
-    if gap[worst] <= MISMATCH * scale:
-        return float(gap[worst]), None
-    return float(gap[worst]), (
-        f"the boundary values are not exact: u_θ = {values[worst]:.6g} but g = {wanted[worst]:.6g} at x = {show(points[worst])}; "
-        "the bounds hold for answers that equal g on the whole boundary."
-    )
+    worst = int(np.argmax(np.where(np.isfinite(excess), excess, np.inf)))
+    built = isinstance(candidate, AnswerCandidate) and candidate.solution.problem is problem and excess[worst] == 0
+    exact = built or bool(np.max(difference) <= LAST_PLACES * EPSILON * scale)
+    reason = None
+    if not excess[worst] <= MISMATCH * scale:
+        reason = (
+            f"the boundary values are not exact: u_θ = {values[worst]:.6g} but g = {wanted[worst]:.6g} at x = {show(points[worst])}; "
+            "the bounds hold for answers that equal g on the whole boundary."
+        )
+    largest = max(float(np.max(rounding)), float(np.max(inside_rounding)))
+    return Gap(float(np.max(difference + rounding)), largest, exact, reason)
 
 
 def _kink(problem: Any, candidate: Candidate) -> str | None:
@@ -73,11 +111,15 @@ def _kink(problem: Any, candidate: Candidate) -> str | None:
 
 
 def _false_derivatives(problem: Any, candidate: Candidate) -> str | None:
-    """Derivatives that are not those of the formula, by stop_gradient or by a rule of the user's own: then the residual is that of another function."""
-    if not isinstance(candidate, FunctionCandidate):
+    return false_derivatives(candidate, problem.domain.interior_points(COMPARED_POINTS, BOUNDARY_SEED, "sobol"))
+
+
+def false_derivatives(candidate: Candidate, points: np.ndarray) -> str | None:
+    """Derivatives that are not those of the formula, by stop_gradient or by a rule of the user's own: then the residual is that of another function.
+    Looked at where the norms are taken too, since such a rule may hold in a small part of the domain."""
+    if not isinstance(candidate, FunctionCandidate) or not candidate.has_rules:
         return None
-    points = problem.domain.interior_points(256, BOUNDARY_SEED)
-    given, true = (jax.jit(jax.vmap(jet_of(function)))(points) for function in (candidate.function, formula(candidate.function)))
+    given, true = candidate.jet(points), candidate.plain_jet(points)
     for name, one, other in zip(("gradient", "Hessian"), given[1:], true[1:], strict=True):
         size = float(np.nanmax(np.abs(other)))
         gap = np.abs(np.asarray(one) - np.asarray(other)).reshape(len(points), -1).max(axis=1)
@@ -90,13 +132,83 @@ def _false_derivatives(problem: Any, candidate: Candidate) -> str | None:
     return None
 
 
+def not_seen(problem: Any, candidate: Candidate, points: np.ndarray) -> str | None:
+    """What the points of the norms show of an answer, and what lies between them."""
+    return false_derivatives(candidate, points) or _steep(problem.domain, candidate, points)
+
+
+def _steep(domain: Any, candidate: Candidate, points: np.ndarray) -> str | None:
+    """A ridge such as x tanh(10⁴x) that all points miss: on both sides of it the gradient differs, and D²u_θ vanishes at all of them. Intervals lead to the
+    largest second derivatives; where these are no larger than those at the points by a factor, or no formula is known, nothing is said."""
+    if not isinstance(candidate, FunctionCandidate) or domain.dimension > 3:
+        return None
+
+    def size(x: np.ndarray) -> np.ndarray:
+        return np.linalg.norm(np.asarray(candidate.jet(x).hessian), axis=(1, 2))
+
+    enclosure = enclose(lambda x: jet_of(candidate.plain)(x).hessian)
+
+    def bound(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+        with np.errstate(over="ignore", invalid="ignore"):
+            entries = [np.maximum(np.abs(piece.lower), np.abs(piece.upper)) for piece in enclosure(lower, upper)]
+            return np.max([np.sqrt(np.sum(each**2, axis=(1, 2))) for each in entries], axis=0)
+
+    seen = size(points)
+    limit = STEEP * float(np.max(seen))
+    try:
+        largest, place = _dig(domain, bound, size, limit)
+    except UnsupportedOperation:
+        return None
+    if largest <= limit:
+        return None
+    return (
+        f"the second derivatives of the answer reach {largest:.3g} at x = {show(place)}, but only {np.max(seen):.3g} at the {len(points):,} points of "
+        "the norms: a ridge or a layer lies between them, and its residual is not seen"
+    )
+
+
+def _dig(domain: Any, bound: Callable, values: Callable, limit: float) -> tuple[float, np.ndarray]:
+    """The largest value found, and its place, by halving again and again the cells with the largest bounds: of two halves the one with the larger bound
+    stays, as long as it exceeds the limit. So a ridge is found however narrow it is."""
+    low, high = (np.asarray(corner, dtype=np.float64) for corner in domain.bounding_box)
+    d, largest, place = domain.dimension, -np.inf, low
+    index = np.stack(np.meshgrid(*[np.arange(START_CELLS[d])] * d, indexing="ij"), axis=-1).reshape(-1, d)
+    lower, upper = (low + (index + k) / START_CELLS[d] * (high - low) for k in (0, 1))
+    bounds = np.nan_to_num(bound(lower, upper), nan=np.inf)
+    worst = np.argsort(-bounds, kind="stable")[:DUG_CELLS]
+    lower, upper, bounds = lower[worst], upper[worst], bounds[worst]
+    for step in range(DEPTH * d):
+        kept = bounds > limit
+        lower, upper = lower[kept], upper[kept]
+        middle = (lower + upper) / 2
+        inside = middle[domain.contains(middle)]
+        if len(inside):
+            found = np.nan_to_num(values(inside), nan=-np.inf)
+            if np.max(found) > largest:
+                largest, place = float(np.max(found)), inside[int(np.argmax(found))]
+        if not np.any(kept) or largest > limit:
+            break
+        axis = np.arange(d) == step % d
+        halves = [(lower, np.where(axis, middle, upper)), (np.where(axis, middle, lower), upper)]
+        both = [np.nan_to_num(bound(*half), nan=np.inf) for half in halves]
+        second = both[1] > both[0]
+        lower, upper = (np.where(second[:, None], halves[1][k], halves[0][k]) for k in (0, 1))
+        bounds = np.maximum(*both)
+    return largest, place
+
+
 def _undeclared_jump(problem: Any, candidate: Candidate) -> str | None:
     """Jumps of the coefficients away from the declared interfaces: n and 2n points would disagree, or agree by accident."""
     domain = problem.domain
-    suspects = {}
-    for name, function in problem.data().items():
+    suspects = []
+    for name, function in _all_data(problem):
+        if function is None:
+            return (
+                f"{name} may jump, and {len(problem.controls)} controls are too many to look at each of them (up to {SEARCHED_CONTROLS}): "
+                "use fewer controls, or a formula that is continuous in x and the control"
+            )
         if jump(function, domain, problem.interfaces) is not None:
-            suspects[name] = jax.jit(jax.vmap(function))
+            suspects.append((name, jax.jit(jax.vmap(function))))
     if not suspects:
         return None
     points = domain.interior_points(2 * CHORDS, JUMP_SEED, "sobol")
@@ -104,7 +216,7 @@ def _undeclared_jump(problem: Any, candidate: Candidate) -> str | None:
     points = points[np.lexsort(sides)]
     lower, upper = domain.bounding_box
     size = float(np.max(upper - lower))
-    for name, values in suspects.items():
+    for name, values in suspects:
         for found in find_jumps(lambda x, values=values: np.asarray(values(x)), points[0::2], points[1::2], straight, samples=129):
             if not any(_near(phi, found.point, size) for phi in problem.interfaces):
                 return (
@@ -112,6 +224,55 @@ def _undeclared_jump(problem: Any, candidate: Candidate) -> str | None:
                     "n and 2n points need not agree. Pass interfaces=[phi] with phi = 0 on the jump."
                 )
     return None
+
+
+def _all_data(problem: Any) -> Iterator[tuple[str, Callable | None]]:
+    """The data of a problem as functions of one point. With controls: none for data that are continuous in x and the control together, else one for each
+    block of the controls, and None in its place where these are too many."""
+    controls = getattr(problem, "controls", None)
+    if controls is None or len(controls) <= BLOCK_OF_CONTROLS:
+        yield from problem.data().items()
+        return
+    for name in problem.data():
+        if _continuous_together(problem, getattr(problem, name)):
+            continue
+        if len(controls) > SEARCHED_CONTROLS:
+            yield name, None
+            return
+        for first in range(0, len(controls), BLOCK_OF_CONTROLS):
+            yield name, problem.data(controls[first : first + BLOCK_OF_CONTROLS])[name]
+
+
+def _continuous_together(problem: Any, function: Callable) -> bool:
+    """Whether a function of (x, a) is proved to be continuous over the boxes of the domain and of the controls, away from the interfaces."""
+    d, shape = problem.domain.dimension, problem.controls.shape[1:]
+    traced = jax.make_jaxpr(function)(jnp.zeros(d), jnp.zeros(shape)).jaxpr
+    if _asks_for_equality(traced, {traced.invars[1]}):
+        # A control that is singled out by a == 1 is of measure zero among all numbers, and `jump` would not look at it.
+        return False
+    flat = problem.controls.reshape(len(problem.controls), -1)
+    low, high = np.min(flat, axis=0), np.max(flat, axis=0)
+    high = np.where(high > low, high, low + 1.0)
+    box = Box(*(np.concatenate(ends) for ends in zip(problem.domain.bounding_box, (low, high), strict=True)))
+    return jump(lambda z: function(z[:d], z[d:].reshape(shape)), box, [lambda z, phi=phi: phi(z[:d]) for phi in problem.interfaces]) is None
+
+
+def _asks_for_equality(jaxpr: Any, reached: set) -> bool:
+    """Whether something that depends on the variables `reached` is compared by == or !=."""
+    for equation in jaxpr.eqns:
+        entered = [not hasattr(variable, "val") and variable in reached for variable in equation.invars]
+        if not any(entered):
+            continue
+        if equation.primitive.name in ("eq", "ne"):
+            return True
+        for body in bodies(equation):
+            # What goes round in a loop may come in by another way.
+            plain = equation.primitive.name in CALLS and len(body.invars) == len(entered)
+            mapped = entered if plain else [True] * len(body.invars)
+            if _asks_for_equality(body, {variable for variable, enters in zip(body.invars, mapped, strict=True) if enters}):
+                return True
+        reached = reached | set(equation.outvars)
+    return False
 
 
 def _near(phi: Any, point: np.ndarray, size: float) -> bool:

@@ -6,6 +6,7 @@ with `energy`, `contraction`, `preconditioner`, `exponential`), the bounds of th
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from cordes.certificates.cells import Mesh, adaptive_nodes
 from cordes.certificates.certificate import Certificate, Picture
 from cordes.certificates.contraction import Coverage
 from cordes.certificates.energy import Local, TraceSplit
-from cordes.certificates.hypotheses import boundary_gap, maximum_principle_fails, refusal
+from cordes.certificates.hypotheses import Gap, boundary_gap, maximum_principle_fails, not_seen, refusal
 from cordes.certificates.maximum import Maximum, MaximumPrinciple, best_of, maxima
 from cordes.certificates.norms import Measure, Quadrature, Sample
 from cordes.certificates.preconditioner import anisotropy, preconditioners
@@ -32,8 +33,6 @@ PILOT_POINTS = 512
 # Points after which refinement ends; most answers need a quarter of them.
 BUDGETS = {1: 20_000, 2: 120_000, 3: 200_000}
 SAMPLE_POINTS = 1 << 15
-# The boundary values may be off by this share of the bounds.
-GAP = 0.01
 # A bound whose contraction is only sampled must be this much smaller to be preferred.
 PREFERENCE = 1.5
 # Norms for which one sample serves at most: energy, the two signs of ABP, drift.
@@ -59,16 +58,56 @@ def certify_linear(
     reason = _not_finite(equation.evaluated, equation.measure.points) or _contradicted(equation)
     if reason is not None:
         return Certificate(reason=reason)
+    reason = not_seen(problem, candidate, equation.measure.points)
+    if reason is not None:
+        return Certificate(reason=reason)
     extra = (lambda principle: network_bound(problem, candidate, principle, singular)) if barrier else None
-    return without_gap(problem, candidate, bounds(equation, _coverage(problem, equation), extra))
+    coverage = _coverage(problem, equation)
+    return with_gap(boundary_gap(problem, candidate), bounds(equation, coverage, extra), lambda: _no_maximum_principle(equation, coverage))
 
 
-def without_gap(problem: Any, candidate: Candidate, certificate: Certificate) -> Certificate:
-    """Boundary values that miss g by a share of the bounds make them void, even where rounding explains the difference."""
-    gap, _ = boundary_gap(problem, candidate)
-    if certificate.rms is None or gap <= GAP * min(value for value in (certificate.rms, certificate.Linf) if value is not None):
+def with_gap(gap: Gap, certificate: Certificate, no_maximum_principle: Callable[[], str | None]) -> Certificate:
+    """The bounds of u minus the values that a computer gives for the answer, whose boundary values differ from g by a little.
+
+    Let u₁ solve the equation with the boundary values of the answer: the theorems bound u₁ - u_θ, and |u - u₁| is no more than the gap by the maximum
+    principle. It says nothing about derivatives: their bounds stay where the difference is rounding, and the exact answer has the right boundary values.
+    """
+    if certificate.rms is None or certificate.L2 is None:
         return certificate
-    return Certificate(reason=f"the boundary values miss g by {gap:.2g}, which is too much for a bound of {certificate.rms:.2g}")
+    why = None if gap.exact else no_maximum_principle()
+    if why is not None:
+        return Certificate(reason=f"the boundary values miss g by {gap.size:.2g}, and what follows from it is not known: {why}")
+    more, picture = gap.addition, certificate.picture
+    shape = certificate.L2 / certificate.rms if certificate.rms > 0 else math.sqrt(picture.problem.domain.volume) if picture is not None else 1.0
+    certificate = replace(
+        certificate,
+        L2=certificate.L2 + more * shape,
+        rms=certificate.rms + more,
+        Linf=None if certificate.Linf is None else certificate.Linf + more,
+        alternatives={name: value + more for name, value in certificate.alternatives.items()},
+        picture=None if picture is None else picture._replace(bound=_raised(picture.bound, more)),
+    )
+    if gap.exact:
+        return certificate
+    reason = f"no bounds of ∇v and D²v: the boundary values miss g by {gap.size:.2g}"
+    return replace(
+        certificate, H2=None, H1=None, energy=None, lambda_=None, reason=f"{certificate.reason}; {reason}" if certificate.reason else reason
+    )
+
+
+def _raised(bound: Callable[[np.ndarray], np.ndarray] | None, more: float) -> Callable[[np.ndarray], np.ndarray] | None:
+    return None if bound is None else lambda points: bound(points) + more
+
+
+def _no_maximum_principle(equation: Equation, coverage: Coverage) -> str | None:
+    """Why the maximum principle may fail: c < 0, an unbounded drift, or no hypothesis (H)."""
+    problem = equation.problem
+    if not coverage.nonnegative_reaction()[0]:
+        return f"c is negative somewhere ({float(np.min(coverage.local.c)):.4g}): the maximum principle does not apply"
+    if problem.has_drift and not coverage.bounded_drift():
+        return "no bound of the largest error: b could not be bounded over the whole domain"
+    cordes = problem.domain.dimension > 2 and coverage.contraction(TraceSplit(), preconditioners(equation.pilot.local)[-1]).value < 1
+    return maximum_principle_fails(problem, cordes)
 
 
 def _not_finite(evaluated: Evaluated, points: np.ndarray) -> str | None:

@@ -23,7 +23,7 @@ from cordes.certificates.candidate import Candidate, FunctionCandidate
 from cordes.certificates.cells import Mesh, adaptive_nodes
 from cordes.certificates.certificate import Certificate, Picture
 from cordes.certificates.convexity import Convexity, cofactors_of, descend, edge_points, eigenvalues, inside, polished, proved, smallest_eigenvalue
-from cordes.certificates.hypotheses import boundary_gap, refusal
+from cordes.certificates.hypotheses import boundary_gap, not_seen, refusal
 from cordes.certificates.norms import AGREEMENT, Measure, Norm, Quadrature, Sample
 from cordes.domains.constants import circumscribed, largest_polar_factor, polar_factor
 from cordes.errors import DomainError
@@ -41,10 +41,10 @@ STILL = 0.9
 TRUSTED = 0.25
 # A bound that exceeds the range of w is useless; the loss of convexity is to blame where the shift has at least this share of it.
 BLAME = 0.1
-# The boundary values are compared with g at points only: what is found there counts twice.
-BOUNDARY_SAFETY = 2.0
-# A pole of f is suspected where f exceeds its mean so much. Its octaves 2⁻⁴ and 2⁻¹² are compared: of an integrable pole the inner one has less.
-SUSPECT, OCTAVES, POLE_SHARE, POLE_ROUNDS = 1e3, (4, 12), 0.5, 120
+# A pole of f is suspected where f exceeds its mean so much; of an integrable one the largest values have less than this share of those before.
+SUSPECT, POLE_SHARE, POLE_ROUNDS = 1e3, 0.5, 120
+# The sets of the largest values: points in each, their number, each a tenth of the last one, random steps, and how far apart those compared are.
+TAIL_POINTS, TAIL_LEVELS, TAIL_MOVES, TAIL_SPAN = 2048, 12, 12, 5
 NO_ENERGY = "no bounds of ∇v and D²v: the linear equations behind Monge–Ampère have no common Cordès constant"
 
 
@@ -93,12 +93,11 @@ def certify_monge_ampere(problem: Any, candidate: Candidate, singular: np.ndarra
     reason = refusal(problem, candidate)
     if reason is not None:
         return Certificate(reason=reason)
-    gap, _ = boundary_gap(problem, candidate)
-    return bounds(problem, candidate, singular, confidence, BOUNDARY_SAFETY * gap)
+    return bounds(problem, candidate, singular, confidence, boundary_gap(problem, candidate).addition)
 
 
 def bounds(problem: Any, candidate: Candidate, singular: np.ndarray, confidence: float = 0.99, gap: float = 0.0) -> Certificate:
-    """The theorem applied to an answer that is known to be smooth and to miss g by at most `gap` on the boundary."""
+    """The theorem applied to an answer that is known to be smooth and to miss g by at most `gap` on the boundary, rounding of its values included."""
     try:
         return _Attempt(problem, candidate).certificate(singular, confidence, gap)
     except NoBoundError as why:
@@ -116,6 +115,9 @@ class _Attempt:
         convexity = self._search()
         shift = self._shift(convexity)
         measure, local = self._measured(singular, confidence, shift)
+        unseen = not_seen(self.problem, self.candidate, measure.points)
+        if unseen is not None:
+            raise NoBoundError(unseen)
         convexity, shift, local = self._seen_again(convexity, shift, measure, local)
         self._check_density(measure, local.f)
         sides = self._norms(measure, local, shift, gap)
@@ -134,7 +136,7 @@ class _Attempt:
         """The smallest eigenvalue of D²w, None in one dimension, where it does not matter."""
         if self.dimension == 1:
             return None
-        function = self.candidate.function if isinstance(self.candidate, FunctionCandidate) else None
+        function = self.candidate.plain if isinstance(self.candidate, FunctionCandidate) else None
         points = self.domain.interior_points(SEARCH_POINTS if function is None else FUNCTION_POINTS, SEARCH_SEED, "sobol")
         found = smallest_eigenvalue(self.domain, lambda x: np.asarray(self.candidate.jet(x).hessian), points)
         return found if function is None else proved(self.domain, function, self._smallest, found)
@@ -237,7 +239,7 @@ class _Attempt:
     # What can go wrong
 
     def _check_density(self, measure: Measure, f: np.ndarray) -> None:
-        """f must have a finite integral: looked at through n and 2n points, and around its largest value, since a logarithm grows too slowly for them."""
+        """f must have a finite integral: looked at through n and 2n points, and through its largest values, since a logarithm grows too slowly for them."""
         norm = measure.norm(f, 1.0)
         if not norm.converged:
             raise NoBoundError(
@@ -252,20 +254,44 @@ class _Attempt:
 
         pole, value = descend(self.domain, negative, measure.points[top], -f[top], 0.1 * float(np.max(end - start)), POLE_ROUNDS)
         best = int(np.argmin(value))
-        if -value[best] > SUSPECT * mean and self._infinite_integral(pole[best], -value[best]):
+        if -value[best] > SUSPECT * mean and self._infinite_tail(mean):
             raise NoBoundError(
-                f"f is not a density: its integral over any neighbourhood of x = {show(pole[best])} is infinite, as far as octaves down to 1/4096 "
-                "of the domain show; the theorem needs an integrable f"
+                f"f is not a density: its integral over any neighbourhood of x = {show(pole[best])} is infinite, as far as its largest values show; "
+                "the theorem needs an integrable f"
             )
 
-    def _infinite_integral(self, pole: np.ndarray, peak: float) -> bool:
-        """Whether octaves around a point keep their share of the integral, and f keeps growing inside them."""
+    def _infinite_tail(self, mean: float) -> bool:
+        """Whether the largest values of f keep their share of the integral: around poles, lines and surfaces alike.
+
+        Points are moved into the sets f > t whose volumes are a tenth of one another, t being the quantile: those above it are copied and walk at random
+        within the set, in steps of all lengths and along differences of two of them, which have the shape of the set. t times the volume is the share of
+        values near t in the integral, which falls with the volume where the integral is finite.
+        """
+        rng = np.random.default_rng(SEARCH_SEED)
         lower, upper = self.domain.bounding_box
-        points = self.domain.interior_points(SEARCH_POINTS, SEARCH_SEED)
-        far = points[np.linalg.norm(points - pole, axis=1) >= 0.25 * float(np.min(upper - lower))]
-        means = [float(np.mean(self.problem.source_density(inside(self.domain, pole + 0.5**octave * (far - pole))))) for octave in OCTAVES]
-        shares = [mean * 0.5 ** (octave * self.dimension) for mean, octave in zip(means, OCTAVES, strict=True)]
-        return peak > SUSPECT * means[1] and shares[1] > POLE_SHARE * shares[0]
+        size = float(np.max(upper - lower))
+
+        def density(points: np.ndarray) -> np.ndarray:
+            return np.nan_to_num(np.asarray(self.problem.source_density(points), dtype=np.float64), nan=0.0, posinf=np.finfo(np.float64).max)
+
+        x = self.domain.interior_points(TAIL_POINTS, SEARCH_SEED)
+        f, levels = density(x), []
+        for _ in range(TAIL_LEVELS):
+            order = np.argsort(-f, kind="stable")[: len(x) // 10]
+            levels.append(float(f[order[-1]]))
+            x, f = np.tile(x[order], (10, 1)), np.tile(f[order], 10)
+            for move in range(TAIL_MOVES):
+                if move % 2:
+                    length = 10.0 ** rng.uniform(-2.0, 0.0, (len(x), 1))
+                    tries = x + length * (x[rng.permutation(len(x))] - x[rng.permutation(len(x))])
+                else:
+                    length = size * 10.0 ** rng.uniform(-1.0 - TAIL_LEVELS, 0.0, (len(x), 1))
+                    tries = x + length * rng.standard_normal(x.shape)
+                f_tries = np.where(self.domain.contains(tries), density(inside(self.domain, tries)), -1.0)
+                better = f_tries >= levels[-1]
+                x, f = np.where(better[:, None], tries, x), np.where(better, f_tries, f)
+        shares = np.array(levels) * 10.0 ** -np.arange(1.0, TAIL_LEVELS + 1)
+        return levels[-1] > SUSPECT * mean and shares[-1] > POLE_SHARE * shares[-1 - TAIL_SPAN]
 
     def _check_convergence(self, sides: Sides, largest: float) -> None:
         """What n and 2n points make of the norms matters as far as it changes the whole bound."""

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from cordes.certificates.expressions import Expressions, Site
+from cordes.certificates.expressions import Expressions, Site, operands_of
 from cordes.certificates.orders import HARMLESS, Orders
 from cordes.domains.domain import AbstractDomain
 from cordes.intervals import Interval, UnsupportedOperation, enclose
@@ -28,6 +28,8 @@ START = {1: 64, 2: 12, 3: 6, 4: 4, 5: 3}
 ROUNDS = {1: 8, 2: 5, 3: 3, 4: 1, 5: 1}
 MOST_CELLS = 4096
 HALVED_AXES = 6
+# With more sites than this none is asked whether the outputs depend on it everywhere.
+MOST_HIDDEN = 16
 # A denominator that comes as near to zero as this share of its largest value is a guard such as max(|x|², 1e-300), not a bound.
 GUARD = 1e-12
 # Chords on which the zeros of a switch are compared with those of the interfaces, samples on each, and the largest distance relative to the domain.
@@ -111,6 +113,7 @@ class _Search:
         self._distance = enclose(domain.distance)
         self.decisions: dict[Site, int] = {}
         self.views: dict[Site, _View] = {}
+        self._chosen: dict[Site, list[int]] = {}
 
     def run(self) -> str | None:
         if self.program.numbering.analytic(*self.expressions.outputs) or not (faults := self._faults()):
@@ -126,7 +129,7 @@ class _Search:
                 # Fewer singular sites make fewer faults. Should one come up late, the cells left out before say nothing of it.
                 return self._report([site for site in faults if site in looked] or list(looked), cells, on_interface)
             undecided = np.any([self.views[site].undecided for site in faults], axis=0)
-            certain = any(self.views[site].certain for site in faults) and not self.interfaces
+            certain = any(self.views[site].certain and not self._choices(site) for site in faults) and not self.interfaces
             if certain or remaining == 0 or np.sum(undecided) * 2**self.domain.dimension > MOST_CELLS:
                 break
             cells = self._inside(_Cells(cells.lower[undecided], cells.upper[undecided]).children())
@@ -169,9 +172,45 @@ class _Search:
                     self.decisions[site] = next(iter(view.seen), HARMLESS)
                 else:  # The operand jumps from one sign to the other between cells.
                     view.undecided = np.ones(len(middles), bool)
+            elif len(faults) <= MOST_HIDDEN and self._hidden(site, _Cells(cells.lower[view.undecided], cells.upper[view.undecided])):
+                self.decisions[site] = HARMLESS
         surfaces = [interval.lower <= 0 for interval in outputs], [interval.upper >= 0 for interval in outputs]
         touched = [low & high for low, high in zip(*surfaces, strict=True)]
         return np.any(touched, axis=0) if touched else np.zeros(len(cells.lower), bool)
+
+    def _choices(self, site: Site) -> list[int]:
+        """The maxima and minima of two elements through which a site acts on the outputs, but for the site itself."""
+        if site not in self._chosen:
+            depends, keys = {site.number}, self.expressions.keys
+            for number in self.expressions.needed:
+                if number > site.number and not depends.isdisjoint(operands_of(keys[number])):
+                    depends.add(number)
+            self._chosen[site] = [number for number in depends if number != site.number and keys[number][0] in ("max", "min")]
+        return self._chosen[site]
+
+    def _hidden(self, site: Site, cells: _Cells) -> bool:
+        """Whether the outputs do not depend on a site in given cells, because maxima and minima choose something else in all of them: the root in
+        max(√q - 1, 0)² does not matter where q is small."""
+        choices = self._choices(site)
+        if not choices:
+            return False
+        keys = self.expressions.keys
+        ranges, _ = self._ranges(cells, sorted({number for choice in choices for number in operands_of(keys[choice])}))
+        chosen: dict[int, int] = {}
+        for choice in choices:
+            name, (first, second) = keys[choice][0], operands_of(keys[choice])
+            difference = ranges[first] - ranges[second]
+            if np.all(difference.lower > 0) or np.all(difference.upper < 0):
+                chosen[choice] = first if bool(np.all(difference.lower > 0)) == (name == "max") else second
+        waiting, seen = list(self.expressions.outputs), set(self.expressions.outputs)
+        while waiting:
+            number = waiting.pop()
+            if number == site.number:
+                return False
+            following = {chosen[number]} if number in chosen else set(operands_of(keys[number]))
+            waiting.extend(following - seen)
+            seen |= following
+        return True
 
     def _examine(self, site: Site, ranges: dict[int, Interval], middles: np.ndarray, view: _View) -> None:
         operands = [ranges[number] for number in site.operands]

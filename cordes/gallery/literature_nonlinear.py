@@ -58,7 +58,7 @@ def rotated_diffusions() -> HJB:
         largest = 0.5 * jnp.trace(hessian) + 0.5 * s * difference - COST * s**2 - jnp.pi**2 * value
         return COST * jnp.sin(a[0]) ** 2 + largest
 
-    thetas, rotations = np.linspace(0, np.pi / 3, ANGLES), np.linspace(0, np.pi, ROTATIONS, endpoint=False)
+    thetas, rotations = np.linspace(0, np.pi / 3, ANGLES), np.linspace(0, np.pi, ROTATIONS + 1)
     controls = np.stack(np.meshgrid(thetas, rotations, indexing="ij"), axis=-1).reshape(-1, 2)
     return HJB(Box([0, 0], [1, 1]), controls, A, f, c=np.pi**2, maximiser=maximiser, exact=exact, name="smears-suli-2014")
 

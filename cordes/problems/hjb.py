@@ -27,8 +27,8 @@ CHECK_POINTS, CHECK_PAIRS = 2000, 400_000
 HELD = 1 << 22
 # Controls whose coefficients are searched for jumps.
 SEARCHED = 16
-# How far a maximiser may go beyond the box of the sampled controls, as a share of its width.
-MARGIN = 0.1
+# How far a maximiser may go beyond the box of the sampled controls, as a share of its width: no more than rounding. The sizes of the states it is tried with.
+MARGIN, PROBED_SIZES = 1e-9, 10.0 ** np.arange(-3, 7)
 # Points and controls of the sample from which λ, ε and parameters of theorems are chosen.
 FAMILY_POINTS, FAMILY_CONTROLS = 256, 64
 
@@ -41,8 +41,8 @@ class HJB:
     where the control set is a continuum and `controls` a sample of it; jet has value, gradient and hessian.
 
     Checked when made, at sampled points for every control: shapes, traceability, NaN, symmetry and ellipticity of A; that no sampled control beats the
-    maximiser, and that its controls lie near the sampled ones. Jumps are looked for with at most 16 of the controls. Assumed: as for `Linear`, uniformly
-    in the controls; the maximiser gives controls of the set.
+    maximiser, and that its controls lie in the box of the sampled ones, which must contain the ends of the set. Jumps are looked for with at most 16 of
+    the controls. Assumed: as for `Linear`, uniformly in the controls; the maximiser gives controls of the set.
     """
 
     linear = False
@@ -227,9 +227,9 @@ class HJB:
         self._check_maximiser(points[:200])
         warn_about_jumps(self.data(), self.domain, self.interfaces)
 
-    def data(self) -> dict[str, Callable[[Array], Array]]:
-        """Everything the user gave about the interior, as functions of one point, for a sample of the controls at once."""
-        chosen = jnp.asarray(self.sampled_controls(SEARCHED))
+    def data(self, controls: np.ndarray | None = None) -> dict[str, Callable[[Array], Array]]:
+        """Everything the user gave about the interior, as functions of one point, for given controls at once, or for a sample of them."""
+        chosen = jnp.asarray(self.sampled_controls(SEARCHED) if controls is None else controls)
         functions = {"A": self.A, "b": self.b, "c": self.c, "f": self.f}
         return {name: lambda x, function=function: jax.vmap(lambda a: function(x, a))(chosen) for name, function in functions.items()}
 
@@ -266,7 +266,6 @@ class HJB:
             return self.defect(x, state, mine), self.defect(x, state, rival), mine, index
 
         mine, rival, control, index = in_blocks(jax.jit(jax.vmap(compare)), (points, *jet))
-        self._check_range(control, points)
         worse = self.sign * (rival - mine)
         scale = 1 + np.abs(rival)
         i = int(np.argmax(np.where(np.isfinite(worse), worse / scale, np.inf)))
@@ -275,18 +274,26 @@ class HJB:
                 f"maximiser is not the best: at x = {show(points[i])} it gives a = {show(control[i])} with L^a u - f^a = {mine[i]:.6g}, but control "
                 f"{index[i]}, a = {show(self.controls[index[i]])}, gives {rival[i]:.6g}. It must give the {self.sense} of L^a u - f^a over all controls."
             )
+        self._check_range(points, jet)
 
-    def _check_range(self, control: np.ndarray, points: np.ndarray) -> None:
-        """Controls far outside of the box of the sampled ones are not in the set; a grid need not contain its ends."""
+    def outside(self, control: np.ndarray) -> np.ndarray:
+        """Which of the controls (N, …) lie outside of the box of the sampled ones."""
         lower, upper = np.min(self.controls, axis=0), np.max(self.controls, axis=0)
-        slack = MARGIN * (upper - lower)
-        outside = ((control < lower - slack) | (control > upper + slack)).reshape(len(points), -1).any(axis=1)
-        if np.any(outside):
-            i = int(np.argmax(outside))
-            raise CoefficientError(
-                f"maximiser leaves the control set: at x = {show(points[i])} it gives a = {show(control[i])}, but the controls lie between {show(lower)} and "
-                f"{show(upper)}. Clip it to the set, or pass controls that span the set."
-            )
+        slack = MARGIN * np.maximum(upper - lower, np.abs(lower) + np.abs(upper))
+        return ((control < lower - slack) | (control > upper + slack)).reshape(len(control), -1).any(axis=1)
+
+    def _check_range(self, points: np.ndarray, jet: Jet) -> None:
+        """No state, however small or large, may ask for a control outside of the box of the sampled ones: certificates hold for the controls of this box."""
+        compiled = jax.jit(jax.vmap(lambda x, *parts: self.control(x, Jet(*parts))))
+        for size in PROBED_SIZES:
+            control = in_blocks(compiled, (points, *(size * np.asarray(part) for part in jet)))
+            outside = self.outside(control)
+            if np.any(outside):
+                i, lower, upper = int(np.argmax(outside)), np.min(self.controls, axis=0), np.max(self.controls, axis=0)
+                raise CoefficientError(
+                    f"maximiser leaves the control set: at x = {show(points[i])} it gives a = {show(control[i])} for second derivatives of size {size:.0e}, but "
+                    f"the controls lie between {show(lower)} and {show(upper)}. Include the ends of the set in controls, or clip the maximiser to it."
+                )
 
     def __repr__(self) -> str:
         return f"HJB({self.name!r}, {self.domain!r}, {len(self.controls)} controls)"

@@ -1,0 +1,175 @@
+"""From a surface to flat coordinates that keep areas: conformal map, then optimal transport of what it did to the areas.
+
+Three maps are made and reported side by side: the conformal one; transport by cosine transforms (the classical baseline); transport by networks. The best map
+is the baseline followed by a network correction, or the baseline alone where that is no better.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cordes.domains import Box
+from cordes.problems.transport import Transport
+from cordes.results import Result
+from cordes.solvers.choose import solve
+from cordes.surfaces.conformal import FlatMap, rectangle_map, unfold
+from cordes.surfaces.density import equalise_areas, grid_density, surface_density
+from cordes.surfaces.distortion import Distortion, measure
+from cordes.surfaces.mesh import Disk, Mesh, prepare
+
+Say = Callable[[str], None]
+
+
+class Pass(NamedTuple):
+    """One transport by a network: cells along the longer side of the density's grid, its smoothing in cells, and the largest number of features."""
+
+    resolution: int
+    smoothing: float
+    features: int
+
+
+# Coarse first: after each pass what was crowded is spread, and the next one sees it sharply.
+PASSES = (Pass(64, 1.5, 1000), Pass(64, 1.5, 1000), Pass(80, 1.2, 1000), Pass(96, 1.2, 1500))
+CORRECTION = (Pass(96, 1.5, 1000),)
+OUTER_STEPS = 12
+ATTEMPTS, SMOOTHER = 3, 1.6
+
+
+@dataclass(frozen=True)
+class Flattened:
+    """Flat coordinates of one kind with their report. `flipped_before` faces were flipped before vertices were moved to turn them back."""
+
+    name: str
+    uv: np.ndarray
+    distortion: Distortion
+    seconds: float
+    flipped_before: int = 0
+    passes: list[dict] = field(default_factory=list)
+
+    def as_data(self) -> dict[str, Any]:
+        return {"seconds": self.seconds, "flipped_before": self.flipped_before, "passes": self.passes, **self.distortion.as_data()}
+
+
+@dataclass(frozen=True)
+class FlatSurface:
+    """All maps of one surface, by name, and which is the best."""
+
+    disk: Disk
+    size: np.ndarray
+    corners: np.ndarray
+    maps: dict[str, Flattened]
+    best: str
+
+    def as_data(self) -> dict[str, Any]:
+        mesh = self.disk.mesh
+        return {
+            "vertices": len(mesh.vertices),
+            "faces": len(mesh.faces),
+            "boundary": len(self.disk.loop),
+            "repairs": list(self.disk.repairs),
+            "rectangle": self.size.tolist(),
+            "corners": [int(self.disk.original[corner]) for corner in self.corners],
+            "best": self.best,
+            "maps": {name: flat.as_data() for name, flat in self.maps.items()},
+        }
+
+
+def flatten(
+    mesh: Mesh, corners: Sequence[int] | None = None, network: bool = True, seed: int = 0, say: Say = lambda _: None, count_from: int = 0
+) -> FlatSurface:
+    """Lay a disk-like surface flat on a rectangle. `corners` are four vertex numbers of its boundary; chosen where they are left out."""
+    start = time.perf_counter()
+    disk = prepare(mesh, keep=[corner - count_from for corner in corners or ()])
+    flat = rectangle_map(disk, corners, count_from)
+    assert flat.size is not None
+    assert flat.corners is not None
+    maps = {"conformal": _reported("conformal", disk, flat.uv, flat.size, time.perf_counter() - start, flat.flipped_before)}
+    say(_line(maps["conformal"]))
+    baseline = equalise_areas(disk, flat)
+    maps["dct"] = _reported("dct", disk, baseline.uv, flat.size, baseline.seconds, baseline.flipped_before)
+    say(_line(maps["dct"]))
+    best = "dct"
+    if network:
+        maps["network"] = by_networks("network", disk, flat.uv, flat, PASSES, seed, say)
+        say(_line(maps["network"]))
+        corrected = by_networks("dct + network", disk, baseline.uv, flat, CORRECTION, seed, say)
+        maps["dct + network"] = corrected
+        say(_line(corrected))
+        best = min(maps, key=lambda name: _quality(maps[name]))
+    return FlatSurface(disk, flat.size, flat.corners, maps, best)
+
+
+def by_networks(name: str, disk: Disk, uv: np.ndarray, flat: FlatMap, passes: Sequence[Pass], seed: int, say: Say) -> Flattened:
+    """Transport by networks from flat coordinates, pass by pass. A pass that makes the areas worse, or turns faces over, is not kept."""
+    start, size = time.perf_counter(), flat.size
+    assert size is not None
+    best = _reported(name, disk, uv, size, 0.0)
+    flipped, history = 0, []
+    for number, (resolution, smoothing, features) in enumerate(passes):
+        began = time.perf_counter()
+        for _ in range(ATTEMPTS):
+            density = grid_density(surface_density(disk, best.uv, size, resolution, smoothing), np.zeros(2), size)
+            problem = Transport(Box(np.zeros(2), size), density, normalise=True, name=f"{name}, pass {number + 1}")
+            solution: Any = solve(problem, seed=seed, features=features, outer_steps=OUTER_STEPS, progress=False)
+            if solution.result is not Result.convexity_lost:
+                break
+            # A density that is too rough for the network: the next pass sees what is smoothed away now.
+            smoothing *= SMOOTHER
+        moved = on_the_rim(disk, solution.map(best.uv), best.uv, size)
+        report = measure(disk, moved, size)
+        turned = report.flipped
+        if turned:
+            moved = unfold(disk, moved)
+        found = _reported(name, disk, moved, size, 0.0)
+        kept = _quality(found) < _quality(best)
+        seconds = time.perf_counter() - began
+        history.append(
+            {
+                "resolution": resolution,
+                "smoothing": smoothing,
+                "features": features,
+                "residual": solution.residual_rms,
+                "result": solution.result.value,
+                "spread": problem.spread,
+                "deviation": found.distortion.area_faces.deviation,
+                "flipped_before": turned,
+                "flipped": found.distortion.flipped,
+                "kept": kept,
+                "seconds": seconds,
+            }
+        )
+        say(
+            f"{name}, pass {number + 1}: SD of log area {found.distortion.area_faces.deviation:.4f}, {found.distortion.flipped} flipped, {seconds:.0f} s"
+        )
+        if kept:
+            best, flipped = found, flipped + turned
+    return Flattened(name, best.uv, best.distortion, time.perf_counter() - start, flipped, history)
+
+
+def on_the_rim(disk: Disk, moved: np.ndarray, before: np.ndarray, size: np.ndarray) -> np.ndarray:
+    """Boundary vertices stay on their side of the rectangle: the transport condition holds to the accuracy of the network only."""
+    moved = np.clip(moved, 0.0, size)
+    for axis in (0, 1):
+        for side in (0.0, float(size[axis])):
+            on_side = disk.loop[np.abs(before[disk.loop, axis] - side) <= 1e-9 * float(size[axis])]
+            moved[on_side, axis] = side
+    return moved
+
+
+def _reported(name: str, disk: Disk, uv: np.ndarray, size: np.ndarray, seconds: float, flipped_before: int = 0) -> Flattened:
+    return Flattened(name, uv, measure(disk, uv, size), seconds, flipped_before)
+
+
+def _quality(flat: Flattened) -> tuple[int, float]:
+    """Fewer flipped faces first, then evener areas."""
+    return flat.distortion.flipped, flat.distortion.area_faces.deviation
+
+
+def _line(flat: Flattened) -> str:
+    report = flat.distortion
+    return (
+        f"{flat.name}: SD of log area {report.area_faces.deviation:.4f} (faces), {report.area_stars.deviation:.4f} (stars), {report.flipped} flipped"
+    )
