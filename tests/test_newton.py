@@ -1,5 +1,7 @@
 """The outer loop: policy iteration and Newton's method over every inner solver, damping, fallbacks, and how it ends."""
 
+import itertools
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -39,7 +41,7 @@ def test_monge_ampere_of_the_paper(solved):
     assert r[0] > 0.1
     assert len(r) <= 7
     # Quadratic until rounding: each residual is at most a constant times the square of the last one.
-    assert all(after <= 2 * before**1.7 + 1e-9 for before, after in zip(r[:-1], r[1:], strict=True))
+    assert all(after <= 2 * before**1.7 + 1e-9 for before, after in itertools.pairwise(r))
     assert solution.convexity.smallest == pytest.approx(1.0, abs=1e-3)
     certificate = solution.certificate
     assert solution.error().linf <= certificate.Linf <= 1e-11
@@ -59,8 +61,8 @@ def test_policy_iteration_is_superlinear(solved):
     assert changed[0] > 0.1
     assert changed[-1] == 0
     r = residuals(solution)
-    factors = [after / before for before, after in zip(r[:-1], r[1:], strict=True)]
-    assert all(later < 0.5 * earlier for earlier, later in zip(factors[:-1], factors[1:], strict=True))
+    factors = [after / before for before, after in itertools.pairwise(r)]
+    assert all(later < 0.5 * earlier for earlier, later in itertools.pairwise(factors))
 
 
 def test_continuous_controls(solved):
@@ -154,7 +156,7 @@ def test_fixed_point_contracts():
     solution = cordes.solve(problem, outer="fixed-point", outer_steps=12, features=250)
     r = residuals(solution)
     assert all(step["contracting"] for step in solution.history)
-    assert all(after <= 1.02 * problem.contraction() * before for before, after in zip(r[2:-1], r[3:], strict=True))
+    assert all(after <= 1.02 * problem.contraction() * before for before, after in itertools.pairwise(r[2:]))
     assert r[-1] < 1e-2 * r[0]
 
 

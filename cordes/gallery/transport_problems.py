@@ -64,7 +64,7 @@ def _ellipses() -> tuple[Ellipsoid, Ellipsoid, np.ndarray]:
 def ellipses() -> Transport:
     source, target, matrix = _ellipses()
     shift = jnp.asarray(target.center)
-    return Transport(source, 1.0, target, exact=lambda x: matrix @ x + shift, name="transport-ellipses")
+    return Transport(source, 1.0, target, exact=lambda x: jnp.asarray(matrix) @ x + shift, name="transport-ellipses")
 
 
 def nonuniform_ellipses() -> Transport:

@@ -170,6 +170,7 @@ class Transport:
         """The equation frozen at points (N, d); without a state, at the base."""
         if jet is None:
             jet = in_blocks(self._base_jets, (points,))
+        assert jet is not None
         return in_blocks(self._frozen, (points, *jet, np.full(len(points), damping)))
 
     @property

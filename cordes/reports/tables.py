@@ -50,10 +50,8 @@ def solution_table(facts: Mapping[str, Any], certificate: Iterable[tuple[str, st
     if not converged:
         table.add_row("what to do", Text(result.remedy))
     if facts["error"] is not None:
-        table.add_row(
-            "error",
-            f"l2 {_number(facts['error']['l2'])}, maximum {_number(facts['error']['linf'])} (against the exact {'map' if facts.get('transport') else 'solution'})",
-        )
+        exact = "map" if facts.get("transport") else "solution"
+        table.add_row("error", f"l2 {_number(facts['error']['l2'])}, maximum {_number(facts['error']['linf'])} (against the exact {exact})")
     elif facts["reference"] is not None:
         table.add_row("difference", f"maximum {_number(facts['reference']['linf'])} (against a {facts['reference']['name']} reference)")
     for k, (name, line) in enumerate(certificate):
