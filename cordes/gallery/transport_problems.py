@@ -112,8 +112,23 @@ def box_3d() -> Transport:
     return Transport(cube, manufactured(potential, wavy), cube, wavy, exact=jax.grad(potential), name="transport-box-3d")
 
 
+def folded_surface_density() -> Transport:
+    """The conformal factor of a folded surface made in code, on its rectangle, to the uniform density: what `cordes surface folded` does in its first pass."""
+    from cordes.surfaces.conformal import rectangle_map
+    from cordes.surfaces.density import grid_density, surface_density
+    from cordes.surfaces.folded import folded_surface
+    from cordes.surfaces.mesh import prepare
+
+    disk = prepare(folded_surface())
+    flat = rectangle_map(disk)
+    assert flat.size is not None
+    density = grid_density(surface_density(disk, flat.uv, flat.size, 64, 1.5), np.zeros(2), flat.size)
+    return Transport(Box(np.zeros(2), flat.size), density, normalise=True, name="ex5.2-surface")
+
+
 PROBLEMS: dict[str, tuple[Callable[[], Transport], str]] = {
     "ex5.1-square": (square, "square to itself, uniform target (paper, 5.1; Benamou, Froese, Oberman 2014)"),
+    "ex5.2-surface": (folded_surface_density, "conformal factor of a folded surface to the uniform density (as in the paper, 5.2)"),
     "transport-ellipses": (ellipses, "between two turned ellipses, both uniform: a linear map"),
     "transport-ellipses-nonuniform": (nonuniform_ellipses, "the same with a Gaussian bell as target"),
     "transport-disk-to-pentagon": (disk_to_pentagon, "from a disk to a pentagon, both uniform; no closed form"),

@@ -4,6 +4,8 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
+
 from cordes.ansatz import Rows
 from cordes.results import Result
 from cordes.solvers.answer import Answer
@@ -11,6 +13,9 @@ from cordes.solvers.least_squares import GROWTH, Search, first_candidates, stage
 from cordes.solvers.progress import Progress
 from cordes.solvers.system import Clock, System
 from cordes.solvers.training import State, initial_state
+
+# Features of a higher frequency than this share of their number per direction are not resolved; a frequency is raised further if that helps so much.
+RESOLVED, HELPS = 0.8, 0.7
 
 
 class FeatureSteps:
@@ -71,10 +76,14 @@ class FeatureSteps:
         else:
             yield self.kind
             return
-        # Oscillating solutions need more than one stage can guess: on as long as it helps.
-        while self.given is None and (highest := self._best()) >= self._largest:
+        # Oscillating solutions need more than one stage can guess: on as long as it helps, up to what so many features can resolve.
+        limit, residual = RESOLVED * self.width ** (1 / self.search.system.domain.dimension), np.inf
+        while self.given is None and self._best() >= self._largest and self.search.residual < HELPS * residual:
             assert self.search.best is not None
-            yield highest * GROWTH, self.search.best.inputs
+            frequency, residual = self._best() * GROWTH, self.search.residual
+            if frequency > limit:
+                break
+            yield frequency, self.search.best.inputs
 
     def _best(self) -> float:
         assert self.search.best is not None

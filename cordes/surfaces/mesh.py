@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import meshio
 import numpy as np
 import scipy.io
 import scipy.sparse
@@ -19,7 +18,8 @@ from scipy.sparse.csgraph import breadth_first_order, connected_components
 from cordes.errors import CordesError, FileError, unknown
 from cordes.storage import check_writable
 
-READERS = {".obj": meshio.obj.read, ".off": meshio.off.read, ".ply": meshio.ply.read, ".stl": meshio.stl.read}
+# Formats that meshio reads; it is imported where it is needed, so that surfaces made in code do without it.
+FORMATS = (".obj", ".off", ".ply", ".stl")
 # A face is flat to nothing if its area is below this share of its longest edge squared; a sliver has an angle below this many degrees.
 NO_AREA = 1e-12
 SLIVER = 1.0
@@ -86,8 +86,8 @@ def read_mesh(path: str | Path) -> Mesh:
     """A mesh from an OBJ, OFF, PLY or STL file, or from a MATLAB file with `v` (n, 3) and `f` (m, 3), numbered from one. Polygons are cut into fans."""
     path = Path(path)
     suffix = path.suffix.lower()
-    if suffix not in (*READERS, ".mat"):
-        raise unknown("mesh format", suffix or path.name, [*READERS, ".mat"])
+    if suffix not in (*FORMATS, ".mat"):
+        raise unknown("mesh format", suffix or path.name, [*FORMATS, ".mat"])
     if not path.is_file():
         raise FileError(f"There is no file {path}.")
     try:
@@ -104,6 +104,8 @@ def read_mesh(path: str | Path) -> Mesh:
 
 
 def _read_with_meshio(path: Path, suffix: str) -> tuple[np.ndarray, np.ndarray]:
+    import meshio
+
     source: Any = str(path)
     if suffix == ".obj":
         # meshio wants one texture coordinate for each vertex, but along a seam a vertex has several. They are not needed here.
@@ -111,7 +113,7 @@ def _read_with_meshio(path: Path, suffix: str) -> tuple[np.ndarray, np.ndarray]:
         source = io.StringIO("".join(line for line in lines if not line.lstrip().startswith(("vt", "vn"))))
     # The reader of STL files overflows, harmlessly, while it finds out whether they are text.
     with np.errstate(over="ignore"):
-        content = READERS[suffix](source)
+        content = getattr(meshio, suffix[1:]).read(source)
     faces = []
     for block in content.cells:
         if block.type not in ("triangle", "quad", "polygon"):
@@ -152,6 +154,8 @@ def write_mesh(path: str | Path, mesh: Mesh, uv: np.ndarray | None = None) -> Pa
     suffix = path.suffix.lower()
     if suffix == ".ply":
         data = {} if uv is None else {"s": np.asarray(uv)[:, 0], "t": np.asarray(uv)[:, 1]}
+        import meshio
+
         meshio.ply.write(str(path), meshio.Mesh(mesh.vertices, [("triangle", mesh.faces.astype(np.int32))], point_data=data))  # pyright: ignore[reportArgumentType]
     elif suffix == ".obj":
         # Written here: the faces must name their texture coordinates, or other programs ignore them.
