@@ -11,7 +11,7 @@ from cordes.surfaces import flatten as module
 from cordes.surfaces.folded import folded_surface
 from cordes.surfaces.mesh import Mesh, read_mesh
 
-FEW = (module.Pass(32, 1.5, 250),)
+FEW = (module.Pass(32, 1.5, 250, 4),)
 
 
 @pytest.fixture(scope="module")

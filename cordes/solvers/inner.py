@@ -9,7 +9,7 @@ import numpy as np
 from cordes.ansatz import Rows
 from cordes.results import Result
 from cordes.solvers.answer import Answer
-from cordes.solvers.least_squares import GROWTH, Search, first_candidates, stage_widths
+from cordes.solvers.least_squares import GROWTH, OVERSAMPLING, Search, first_candidates, stage_widths
 from cordes.solvers.progress import Progress
 from cordes.solvers.system import Clock, System
 from cordes.solvers.training import State, initial_state
@@ -32,11 +32,12 @@ class FeatureSteps:
         features: int | None = None,
         frequency: float | None = None,
         activation: str = "sine",
+        oversampling: float = OVERSAMPLING,
         demanding: bool = False,
         inputs: list[str] | None = None,
     ):
         """`inputs` are those that compete at the start."""
-        self.search = Search(system, None, seed, activation, extra_rows)
+        self.search = Search(system, None, seed, activation, extra_rows, oversampling)
         self.clock, self.given = clock, frequency
         self.widths = stage_widths(system.domain.dimension, features, None, demanding)
         self.width = self.widths.pop(0)

@@ -51,7 +51,8 @@ def stage_widths(dimension: int, features: int | None, start: int | None, demand
 class Search:
     """Random networks compete on fresh points; the best one so far is kept."""
 
-    def __init__(self, system: System, tol: float | None, seed: int, activation: str, extra_rows: Rows | None):
+    def __init__(self, system: System, tol: float | None, seed: int, activation: str, extra_rows: Rows | None, oversampling: float = OVERSAMPLING):
+        self.oversampling = oversampling
         self.system, self.tol, self.seed, self.activation, self.extra_rows = system, tol, seed, activation, extra_rows
         self.best: Candidate | None = None
         self.points = 0
@@ -77,7 +78,7 @@ class Search:
         return Candidate(network.with_parameters(solution[:width]), solution[width:], residual, frequency, inputs)
 
     def rows(self, width: int) -> Rows:
-        collocation = self.system.points(int(OVERSAMPLING * width), self.seed)
+        collocation = self.system.points(int(self.oversampling * width), self.seed)
         self.points = len(collocation.x)
         return stack(self.system.rows(collocation), self.extra_rows)
 
@@ -112,9 +113,10 @@ def solve_least_squares(
     features: int | None = None,
     frequency: float | None = None,
     activation: str = "sine",
+    oversampling: float = OVERSAMPLING,
 ) -> Answer:
     """Grow until the residual on fresh points is at most `tol`, or stops falling."""
-    search = Search(system, tol, seed, activation, extra_rows)
+    search = Search(system, tol, seed, activation, extra_rows, oversampling)
     history: list[dict] = []
     interrupted = False
     if start is not None:

@@ -8,7 +8,7 @@ from cordes.solution import Solution
 METHODS = ("auto", "least-squares", "gauss-newton", "adam")
 COMMON = {"delta", "boundary", "boundary_weight", "singular", "inputs"}
 OPTIONS = {
-    "least-squares": {"features", "frequency", "activation"},
+    "least-squares": {"features", "frequency", "activation", "oversampling"},
     "gauss-newton": {"width", "depth", "activation", "points", "steps", "resample", "momentum"},
     "adam": {"width", "depth", "activation", "learning_rate", "points", "epochs", "precision", "preset"},
 }
@@ -39,6 +39,9 @@ def check_arguments(problem: Any, method: str, tol: float | None, max_seconds: f
     for name, value in (("tol", tol), ("max_seconds", max_seconds)):
         if value is not None and not (isinstance(value, (int, float)) and value > 0):
             raise OptionError(f"{name} = {value!r}: it must be a positive number.")
+    points = options.get("oversampling", 2.5)
+    if not (isinstance(points, (int, float)) and points >= 1.2):
+        raise OptionError(f"oversampling = {points!r}: at least 1.2 collocation points for each feature are needed.")
     if options.get("preset") not in (None, "paper"):
         raise unknown("preset", str(options["preset"]), ["paper"])
     if options.get("boundary", "hard") not in ("hard", "soft"):

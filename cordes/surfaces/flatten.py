@@ -24,16 +24,18 @@ Say = Callable[[str], None]
 
 
 class Pass(NamedTuple):
-    """One transport by a network: cells along the longer side of the density's grid, its smoothing in cells, and the largest number of features."""
+    """One transport by a network: cells along the longer side of the density's grid, its smoothing in cells, the largest number of features, and collocation
+    points for each: a rough density between too few points makes the map oscillate and turns faces over."""
 
     resolution: int
     smoothing: float
     features: int
+    oversampling: float
 
 
 # Coarse first: after each pass what was crowded is spread, and the next one sees it sharply.
-PASSES = (Pass(64, 1.5, 1000), Pass(64, 1.5, 1000), Pass(80, 1.2, 1000), Pass(96, 1.2, 1500))
-CORRECTION = (Pass(96, 1.5, 1000),)
+PASSES = (Pass(64, 1.5, 1000, 6), Pass(96, 1.5, 1000, 8), Pass(96, 1.2, 1500, 8), Pass(128, 1.2, 1500, 8), Pass(128, 1.0, 2000, 7))
+CORRECTION = (Pass(128, 1.5, 1000, 8),)
 OUTER_STEPS = 12
 ATTEMPTS, SMOOTHER = 3, 1.6
 
@@ -108,12 +110,12 @@ def by_networks(name: str, disk: Disk, uv: np.ndarray, flat: FlatMap, passes: Se
     assert size is not None
     best = _reported(name, disk, uv, size, 0.0)
     flipped, history = 0, []
-    for number, (resolution, smoothing, features) in enumerate(passes):
+    for number, (resolution, smoothing, features, oversampling) in enumerate(passes):
         began = time.perf_counter()
         for _ in range(ATTEMPTS):
             density = grid_density(surface_density(disk, best.uv, size, resolution, smoothing), np.zeros(2), size)
             problem = Transport(Box(np.zeros(2), size), density, normalise=True, name=f"{name}, pass {number + 1}")
-            solution: Any = solve(problem, seed=seed, features=features, outer_steps=OUTER_STEPS, progress=False)
+            solution: Any = solve(problem, seed=seed, features=features, oversampling=oversampling, outer_steps=OUTER_STEPS, progress=False)
             if solution.result is not Result.convexity_lost:
                 break
             # A density that is too rough for the network: the next pass sees what is smoothed away now.
