@@ -46,7 +46,8 @@ def solve(
 
     Options for every method: `boundary="soft"` with `boundary_weight` (the paper's composite loss), `singular=False` (no singular functions), `inputs`
     (`coordinates`, `interfaces`, `powers`: what networks see of the interfaces), `delta` (the paper's δ). Least squares: `features`, `frequency`,
-    `activation`, `oversampling` (collocation points for each feature; more where data are rough). Gauss–Newton: `width`, `depth`, `activation`, `points`, `steps`, `resample`, `momentum`. Adam: `width`, `depth`, `activation`,
+    `activation`, `oversampling` (collocation points for each feature; more where data are rough).
+    Gauss–Newton: `width`, `depth`, `activation`, `points`, `steps`, `resample`, `momentum`. Adam: `width`, `depth`, `activation`,
     `learning_rate`, `points`, `epochs`, `precision`, `preset="paper"`.
 
     Nonlinear problems are solved by an outer loop over the method (`outer_steps` at most). Its `start` may be a solution of another problem on the same
