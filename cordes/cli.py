@@ -291,7 +291,7 @@ def surface_command(
         best = found.maps[found.best].uv
         for name in names[:2]:
             write_mesh(folder / name, found.disk.mesh, best)
-        shown = {name: found.maps[name].uv for name in dict.fromkeys(["conformal", found.best])}
+        shown = {name: found.maps[name].uv for name in dict.fromkeys(["conformal", "network", found.best]) if name in found.maps}
         plot_surface(found.disk, shown, found.size, folder / "surface.png", title=Path(mesh).stem)
         (folder / "report.json").write_text(_as_json(facts) + "\n", encoding="utf-8")
     return Report(facts, surface_table(facts))
