@@ -34,7 +34,7 @@ class Pass(NamedTuple):
 
 
 # Coarse first: after each pass what was crowded is spread, and the next one sees it sharply.
-PASSES = (Pass(64, 1.5, 1000, 6), Pass(96, 1.5, 1000, 8), Pass(96, 1.2, 1500, 8), Pass(128, 1.2, 1500, 8), Pass(128, 1.0, 2000, 7))
+PASSES = (Pass(96, 2.0, 1500, 6), Pass(96, 1.5, 1000, 8), Pass(96, 1.2, 1500, 8), Pass(128, 1.2, 1500, 8), Pass(128, 1.0, 2000, 7))
 CORRECTION = (Pass(128, 1.5, 1000, 8),)
 OUTER_STEPS = 12
 ATTEMPTS, SMOOTHER = 3, 1.6
@@ -116,17 +116,16 @@ def by_networks(name: str, disk: Disk, uv: np.ndarray, flat: FlatMap, passes: Se
             density = grid_density(surface_density(disk, best.uv, size, resolution, smoothing), np.zeros(2), size)
             problem = Transport(Box(np.zeros(2), size), density, normalise=True, name=f"{name}, pass {number + 1}")
             solution: Any = solve(problem, seed=seed, features=features, oversampling=oversampling, outer_steps=OUTER_STEPS, progress=False)
-            if solution.result is not Result.convexity_lost:
+            moved = on_the_rim(disk, solution.map(best.uv), best.uv, size)
+            turned = measure(disk, moved, size).flipped
+            if turned:
+                moved = unfold(disk, moved)
+            found = _reported(name, disk, moved, size, 0.0)
+            kept = _quality(found) < _quality(best)
+            if kept or solution.result is not Result.convexity_lost:
                 break
             # A density that is too rough for the network: the next pass sees what is smoothed away now.
             smoothing *= SMOOTHER
-        moved = on_the_rim(disk, solution.map(best.uv), best.uv, size)
-        report = measure(disk, moved, size)
-        turned = report.flipped
-        if turned:
-            moved = unfold(disk, moved)
-        found = _reported(name, disk, moved, size, 0.0)
-        kept = _quality(found) < _quality(best)
         seconds = time.perf_counter() - began
         history.append(
             {
