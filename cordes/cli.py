@@ -24,12 +24,9 @@ from rich.text import Text
 from cordes.errors import CordesError, FileError, OptionError
 
 if TYPE_CHECKING:
-    from cordes.condition import Condition
     from cordes.solution import Solution
 
 DONE, NOT_AS_ASKED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
-# Gallery problems without an exact solution that a classical solver can do, with the points where their coefficients are not smooth.
-REFERENCES: dict[str, list[tuple[float, float]]] = {"ex4.4-continuous": [(0.0, 0.0)], "ex4.4-discontinuous": []}
 PROBLEM_HELP = (
     "A name from `cordes gallery`, a FILE.toml, or a FILE.py that defines `problem`. A FILE.py is your own program and is run: trust it first."
 )
@@ -170,6 +167,7 @@ def gallery_command(as_json: Json = False) -> Report:
 def check_command(problem: Problem, as_json: Json = False) -> Report:
     """Measure the Cordès condition: ε, where it is worst, and the range of the multiplier. A violation is no failure: the exit status is 0."""
     from cordes.condition import check
+    from cordes.reports.facts import condition_facts
     from cordes.reports.tables import condition_table
 
     made = _load(problem)
@@ -183,7 +181,7 @@ def check_command(problem: Problem, as_json: Json = False) -> Report:
     facts = {
         "problem": made.name,
         "domain": repr(made.domain),
-        **_condition_facts(condition),
+        **condition_facts(condition),
         "worst_point": condition.worst_point.tolist(),
         "multiplier_range": list(condition.multiplier_range),
     }
@@ -218,6 +216,7 @@ def solve_command(
 ) -> Report:
     """Solve a problem and say how wrong the answer is."""
     import cordes
+    from cordes.reports.facts import solution_facts
     from cordes.reports.tables import solution_table
 
     seconds = {"import": _process_seconds() if context.obj["own_process"] else None}
@@ -244,7 +243,7 @@ def solve_command(
     solution = cordes.solve(made, method, tol, seed, not no_multiplier, max_seconds=max_seconds, **options)
     if barrier:
         solution.certify(norm="Linf", barrier=True)
-    facts = _solution_facts(solution, condition if condition is not None else cordes.check(solution), seconds)
+    facts = solution_facts(solution, condition if condition is not None else cordes.check(solution), seconds)
     complete = folder is None or _write_files(folder, solution, facts)
     done = solution.result is cordes.Result.converged and complete
     return Report(facts, solution_table(facts, solution.certificate.rows()), DONE if done else NOT_AS_ASKED)
@@ -315,64 +314,6 @@ def _load(argument: str) -> Any:
 def _needs_answer(problem: Any) -> bool:
     """Whether the Cordès condition of a problem is one of its answer."""
     return not problem.linear and problem.convex
-
-
-def _condition_facts(condition: "Condition") -> dict[str, Any]:
-    return {"epsilon": condition.epsilon, "satisfied": bool(condition.satisfied), "lambda": condition.lambda_, "source": condition.source}
-
-
-def _solution_facts(solution: "Solution", condition: "Condition", seconds: dict[str, Any]) -> dict[str, Any]:
-    error, certificate = solution.error(), solution.certificate
-    return {
-        "problem": solution.problem.name,
-        "method": solution.method,
-        "result": solution.result.value,
-        "parameters": solution.parameters,
-        "points": solution.points,
-        "seconds": {**solution.seconds, **seconds},
-        "error": {"l2": error.l2, "linf": error.linf} if error else None,
-        "reference": _reference_facts(solution),
-        "condition": _condition_facts(condition),
-        "certificate": certificate.facts(),
-        "residual": solution.residual_rms,
-        "seed": solution.facts["seed"],
-    } | _outer_facts(solution)
-
-
-def _outer_facts(solution: "Solution") -> dict[str, Any]:
-    """The steps of the outer loop of a nonlinear problem, and the smallest eigenvalue of D²u where it must be positive."""
-    if solution.problem.linear:
-        return {}
-    facts: dict[str, Any] = {"outer": [step for step in solution.history if "outer" in step]}
-    if hasattr(solution, "cost"):
-        return facts | {"transport": _transport_facts(solution)}
-    if solution.convexity is not None:
-        facts["convexity"] = {"smallest_eigenvalue": solution.convexity.smallest, "point": solution.convexity.point.tolist()}
-    return facts
-
-
-def _reference_facts(solution: "Solution") -> dict[str, Any] | None:
-    """The largest difference to a classical solution, for the gallery problems that need one."""
-    name = (solution.problem.source or {}).get("gallery")
-    if name not in REFERENCES:
-        return None
-    from cordes.references.chebyshev import solve_chebyshev
-
-    error = solution.error(solve_chebyshev(solution.problem, extra_points=REFERENCES[name]))
-    assert error is not None
-    return {"name": "chebyshev", "linf": error.linf}
-
-
-def _transport_facts(solution: Any) -> dict[str, Any]:
-    measured = solution.pushforward
-    return {
-        "W2": solution.cost,
-        "density_error": {"rms": measured.rms, "largest": measured.largest},
-        "eigenvalues": list(measured.eigenvalues),
-        "rim": measured.rim,
-        "mass_defect": solution.facts["mass_defect"],
-        "masses": list(solution.problem.masses),
-    }
 
 
 def _files_for(problem: Any) -> list[str]:

@@ -111,16 +111,19 @@ class Solution:
     def error(self, reference: Callable | None = None) -> Error | None:
         """The error against the exact solution, or against any function of points (n, d) -> (n,); None where there is nothing to compare with."""
         points = error_points(self.problem.domain)
-        if reference is not None:
-            truth = np.asarray(reference(points))
-        elif self.problem.exact is not None:
-            truth = np.asarray(jax.jit(jax.vmap(self.problem.exact))(points))
-        else:
+        truth = self._truth(reference, points)
+        if truth is None:
             return None
         difference = self(points) - truth
         size = float(np.sqrt(np.mean(truth**2)))
         l2 = float(np.sqrt(np.mean(difference**2)))
         return Error(l2, float(np.max(np.abs(difference))), l2 / size if size > 0 else float("inf"))
+
+    def _truth(self, reference: Callable | None, points: np.ndarray) -> np.ndarray | None:
+        """What the answer is compared with: a function of points, else the exact solution, if it is known."""
+        if reference is not None:
+            return np.asarray(reference(points))
+        return None if self.problem.exact is None else np.asarray(jax.jit(jax.vmap(self.problem.exact))(points))
 
     @property
     def certificate(self) -> "Certificate":

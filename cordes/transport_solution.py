@@ -4,7 +4,6 @@ import functools
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import jax
 import numpy as np
 
 from cordes.errors import OptionError
@@ -107,11 +106,8 @@ class TransportSolution(Solution):
     def error(self, reference: Any = None) -> Error | None:
         """The error of the map against the exact one, or against a function of points (n, d) -> (n, d); relative to how far the map moves."""
         points = error_points(self.problem.domain)
-        if reference is not None:
-            truth = np.asarray(reference(points))
-        elif self.problem.exact is not None:
-            truth = np.asarray(jax.jit(jax.vmap(self.problem.exact))(points))
-        else:
+        truth = self._truth(reference, points)
+        if truth is None:
             return None
         length = np.linalg.norm(self.map(points) - truth, axis=1)
         moved = float(np.sqrt(np.mean(np.sum((truth - points) ** 2, axis=1))))

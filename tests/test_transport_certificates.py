@@ -15,7 +15,8 @@ import cordes
 from cordes.blocks import in_blocks
 from cordes.certificates import transport as module
 from cordes.certificates.candidate import FunctionCandidate
-from cordes.certificates.conjugate import Flux, ball_zero, describe_target, gauge, image_of_boundary, integral, uniform_poincare
+from cordes.certificates.conjugate import ball_zero, describe_target, gauge, image_of_boundary, integral, uniform_poincare
+from cordes.certificates.flux import Flux
 from cordes.certificates.norms import Norm, Quadrature, fixed_rule
 from cordes.certificates.transport import NoBoundError, bounds, certify_transport, transport_facts
 from cordes.problems.transport import Transport

@@ -35,7 +35,6 @@ from cordes.certificates.cells import Mesh, Nodes, adaptive_nodes
 from cordes.certificates.certificate import Certificate, Picture
 from cordes.certificates.conjugate import (
     Curvature,
-    Flux,
     Image,
     Slice,
     Target,
@@ -48,6 +47,7 @@ from cordes.certificates.conjugate import (
     radius,
 )
 from cordes.certificates.convexity import cofactors_of
+from cordes.certificates.flux import Flux
 from cordes.certificates.hypotheses import _false_derivatives, _kink
 from cordes.certificates.norms import AGREEMENT, Measure, Norm, Quadrature, Sample
 from cordes.certificates.regularity import jump

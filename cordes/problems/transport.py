@@ -18,7 +18,7 @@ from cordes.blocks import in_blocks
 from cordes.domains import Box
 from cordes.domains.domain import AbstractDomain
 from cordes.errors import CoefficientError, CordesError
-from cordes.jet import Jet
+from cordes.jet import Jet, jet_of
 from cordes.problems.coefficients import as_function, check_finite, check_shape, sample, show
 from cordes.problems.linear import Coefficients, check_domain, warn_about_jumps
 
@@ -102,6 +102,7 @@ class Transport:
             check_shape("exact", exact, (domain.dimension,), jnp.asarray(domain.center))
         warn_about_jumps({"source": given}, domain, ())
         self._frozen = jax.jit(jax.vmap(lambda x, value, gradient, hessian, t: self.linearise(x, Jet(value, gradient, hessian), t)))
+        self._base = jax.jit(jax.vmap(jet_of(self.base)))
         self._mu, self._nu = jax.jit(jax.vmap(self.mu)), jax.jit(jax.vmap(self.nu))
         self._slopes = jax.jit(jax.vmap(jax.value_and_grad(self.target_domain.distance)))
 
@@ -169,17 +170,12 @@ class Transport:
     def coefficients(self, points: np.ndarray, jet: Jet | None = None, damping: float = 1.0) -> Coefficients:
         """The equation frozen at points (N, d); without a state, at the base."""
         if jet is None:
-            jet = in_blocks(self._base_jets, (points,))
-        assert jet is not None
+            jet = self.base_jet(points)
         return in_blocks(self._frozen, (points, *jet, np.full(len(points), damping)))
 
-    @property
-    def _base_jets(self) -> Callable:
-        from cordes.jet import jet_of
-
-        if not hasattr(self, "_compiled_base"):
-            self._compiled_base = jax.jit(jax.vmap(jet_of(self.base)))
-        return self._compiled_base
+    def base_jet(self, points: np.ndarray) -> Jet:
+        """The base and its derivatives at points (N, d)."""
+        return in_blocks(self._base, (points,))
 
     def family(self, points: np.ndarray) -> Coefficients:
         """The start: what the equation is made of depends on the answer."""

@@ -18,7 +18,7 @@ from cordes.solvers.training import stack
 
 # Boundary rows for each interior row, and their weight: a defect there moves the whole map.
 SHARE, WEIGHT = 0.25, 30.0
-BOUNDARY_SEED = 40_009
+BOUNDARY_SEEDS = 1 << 31
 
 
 class TransportSystem(System):
@@ -53,8 +53,8 @@ class TransportSystem(System):
         factor = self.factors(coefficients) * points.weight
         inside = self.ansatz.freeze(points.x, *coefficients, factor=factor)  # pyright: ignore[reportArgumentType]
         inside = inside._replace(singular=-factor[:, None])
-        x, normals = self._boundary(len(points.x))
-        gradient = self._gradient(x) if self._gradient is not None else np.asarray(self.problem._base_jets(x).gradient)
+        x, normals = self._boundary(points)
+        gradient = self._gradient(x) if self._gradient is not None else np.asarray(self.problem.base_jet(x).gradient)
         directions, heights = self.problem.boundary_condition(normals, gradient, self._damping)
         n, d = x.shape
         weight = np.full(n, WEIGHT * n**-0.5)
@@ -65,25 +65,25 @@ class TransportSystem(System):
         outside = stack(rim, gauge)
         return stack(inside, outside._replace(singular=np.zeros((n + 1, 1))))
 
-    def _boundary(self, count: int) -> tuple[np.ndarray, np.ndarray]:
-        """As many points as belong to so many inside; their number also seeds them, so that fitting and judging use different ones."""
-        d = self.domain.dimension
+    def _boundary(self, points: Points) -> tuple[np.ndarray, np.ndarray]:
+        """As many points as belong to those inside, which also seed them: fitting and judging use different ones on the boundary too."""
+        count, d = points.x.shape
         number = int(max(SHARE * count, 4 * count ** ((d - 1) / d), 8))
-        return self.domain.boundary_points(number, BOUNDARY_SEED + count)
+        return self.domain.boundary_points(number, int(np.frombuffer(points.x[0].tobytes(), np.uint32).sum()) % BOUNDARY_SEEDS)
 
     def measure(self, points: Points, jet: Callable[[np.ndarray], Jet], at: Jet, choices: dict[str, Any]) -> tuple[float, float]:
         """Interior and boundary residuals together."""
         inside, scale = super().measure(points, jet, at, choices)
-        return float(np.hypot(inside, WEIGHT * self.rim_defect(len(points.x), jet))), scale
+        return float(np.hypot(inside, WEIGHT * self.rim_defect(points, jet))), scale
 
     def finished(self, answer: Answer) -> Answer:
         """The multiplier leaves the amplitudes and becomes a fact: the mass that the equation lacks is c|X|."""
         c = float(np.asarray(answer.amplitudes)[0]) if np.size(answer.amplitudes) else 0.0
         return answer._replace(amplitudes=np.zeros(0), facts={"mass_defect": c * self.domain.volume})
 
-    def rim_defect(self, count: int, jet: Callable[[np.ndarray], Jet]) -> float:
+    def rim_defect(self, points: Points, jet: Callable[[np.ndarray], Jet]) -> float:
         """How far the image of the boundary is from the boundary of the target, root mean square."""
-        x, normals = self._boundary(count)
+        x, normals = self._boundary(points)
         gradient = np.asarray(jet(x).gradient)
         directions, heights = self.problem.boundary_condition(normals, gradient)
         return float(np.sqrt(np.mean((np.sum(directions * gradient, axis=1) - heights) ** 2)))

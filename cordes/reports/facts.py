@@ -1,0 +1,68 @@
+"""What a solve has to say, as data for the JSON output and for the tables made from it."""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cordes.condition import Condition
+    from cordes.solution import Solution
+
+# Gallery problems without an exact solution that a classical solver can do, with the points where their coefficients are not smooth.
+REFERENCES: dict[str, list[tuple[float, float]]] = {"ex4.4-continuous": [(0.0, 0.0)], "ex4.4-discontinuous": []}
+
+
+def condition_facts(condition: "Condition") -> dict[str, Any]:
+    return {"epsilon": condition.epsilon, "satisfied": bool(condition.satisfied), "lambda": condition.lambda_, "source": condition.source}
+
+
+def solution_facts(solution: "Solution", condition: "Condition", seconds: dict[str, Any]) -> dict[str, Any]:
+    error, certificate = solution.error(), solution.certificate
+    return {
+        "problem": solution.problem.name,
+        "method": solution.method,
+        "result": solution.result.value,
+        "parameters": solution.parameters,
+        "points": solution.points,
+        "seconds": {**solution.seconds, **seconds},
+        "error": {"l2": error.l2, "linf": error.linf} if error else None,
+        "reference": _reference_facts(solution),
+        "condition": condition_facts(condition),
+        "certificate": certificate.facts(),
+        "residual": solution.residual_rms,
+        "seed": solution.facts["seed"],
+    } | _outer_facts(solution)
+
+
+def _outer_facts(solution: "Solution") -> dict[str, Any]:
+    """The steps of the outer loop of a nonlinear problem, and the smallest eigenvalue of D²u where it must be positive."""
+    if solution.problem.linear:
+        return {}
+    facts: dict[str, Any] = {"outer": [step for step in solution.history if "outer" in step]}
+    if hasattr(solution, "cost"):
+        return facts | {"transport": _transport_facts(solution)}
+    if solution.convexity is not None:
+        facts["convexity"] = {"smallest_eigenvalue": solution.convexity.smallest, "point": solution.convexity.point.tolist()}
+    return facts
+
+
+def _reference_facts(solution: "Solution") -> dict[str, Any] | None:
+    """The largest difference to a classical solution, for the gallery problems that need one."""
+    name = (solution.problem.source or {}).get("gallery")
+    if name not in REFERENCES:
+        return None
+    from cordes.references.chebyshev import solve_chebyshev
+
+    error = solution.error(solve_chebyshev(solution.problem, extra_points=REFERENCES[name]))
+    assert error is not None
+    return {"name": "chebyshev", "linf": error.linf}
+
+
+def _transport_facts(solution: Any) -> dict[str, Any]:
+    measured = solution.pushforward
+    return {
+        "W2": solution.cost,
+        "density_error": {"rms": measured.rms, "largest": measured.largest},
+        "eigenvalues": list(measured.eigenvalues),
+        "rim": measured.rim,
+        "mass_defect": solution.facts["mass_defect"],
+        "masses": list(solution.problem.masses),
+    }
