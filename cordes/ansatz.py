@@ -58,7 +58,7 @@ class Ansatz:
         self.inputs = Inputs(domain, shown, powers)
         self.singular = singular if singular is not None and hard else SingularFunctions(domain)
         self._lift = base if not hard else domain.lift(g, interfaces) if g is not None else None
-        self._freeze = jax.jit(self._freeze_block)
+        self._freeze = jax.jit(self.freeze_block)
         self._value = jax.jit(self._value_block)
         self._jet = jax.jit(self._jet_block)
         self._network_jet = jax.jit(lambda network, x: network.jet(x))
@@ -83,7 +83,7 @@ class Ansatz:
         frozen, target = in_blocks(self._freeze, (x, A, b, c, f))
         return Rows(frozen, self.singular.rows(x, -c, b, A), target)
 
-    def _freeze_block(self, x: Array, A: Array, b: Array, c: Array, f: Array) -> tuple[Frozen, Array]:
+    def freeze_block(self, x: Array, A: Array, b: Array, c: Array, f: Array) -> tuple[Frozen, Array]:
 
         def applied(jet: Jet) -> Array:
             return contract(A, jet.hessian) + jnp.sum(b * jet.gradient, axis=1) - c * jet.value

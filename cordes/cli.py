@@ -296,6 +296,50 @@ def surface_command(
     return Report(facts, surface_table(facts))
 
 
+@app.command("study")
+def study_command(
+    problem: Annotated[str | None, typer.Argument(metavar="NAME|FILE.py|FILE.toml", help=PROBLEM_HELP, show_default=False)] = None,
+    seeds: Annotated[
+        int | None, typer.Option(min=1, help="Seeds trained at once. By default 5 in two dimensions, 3 beyond.", show_default=False)
+    ] = None,
+    epochs: Annotated[
+        int, typer.Option(min=10, help="Largest number of epochs; a run ends earlier when every seed has met the last target.")
+    ] = 40_000,
+    everything: Annotated[bool, typer.Option("--all", help="All tables and figures of the paper.")] = False,
+    train_only: Annotated[bool, typer.Option("--train-only", help="Train and keep the states; the same command without this judges them.")] = False,
+    mesh: Annotated[
+        list[Path] | None, typer.Option(help="Surfaces for the last figure of --all; may be repeated. Without one, a folded surface.")
+    ] = None,
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="States, study.json and figures go to DIR/NAME. A study that was stopped goes on from there.")
+    ] = Path("study"),
+    as_json: Json = False,
+) -> Report:
+    """Train C-PINN and PINN as the paper does, and compare: epochs to each target beside the paper's, dynamics, landscape, conditioning."""
+    if everything == (problem is not None):
+        raise OptionError("Name one problem, or give --all: `cordes study ex4.2-continuous`, `cordes study --all`.")
+    if mesh and not everything:
+        raise OptionError("--mesh is for --all, whose last figure shows surfaces: leave it out.")
+    if problem is not None:
+        made = _load(problem)
+    folder = _prepare_folder(out, [])
+    from cordes.reports.study_tables import all_table, study_table
+    from cordes.studies.command import study_all, study_problem
+
+    def say(line: str) -> None:
+        _complain(line, "dim")
+
+    try:
+        if everything:
+            facts = study_all(folder, seeds, epochs, train_only, mesh or (), say)
+            return Report(facts, all_table(facts))
+        facts, _ = study_problem(made, folder / made.name, seeds, epochs, train_only, say)
+    except KeyboardInterrupt:
+        _complain(f"Stopped. What was trained is kept in {folder}: the same command goes on from there.", "yellow")
+        raise
+    return Report(facts, study_table(facts))
+
+
 def _load(argument: str) -> Any:
     """A gallery problem, or one from a file; an unknown name is answered with the nearest ones."""
     from cordes.gallery import gallery

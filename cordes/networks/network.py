@@ -19,9 +19,15 @@ import jax.numpy as jnp
 from jax import Array
 from jaxtyping import PyTree
 
-from cordes.jet import Jet, OperatorJet
+from cordes.jet import Jet, OperatorJet, jet_of
 from cordes.networks.activations import activation_jet
 from cordes.networks.inputs import Inputs
+
+
+# From this dimension on derivatives are kept in one array, not column by column.
+MANY = 6
+# Beyond this dimension Hessians come from automatic differentiation: written out, their d(d+1)/2 columns take minutes to compile.
+LARGEST_HESSIAN = 12
 
 
 class Frozen(NamedTuple):
@@ -43,6 +49,10 @@ class Columns(NamedTuple):
 
 def quadratic(matrix: Array, partial: tuple[Array, ...]) -> Array:
     """Σ_ij matrix_ij s_i s_j for a symmetric matrix (N, d, d), without the (N, width, d, d) array."""
+    if len(partial) >= MANY:
+        # Written out for each pair, d² products take longer to compile than to compute.
+        stacked = jnp.stack(partial, axis=1)
+        return jnp.sum(stacked * (matrix @ stacked), axis=1)
     total = jnp.zeros_like(partial[0])
     for i, left in enumerate(partial):
         total += matrix[:, i, i, None] * left**2
@@ -92,6 +102,7 @@ class AbstractNetwork(eqx.Module):
         gradient = inputs.gradient.astype(dtype)
         second = second.astype(dtype)
         partial = tuple(gradient[:, :, i] for i in range(gradient.shape[2]))
+        multiply = together if len(partial) >= MANY else multiply
         contraction = jnp.sum(second[:, None] * inputs.hessian.astype(dtype), axis=(2, 3))
         for weight, bias in self.layers:
             s, bend, *slopes = multiply([value, contraction, *partial], weight)
@@ -100,9 +111,9 @@ class AbstractNetwork(eqx.Module):
             value, partial = function, tuple(first * slope for slope in slopes)
         return Columns(value, partial, contraction)
 
-    def row_features(self, frozen: Frozen) -> Array:
+    def row_features(self, frozen: Frozen, multiply: Callable[[list[Array], Array], list[Array]] = apart) -> Array:
         """The linear expression applied to each feature: the least-squares matrix (N, width)."""
-        columns = self._hidden(frozen.inputs, frozen.second)
+        columns = self._hidden(frozen.inputs, frozen.second, multiply)
         dtype = columns.value.dtype
         total = frozen.zeroth.astype(dtype)[:, None] * columns.value + columns.second
         for i, partial in enumerate(columns.partial):
@@ -110,7 +121,10 @@ class AbstractNetwork(eqx.Module):
         return total
 
     def rows(self, frozen: Frozen) -> Array:
-        """The linear expression applied to the network, (N,). The last layer is applied before the columns are combined: d + 2 narrow products."""
+        """The linear expression applied to the network, (N,). On a CPU the last layer is applied before the columns are combined: d + 2 narrow products."""
+        if jax.default_backend() != "cpu":
+            # Few long products: there each operation costs a launch and a way through the memory.
+            return self.row_features(frozen, together) @ self.coefficients
         columns = self._hidden(frozen.inputs, frozen.second)
         dtype = columns.value.dtype
         total = frozen.zeroth.astype(dtype) * (columns.value @ self.coefficients) + columns.second @ self.coefficients
@@ -134,8 +148,11 @@ class AbstractNetwork(eqx.Module):
 
     def jet(self, x: Array) -> Jet:
         """(N, ∇N, D²N) at points (N, d), in one pass: 1 + d + d(d+1)/2 columns."""
+        if x.shape[1] > LARGEST_HESSIAN:
+            return jax.vmap(jet_of(lambda point: self.value(point[None])[0]))(x)
         sigma = activation_jet(self.activation)
-        inputs = jax.vmap(self.inputs.jet)(x)
+        # Inputs are computed in double precision; the network decides in which precision it works.
+        inputs = jax.tree.map(lambda part: part.astype(self.coefficients.dtype), jax.vmap(self.inputs.jet)(x))
         d = x.shape[1]
         pairs = [(i, j) for i in range(d) for j in range(i + 1)]
         value = inputs.value

@@ -47,7 +47,8 @@ def cast(tree, dtype):
 def initial_state(system: System, start: State | None, width: int, depth: int, activation: str, seed: int, initial: str, dtype=jnp.float64) -> State:
     """A fresh network, or the one to continue from."""
     if start is not None:
-        return cast(start, dtype)
+        # Not the inputs: their scale is not kept in a file, but made again from the domain, and must not be rounded.
+        return start.with_parameters(cast(start.parameters, dtype))
     network = MLP(system.ansatz.inputs, width, depth, activation, seed, initial, dtype)
     return State(network, jnp.zeros(system.columns, dtype))
 

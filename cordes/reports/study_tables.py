@@ -1,0 +1,121 @@
+"""Tables of studies for the terminal: the paper's rows beside ours."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from cordes.studies.time_to_accuracy import Summary
+
+
+def study_table(facts: Mapping[str, Any]) -> RenderableType:
+    """Milestones, then where the runs ended and what the multiplier changed."""
+    if "trained" in facts:
+        return _trained_table(facts)
+    nonlinear = any("newton" in row for row in facts["milestones"])
+    seeds = len(facts["seeds"])
+    table = Table(title=f"{facts['problem']}: {seeds} seeds, median (range)", title_justify="left")
+    for name in (
+        "target",
+        "method",
+        "paper: epochs",
+        "ours: epochs",
+        *(["paper: Newton", "ours: Newton"] if nonlinear else []),
+        "paper: s",
+        "ours: s",
+        "l2",
+        "linf",
+    ):
+        table.add_column(name, justify="left" if name == "method" else "right")
+    for row in facts["milestones"]:
+        paper = row["paper"] or {}
+        newton = [_plain(paper.get("newton")), Summary(row["newton"]).text(".0f", missing="–") if "newton" in row else "–"] if nonlinear else []
+        table.add_row(
+            f"{row['target']:.0e}",
+            row["method"],
+            _paper_epochs(row["paper"]),
+            Summary(row["epochs"]).text(".0f"),
+            *newton,
+            _plain(paper.get("seconds")),
+            *(Summary(row[key]).text(form, missing="–") for key, form in (("seconds", ".3g"), ("l2", ".2e"), ("linf", ".2e"))),
+            end_section=row["method"] == list(facts["final"])[-1],
+        )
+    return Group(table, _lines(facts))
+
+
+def _lines(facts: Mapping[str, Any]) -> Table:
+    table = Table(show_header=False, box=None)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column()
+    for name, final in facts["final"].items():
+        cost = facts["cost"][name]
+        table.add_row(
+            name,
+            f"ends after {Summary(final['epochs']).text('.0f')} epochs with l2 {Summary(final['l2']).text('.2e')}, linf {Summary(final['linf']).text('.2e')}; "
+            f"{cost['ms_per_epoch_and_seed']:.3g} ms for each epoch and seed, compile {cost['compile_seconds']:.1f} s",
+        )
+    for ratio in facts["speed_up"]:
+        table.add_row(
+            "speed-up",
+            f"{ratio['rival']} takes {ratio['median']:.2f} times the epochs of C-PINN to {ratio['target']:.0e} ({len(ratio['ratios'])} seeds)",
+        )
+    spread = facts["multiplier"]
+    table.add_row("multiplier", f"γ from {spread['min']:.3g} to {spread['max']:.3g}, deviation / mean {spread['variation']:.2g}")
+    for name, found in facts["contraction"].items():
+        if not found["records"]:
+            continue
+        bound = (
+            f"at most {found['bound']:.3g} by the theorem, exceeded {found['exceeded']} of {found['records']} times"
+            if found["bound"] is not None
+            else "no bound"
+        )
+        lost = f", the condition fails at {found['without_condition']}" if found["without_condition"] else ""
+        table.add_row(
+            "contraction", f"{name}: {found['first']:.3g} at first, {found['last']:.3g} at last, largest {found['largest']:.3g}; {bound}{lost}"
+        )
+    for when, spectra in facts["conditioning"].items():
+        table.add_row("conditioning", f"κ₁₀ at the {when}: " + ", ".join(f"{name} {_short(one['kappa_10'])}" for name, one in spectra.items()))
+    auto = facts["auto"]
+    if auto["l2"] is not None:
+        table.add_row("auto", f"l2 {auto['l2']:.1e}, linf {auto['linf']:.1e}; {auto['solve_s']:.2g} s, {auto['epochs_equivalent']:.3g} plain epochs")
+    if facts.get("files"):
+        table.add_row("files", Text("\n".join(facts["files"])))
+    return table
+
+
+def all_table(facts: Mapping[str, Any]) -> RenderableType:
+    """All studies below each other."""
+    tables = [study_table(study) for study in facts["studies"]]
+    if "correlation" not in facts:
+        return Group(*tables)
+    lines = Table(show_header=False, box=None)
+    for rival, found in facts["correlation"].items():
+        if found["spearman"] is not None:
+            lines.add_row(
+                "speed-up", f"rank correlation with the variation of γ: {found['spearman']:.2f} over {found['problems']} problems, against {rival}"
+            )
+    lines.add_row("files", Text("\n".join(facts["files"])))
+    return Group(*tables, lines)
+
+
+def _trained_table(facts: Mapping[str, Any]) -> Table:
+    table = Table(title=f"{facts['problem']}: trained, {len(facts['seeds'])} seeds", title_justify="left")
+    for name in ("method", "epochs", "ms per epoch and seed"):
+        table.add_column(name, justify="left" if name == "method" else "right")
+    for name, cost in facts["trained"].items():
+        table.add_row(name, str(cost["epochs"]), f"{cost['ms_per_epoch_and_seed']:.3g}")
+    return table
+
+
+def _paper_epochs(paper: Mapping[str, Any] | None) -> str:
+    return "–" if paper is None else "not reached" if paper["epochs"] is None else str(paper["epochs"])
+
+
+def _plain(value: Any) -> str:
+    return "–" if value is None else f"{value:g}"
+
+
+def _short(value: float | None) -> str:
+    return "not resolved" if value is None else f"{value:.2g}"

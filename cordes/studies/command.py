@@ -1,0 +1,96 @@
+"""What `cordes study` does: one problem, or all tables and figures of the paper."""
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.stats import rankdata
+
+from cordes.gallery import gallery
+from cordes.gallery.paper_tables import TABLES
+from cordes.reports.landscape_plots import plot_landscape, plot_spectra
+from cordes.reports.study_plots import plot_dynamics, plot_errors, plot_speed_ups
+from cordes.solution import Solution
+from cordes.solvers.adam import PAPER
+from cordes.studies.paper_figures import paper_figures
+from cordes.studies.study import Study
+
+Say = Callable[[str], None]
+# Seeds of a study that names none: fewer where an epoch costs more.
+SEEDS, SEEDS_BEYOND = 5, 3
+RIVALS = ("PINN", "PINN-Newton")
+
+
+def default_seeds(problem: Any) -> int:
+    return SEEDS if problem.domain.dimension <= 2 else SEEDS_BEYOND
+
+
+def study_problem(problem: Any, folder: Path, seeds: int | None, epochs: int | None, train_only: bool, say: Say) -> tuple[dict[str, Any], Study]:
+    """Train and judge; what is finished is not done again."""
+    study = Study(problem, folder, default_seeds(problem) if seeds is None else seeds, PAPER["epochs"] if epochs is None else epochs)
+    if not train_only and (facts := study.finished()) is not None:
+        say(f"{problem.name}: finished already, read from {folder}")
+        return facts, study
+    runs = study.train()
+    if train_only:
+        costs = {name: {"epochs": int(run.epochs[-1]), "ms_per_epoch_and_seed": 1e3 * run.seconds_per_epoch} for name, run in runs.items()}
+        return {"problem": problem.name, "seeds": list(study.seeds), "trained": costs, "files": [str(folder)]}, study
+    facts, pictures = study.judge(runs, lambda line: say(f"{problem.name}: {line}"))
+    plot_errors(facts, runs, folder / "error.png")
+    plot_dynamics(facts, runs, folder / "dynamics.png")
+    plot_landscape(pictures["surfaces"], folder / "landscape.png", title=problem.name)
+    plot_spectra(pictures["conditioning"], folder / "spectra.png", title=problem.name)
+    write_json(folder / "study.json", facts)
+    return facts, study
+
+
+def study_all(out: Path, seeds: int | None, epochs: int | None, train_only: bool, meshes: Sequence[Path], say: Say) -> dict[str, Any]:
+    """All eight tables, then what they say together, then the figures of the paper with the answers of the trained networks beside ours."""
+    found: dict[str, Any] = {}
+    for name in TABLES:
+        found[name], _ = study_problem(gallery[name], out / name, seeds, epochs, train_only, say)
+    if train_only:
+        return {"studies": list(found.values()), "files": [str(out)]}
+    together = compare(found)
+    plot_speed_ups(together, out / "speed_up.png")
+    write_json(out / "summary.json", together)
+    trained = {name: read_answer(out / name / "C-PINN.cordes") for name in TABLES}
+    figures = paper_figures(out / "figures", trained, meshes=meshes, report=say)
+    files = [out / "summary.json", out / "speed_up.png", *figures]
+    return {**together, "studies": list(found.values()), "files": [str(path) for path in files]}
+
+
+def read_answer(path: Path) -> Solution:
+    import cordes
+
+    return cordes.load(path)
+
+
+def compare(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Speed-up against the spread of the multiplier over all problems, and the rank correlation of the two."""
+    rows = []
+    for name, facts in found.items():
+        for ratio in facts["speed_up"]:
+            rows.append({"problem": name, "spread": facts["multiplier"]["ratio"], "variation": facts["multiplier"]["variation"], **ratio})
+    correlations = {}
+    for rival in RIVALS:
+        pairs = [(row["variation"], math.log(row["median"])) for row in rows if row["rival"] == rival]
+        correlations[rival] = {"problems": len(pairs), "spearman": spearman(*np.transpose(pairs)) if len(pairs) > 2 else None}
+    return {"speed_up": rows, "correlation": correlations}
+
+
+def spearman(x: np.ndarray, y: np.ndarray) -> float | None:
+    """The correlation of the ranks; spreads that differ by rounding share one."""
+    if np.ptp(np.round(x, 9)) == 0 or np.ptp(np.round(y, 9)) == 0:
+        return None
+    return float(np.corrcoef(rankdata(np.round(x, 9)), rankdata(np.round(y, 9)))[0, 1])
+
+
+def write_json(path: Path, facts: Mapping[str, Any]) -> None:
+    """One object, replaced in one step."""
+    temporary = path.with_name(path.name + ".part")
+    temporary.write_text(json.dumps(facts, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    temporary.replace(path)

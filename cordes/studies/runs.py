@@ -1,0 +1,212 @@
+"""One method trained on all seeds, in chunks. After each chunk everything is written, so that a run which is killed goes on where it was.
+
+On a CPU a resumed run gives the same numbers, bit for bit, as one that was never stopped: the same compiled chunks see the same states.
+"""
+
+import json
+import os
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+import cordes
+from cordes.errors import FileError
+from cordes.results import Result
+from cordes.solution import Solution
+from cordes.solvers.answer import Answer
+from cordes.solvers.progress import Progress
+from cordes.solvers.training import cast
+from cordes.studies.ensemble import EVERY, INNER_EPOCHS, WARM_UP, Ensemble, Measured, Method
+from cordes.transport_solution import solution_class
+
+# Epochs between two writings: some seconds on a CPU, less than one on an accelerator.
+CHUNK, CHUNK_ACCELERATOR = 100, 500
+
+
+class Run(NamedTuple):
+    """What is known of a method: the epochs of the records (R,), arrays (R, seeds) measured there, and the contraction, (chunks, seeds), at epochs (chunks,)."""
+
+    epochs: np.ndarray
+    measured: Measured
+    contraction_epochs: np.ndarray
+    contraction: np.ndarray
+    contraction_bound: np.ndarray
+    seconds: float
+    compile_seconds: float
+    devices: tuple[str, ...] = ()
+
+    @property
+    def seeds(self) -> int:
+        return self.measured.l2.shape[1]
+
+    @property
+    def seconds_per_epoch(self) -> float:
+        """Seconds of one epoch of one seed, all seeds having run together."""
+        return self.seconds / max(int(self.epochs[-1]), 1) / self.seeds
+
+    def until(self, epochs: int) -> "Run":
+        """The records up to an epoch."""
+        count, chunks = (int(np.searchsorted(of, epochs, side="right")) for of in (self.epochs, self.contraction_epochs))
+        return self._replace(
+            epochs=self.epochs[:count],
+            measured=Measured(*(part[:count] for part in self.measured)),
+            contraction_epochs=self.contraction_epochs[:chunks],
+            contraction=self.contraction[:chunks],
+            contraction_bound=self.contraction_bound[:chunks],
+            seconds=self.seconds * count / max(len(self.epochs), 1),
+        )
+
+
+class TrainingRun:
+    """A run and the file in which it lives."""
+
+    def __init__(self, problem: Any, method: Method, seeds: Sequence[int], truth: np.ndarray, preset: dict[str, Any], path: Path):
+        self.problem, self.method, self.seeds, self.preset, self.path = problem, method, tuple(seeds), preset, path
+        self.ensemble = Ensemble(problem, method, seeds, truth, preset)
+        self.state = self.ensemble.start()
+        empty = np.zeros((0, len(self.seeds)))
+        self.run = Run(np.zeros(0, int), Measured(*(empty for _ in Measured._fields)), np.zeros(0, int), empty, empty, 0.0, 0.0)
+        self.resumed = self._read()
+
+    @property
+    def done(self) -> int:
+        """Epochs so far."""
+        return int(self.run.epochs[-1]) if len(self.run.epochs) else 0
+
+    def train(self, epochs: int, target: float | None, progress: Progress, after: Callable[[], None] = lambda: None) -> Run:
+        """Train until every seed has met the target once, has left the numbers, or has had its epochs; `after` is called after each chunk."""
+        data, functions = None, {}
+        chunk = CHUNK if jax.default_backend() == "cpu" else CHUNK_ACCELERATOR
+        while self.done < epochs and not self._finished(target):
+            if data is None or self._outer_step():
+                data = self._data()
+            records = min(chunk - self.done % chunk, epochs - self.done) // EVERY
+            if records not in functions:
+                start = time.perf_counter()
+                functions[records] = self.ensemble.compiled(self.state, data, records)
+                self.run = self.run._replace(compile_seconds=self.run.compile_seconds + time.perf_counter() - start)
+            self._chunk(functions[records], data)
+            self._write(data)
+            best = float(np.median(np.min(self.run.measured.l2, axis=0)))
+            progress.update(step=self.done, total=epochs, l2=best, ms=1e3 * self.run.seconds_per_epoch)
+            after()
+        return self.run.until(epochs)
+
+    def _finished(self, target: float | None) -> bool:
+        l2 = self.run.measured.l2
+        if not len(l2):
+            return False
+        reached = np.zeros(l2.shape[1], bool) if target is None else np.any(l2 <= target, axis=0)
+        return bool(np.all(reached | ~np.isfinite(l2[-1])))
+
+    def _outer_step(self) -> bool:
+        """Whether the equation is frozen anew at this epoch."""
+        if self.problem.linear or not self.method.frozen:
+            return False
+        return self.done >= WARM_UP[type(self.problem).__name__] and self.done % INNER_EPOCHS == 0
+
+    def _data(self) -> Any:
+        """Rows for the next epochs. Those of an outer step that was interrupted in its middle belong to an earlier state, and were kept."""
+        if self._outer_step():
+            return self.ensemble.linearised(self.state)
+        data = self.ensemble.data()
+        return data if self._kept is None else jax.tree.unflatten(jax.tree.structure(data), self._kept)
+
+    def _chunk(self, function: Any, data: Any) -> None:
+        start = time.perf_counter()
+        self.state, measured = self.ensemble.advance(function, self.state, data)
+        seconds = time.perf_counter() - start
+        ratio, bound = self.ensemble.contraction(self.state)
+        run, records = self.run, len(measured.l2)
+        self.run = Run(
+            np.concatenate([run.epochs, self.done + EVERY * np.arange(1, records + 1)]),
+            Measured(*(np.concatenate([old, np.asarray(new, np.float64)]) for old, new in zip(run.measured, measured, strict=True))),
+            np.append(run.contraction_epochs, self.done + EVERY * records),
+            np.concatenate([run.contraction, ratio[None]]),
+            np.concatenate([run.contraction_bound, bound[None]]),
+            run.seconds + seconds,
+            run.compile_seconds,
+            tuple(sorted({*run.devices, _device()})),
+        )
+
+    # The file -------------------------------------------------------------------------------------------------------------------------------------
+
+    def _fingerprint(self) -> dict[str, Any]:
+        return {
+            "problem": self.problem.name,
+            "method": self.method.name,
+            "seeds": list(self.seeds),
+            "preset": self.preset,
+            "version": cordes.__version__,
+        }
+
+    def _write(self, data: Any) -> None:
+        arrays = {f"state{k}": np.asarray(leaf) for k, leaf in enumerate(jax.tree.leaves(self.state))}
+        if not self.problem.linear and self.method.frozen:
+            arrays |= {f"rows{k}": np.asarray(leaf) for k, leaf in enumerate(jax.tree.leaves(data))}
+        arrays |= {f"measured_{name}": part for name, part in self.run.measured._asdict().items()}
+        arrays |= {name: np.asarray(part) for name, part in self.run._asdict().items() if name != "measured"}
+        arrays["fingerprint"] = np.frombuffer(json.dumps(self._fingerprint(), sort_keys=True).encode(), np.uint8)
+        temporary = self.path.with_name(self.path.name + ".part")
+        with open(temporary, "wb") as file:
+            np.savez(file, allow_pickle=False, **arrays)
+        # Replaced in one step: a kill in the middle leaves the state of the last chunk.
+        os.replace(temporary, self.path)
+
+    def _read(self) -> bool:
+        self._kept: list[np.ndarray] | None = None
+        if not self.path.exists():
+            return False
+        try:
+            with open(self.path, "rb") as file, np.load(file, allow_pickle=False) as archive:
+                arrays = {name: archive[name] for name in archive.files}
+            found = json.loads(arrays["fingerprint"].tobytes())
+        except Exception as error:
+            raise FileError(f"{self.path} cannot be read ({type(error).__name__}): delete it, and its run starts anew.") from error
+        wanted = json.loads(json.dumps(self._fingerprint()))
+        if found != wanted:
+            other = ", ".join(f"{key} {found.get(key)}" for key in wanted if found.get(key) != wanted[key])
+            raise FileError(f"{self.path} holds a run with other settings ({other}): choose another --out, or delete it.")
+        leaves, structure = jax.tree.flatten(self.state)
+        self.state = jax.tree.unflatten(structure, [jax.numpy.asarray(arrays[f"state{k}"]) for k in range(len(leaves))])
+        rows = [name for name in arrays if name.startswith("rows")]
+        self._kept = [arrays[f"rows{k}"] for k in range(len(rows))] or None
+        measured = Measured(*(arrays[f"measured_{name}"] for name in Measured._fields))
+        self.run = Run(
+            arrays["epochs"],
+            measured,
+            arrays["contraction_epochs"],
+            arrays["contraction"],
+            arrays["contraction_bound"],
+            float(arrays["seconds"]),
+            float(arrays["compile_seconds"]),
+            tuple(str(device) for device in arrays["devices"]),
+        )
+        return True
+
+    # The answer -----------------------------------------------------------------------------------------------------------------------------------
+
+    def solution(self, lane: int = 0) -> Solution:
+        """Where one seed ended, as an answer that can be drawn, measured and saved."""
+        ensemble = self.ensemble
+        network = cast(ensemble.network(self.state.parameters[lane]), np.float64)
+        settings = {"boundary": "hard", "boundary_weight": 100.0, "singular": False, "inputs": "coordinates", "delta": 0.0}
+        facts = {"method": "adam", "seed": self.seeds[lane], "multiplier": self.method.multiplier, **settings, "richness": ensemble.system.richness}
+        loss = float(self.run.measured.loss[-1, lane])
+        history = [
+            {"epoch": int(epoch), "l2": float(l2[lane])} for epoch, l2 in zip(self.run.epochs[9::10], self.run.measured.l2[9::10], strict=True)
+        ]
+        answer = Answer(network, np.zeros(0), Result.converged, loss**0.5, self.preset["points"], history)
+        seconds = self.run.seconds_per_epoch * self.done
+        return solution_class(self.problem)(
+            self.problem, ensemble.system, answer, {"total": seconds, "compile": self.run.compile_seconds, "solve": seconds, "certify": 0.0}, facts
+        )
+
+
+def _device() -> str:
+    device = jax.devices()[0]
+    return device.device_kind if device.platform != "cpu" else "CPU"
