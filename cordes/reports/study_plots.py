@@ -1,6 +1,7 @@
 """Figures of a study: error against epochs, the paper's diagnostics along the run, and speed-up against the spread of the multiplier."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,20 +22,20 @@ SMOOTH = 200
 
 
 def plot_errors(facts: Mapping[str, Any], runs: Mapping[str, "Run"], path: Path) -> None:
-    """l2 error of every seed and its median, with the targets of the table."""
+    """The best l2 error so far, which is what a target asks for, and thinner the error itself; with the targets of the table."""
     figure = Figure(figsize=(6.4, 4.2), layout="constrained")
-    axes = figure.add_subplot()
+    axes = figure.add_subplot(xscale="log", yscale="log")
     for name, run in runs.items():
-        axes.plot(run.epochs, run.measured.l2, color=COLOURS[name], alpha=0.25, linewidth=0.6)
-        _median(axes, run.epochs, run.measured.l2, COLOURS[name], name, band=False)
+        _median(axes, run.epochs, np.minimum.accumulate(run.measured.l2), COLOURS[name], name)
+        axes.plot(*_gathered(run.epochs, run.measured.l2, np.median), color=COLOURS[name], alpha=0.6, linewidth=0.7)
     low, high = axes.get_ylim()
     for target in sorted({row["target"] for row in facts["milestones"]}):
         axes.axhline(target, color="0.6", linewidth=0.7, linestyle=":")
     auto = facts["auto"]["l2"]
-    title = f"{facts['problem']}: {len(facts['seeds'])} seeds, medians bold; dotted: targets"
+    title = f"{facts['problem']}: best error so far, median and range over {len(facts['seeds'])} seeds\nthin: the error itself, dotted: targets"
     if auto is not None:
-        title += f"\nauto reaches {auto:.0e} at the cost of {facts['auto']['epochs_equivalent']:.3g} plain epochs"
-    axes.set(xscale="log", yscale="log", xlabel="epoch", ylabel="l2 error", ylim=(min(low, 0.7 * facts["milestones"][-1]["target"]), high))
+        title += f"; auto reaches {auto:.0e} for {facts['auto']['epochs_equivalent']:.3g} plain epochs"
+    axes.set(xlabel="epoch", ylabel="l2 error", ylim=(min(low, 0.7 * facts["milestones"][-1]["target"]), high))
     axes.set_title(title, fontsize=10)
     axes.legend(fontsize=9)
     _save(figure, path)
@@ -58,6 +59,7 @@ def plot_dynamics(facts: Mapping[str, Any], runs: Mapping[str, "Run"], path: Pat
     left.set(xscale="log", yscale="log", xlabel="epoch", title="gradient norm")
     middle.set(xscale="log", yscale="log", xlabel="epoch", title=r"$\sigma_{\max}$ proxy")
     right.set(xscale="log", xlabel="epoch", title=r"$\|\Delta w-\gamma A:D^2w\|\,/\,\|\Delta w\|$", ylim=(0, None))
+    right.set_xlim(left.get_xlim())
     for axes in (left, middle, right):
         axes.legend(fontsize=8)
     figure.suptitle(f"{facts['problem']}: medians and ranges over {len(facts['seeds'])} seeds", fontsize=11)
@@ -90,16 +92,20 @@ def plot_speed_ups(together: Mapping[str, Any], path: Path) -> None:
 
 
 def _median(axes: Axes, x: np.ndarray, values: np.ndarray, colour: str, label: str, band: bool = True, linestyle: str = "-") -> None:
-    """The median over the seeds and, as a band, their range; records are gathered evenly over the logarithm of the epoch."""
+    """The median over the seeds and, as a band, their range."""
     if not len(x):
         return
-    edges = np.unique(np.round(np.geomspace(1, len(x), SMOOTH)).astype(int)) - 1
-    groups = [slice(start, max(stop, start + 1)) for start, stop in zip(edges, [*edges[1:], len(x)], strict=True)]
-    centre = [float(np.median(x[group])) for group in groups]
-    axes.plot(centre, [np.median(values[group]) for group in groups], color=colour, linewidth=1.8, label=label, linestyle=linestyle)
+    axes.plot(*_gathered(x, values, np.median), color=colour, linewidth=1.8, label=label, linestyle=linestyle)
     if band:
-        lowest, highest = ([edge(np.median(values[group], axis=0)) for group in groups] for edge in (np.min, np.max))
-        axes.fill_between(centre, lowest, highest, color=colour, alpha=0.18, linewidth=0)
+        centre, lowest = _gathered(x, values, np.min)
+        axes.fill_between(centre, lowest, _gathered(x, values, np.max)[1], color=colour, alpha=0.18, linewidth=0)
+
+
+def _gathered(x: np.ndarray, values: np.ndarray, over_seeds: Callable) -> tuple[list[float], list[float]]:
+    """Records in groups that are even over the logarithm of the epoch: the middle of each group, and there a statistic of the medians of the seeds."""
+    edges = np.unique(np.round(np.geomspace(1, len(x) + 1, SMOOTH)).astype(int)) - 1
+    groups = [slice(start, stop) for start, stop in pairwise(edges)]
+    return [float(np.median(x[group])) for group in groups], [float(over_seeds(np.median(values[group], axis=0))) for group in groups]
 
 
 def _save(figure: Figure, path: Path) -> None:

@@ -92,10 +92,9 @@ def all_table(facts: Mapping[str, Any]) -> RenderableType:
         return Group(*tables)
     lines = Table(show_header=False, box=None)
     for rival, found in facts["correlation"].items():
-        if found["spearman"] is not None:
-            lines.add_row(
-                "speed-up", f"rank correlation with the variation of γ: {found['spearman']:.2f} over {found['problems']} problems, against {rival}"
-            )
+        for key, words in (("variation", "the variation of γ"), ("gain", "the gain in conditioning")):
+            if found[key] is not None:
+                lines.add_row("speed-up", f"rank correlation with {words}: {found[key]:.2f} over {found['problems']} problems, against {rival}")
     lines.add_row("files", Text("\n".join(facts["files"])))
     return Group(*tables, lines)
 

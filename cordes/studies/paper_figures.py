@@ -66,7 +66,7 @@ def paper_figures(
             raise OptionError(f"The trained answer for {name} solves {solution.problem.name}: give each under the name of its problem.")
     if SURFACE in trained:
         report(f"{SURFACE}: the figure shows meshes and their maps, not the trained answer")
-    surfaces = _read_surfaces(meshes)
+    surfaces = read_surfaces(meshes)
     folder = _writable_folder(folder)
     paths = []
     for name, draw in EXAMPLES.items():
@@ -79,7 +79,7 @@ def paper_figures(
     return paths
 
 
-def _read_surfaces(meshes: Sequence[Path]) -> dict[str, Mesh]:
+def read_surfaces(meshes: Sequence[Path]) -> dict[str, Mesh]:
     """Meshes by the names of their files; two files of one name would overwrite each other's figure."""
     if not meshes:
         return {"folded": folded_surface()}
