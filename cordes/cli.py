@@ -212,41 +212,53 @@ def solve_command(
         Path | None,
         typer.Option(metavar="DIR", help="Write result.json, solution.png, policy.png (HJB), certificate.png, answer.cordes, solution.vtu here."),
     ] = None,
+    coordinator: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="Several processes: where process 0 runs, and a free port there.", show_default=False)
+    ] = None,
+    processes: Annotated[int | None, typer.Option(metavar="N", min=1, help="How many processes share the work.", show_default=False)] = None,
+    process_id: Annotated[
+        int | None, typer.Option(metavar="I", min=0, help="Which of them this one is, 0 to N-1. Process 0 prints and writes.", show_default=False)
+    ] = None,
     as_json: Json = False,
-) -> Report:
+) -> Report | int:
     """Solve a problem and say how wrong the answer is."""
     import cordes
+    from cordes import distribution
     from cordes.reports.facts import solution_facts
     from cordes.reports.tables import solution_table
 
     seconds = {"import": _process_seconds() if context.obj["own_process"] else None}
-    made = _load(problem)
-    condition = None if _needs_answer(made) else cordes.check(made)
-    given = {
-        "preset": preset,
-        "epochs": epochs,
-        "steps": steps,
-        "features": features,
-        "boundary": boundary,
-        "outer": outer,
-        "form": form,
-        "argmax": argmax,
-    }
-    options = {name: value for name, value in given.items() if value is not None}
-    if preset is not None and method == "auto":
-        method = "adam"
-    folder = _prepare_folder(out, _files_for(made)) if out is not None else None
-    if barrier and not made.linear:
-        raise OptionError(f"--barrier is for linear problems; {made.name} is not one: leave it out.")
-    if barrier and made.domain.dimension > 3:
-        raise OptionError(f"--barrier needs quadrature, which there is in up to three dimensions; {made.name} has {made.domain.dimension}.")
-    solution = cordes.solve(made, method, tol, seed, not no_multiplier, max_seconds=max_seconds, **options)
-    if barrier:
-        solution.certify(norm="Linf", barrier=True)
-    facts = solution_facts(solution, condition if condition is not None else cordes.check(solution), seconds)
-    complete = folder is None or _write_files(folder, solution, facts)
-    done = solution.result is cordes.Result.converged and complete
-    return Report(facts, solution_table(facts, solution.certificate.rows()), DONE if done else NOT_AS_ASKED)
+    same = {name: value for name, value in context.params.items() if name not in ("process_id", "out", "as_json")} | {"version": cordes.__version__}
+    # Before the problem is made, since that already uses a device.
+    with distribution.session(coordinator, processes, process_id, same):
+        made = _load(problem)
+        condition = None if _needs_answer(made) else cordes.check(made)
+        given = {
+            "preset": preset,
+            "epochs": epochs,
+            "steps": steps,
+            "features": features,
+            "boundary": boundary,
+            "outer": outer,
+            "form": form,
+            "argmax": argmax,
+        }
+        options = {name: value for name, value in given.items() if value is not None}
+        if preset is not None and method == "auto":
+            method = "adam"
+        folder = _prepare_folder(out, _files_for(made)) if out is not None and distribution.is_first() else None
+        if barrier and not made.linear:
+            raise OptionError(f"--barrier is for linear problems; {made.name} is not one: leave it out.")
+        if barrier and made.domain.dimension > 3:
+            raise OptionError(f"--barrier needs quadrature, which there is in up to three dimensions; {made.name} has {made.domain.dimension}.")
+        solution = cordes.solve(made, method, tol, seed, not no_multiplier, max_seconds=max_seconds, **options)
+        if barrier:
+            solution.certify(norm="Linf", barrier=True)
+        facts = solution_facts(solution, condition if condition is not None else cordes.check(solution), seconds) | distribution.facts()
+        complete = folder is None or _write_files(folder, solution, facts)
+        done = solution.result is cordes.Result.converged and complete
+        status = DONE if done else NOT_AS_ASKED
+        return Report(facts, solution_table(facts, solution.certificate.rows()), status) if distribution.is_first() else status
 
 
 @app.command("bench")

@@ -16,6 +16,8 @@ from cordes.certificates.regularity import kink
 from cordes.domains import Ball, Box, Ellipsoid, Polygon
 from cordes.domains.domain import AbstractDomain
 from cordes.jet import Jet, jet_of
+from cordes.networks.directional import apply_operator
+from cordes.networks.network import MANY
 
 BUILT_IN = (Box, Ball, Ellipsoid, Polygon)
 CHUNK = 8192
@@ -74,8 +76,15 @@ class AnswerCandidate:
 
     def applied(self, x: np.ndarray, A: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """A:D²u + b·∇u - cu for coefficients at points, and a bound of its rounding error."""
-        value, size = self.solution.apply_operator(x, A, b, c)
+        value, size = self._operator(x, A, b, c)
         return value, EPSILON * ROUNDING_OF_SUMS * size
+
+    def _operator(self, x: np.ndarray, A: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The operator, and the sum of the sizes of its terms. In many dimensions the derivatives are kept in one array."""
+        solution = self.solution
+        if x.shape[1] < MANY or len(solution.amplitudes):
+            return solution.apply_operator(x, A, b, c)
+        return apply_operator(solution._ansatz, solution.network, x, A, b, c)
 
     def evaluate(self, x: np.ndarray) -> Evaluated:
         parts = [self._chunk(x[k : k + CHUNK]) for k in range(0, len(x), CHUNK)]
@@ -83,13 +92,13 @@ class AnswerCandidate:
 
     def _chunk(self, x: np.ndarray) -> Evaluated:
         A, b, c, f = self.problem.coefficients(x)
-        applied, size = self.solution.apply_operator(x, A, b, c)
+        applied, size = self._operator(x, A, b, c)
         residual = f - applied
         return Evaluated(Local(A, b, c), residual, EPSILON * (ROUNDING_OF_SUMS * size + 4 * np.abs(f)))
 
     def value(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         n, d = x.shape
-        value, size = self.solution.apply_operator(x, np.zeros((n, d, d)), np.zeros((n, d)), -np.ones(n))
+        value, size = self._operator(x, np.zeros((n, d, d)), np.zeros((n, d)), -np.ones(n))
         # Singular functions vanish on the edges by cancellation: there the size of their values says nothing about their rounding.
         return value, EPSILON * ROUNDING_OF_SUMS * (size + float(np.sum(np.abs(self.solution.amplitudes))))
 

@@ -18,6 +18,8 @@ from cordes.intervals import UnsupportedOperation, enclose, supremum
 TOLERANCE = 0.02
 SIGN_BUDGET = 8000
 BUDGETS = {1: 4000, 2: 12_000, 3: 12_000}
+# Beyond this dimension no number of cells covers a domain, and suprema are sampled.
+LARGEST_COVERED = 12
 SLACK = 1e-12
 # Stands for infinity in radii: products with zero stay zero.
 UNBOUNDED = 1e150
@@ -162,7 +164,8 @@ class Coverage:
         # The searches may bound this share of the usual number of cells: less where a cell means many equations.
         self.share = 1.0
         self._enclosure = None
-        if not constant and linearise is not None:
+        self.unsupported = f"{domain.dimension} dimensions are too many for cells"
+        if not constant and linearise is not None and domain.dimension <= LARGEST_COVERED:
             try:
                 self._enclosure = enclose(linearise)
                 self._enclosure(points[:1], points[:1])

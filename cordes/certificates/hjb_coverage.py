@@ -16,7 +16,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from cordes.blocks import in_blocks
-from cordes.certificates.contraction import Ball, Contraction, Coverage
+from cordes.certificates.contraction import LARGEST_COVERED, Ball, Contraction, Coverage
 from cordes.certificates.energy import Invariants, Local, Pilot, Scheme, TraceSplit, gradient_factor, normalised
 from cordes.certificates.hjb_energy import Pairs
 from cordes.domains import Box
@@ -68,7 +68,7 @@ class ControlCoverage(Coverage):
         self.problem, self.pairs, self.measured = problem, pairs, measured
         super().__init__(problem.domain, None, self._values, points, local, not varies_in_space(problem))
         self._few = len(problem.controls) <= enclosed
-        if not self.constant and self._few:
+        if not self.constant and self._few and problem.domain.dimension <= LARGEST_COVERED:
             self._enclosure = self._enclosed(points)
         self.share = min(1.0, FULL_BUDGET / len(problem.controls))
 

@@ -33,7 +33,8 @@ STEEP, START_CELLS, DUG_CELLS, DEPTH = 10.0, {1: 256, 2: 16, 3: 8}, 32, 40
 BLOCK_OF_CONTROLS, SEARCHED_CONTROLS = 16, 512
 # Largest difference to g on the boundary that rounding explains, relative to the size of the answer.
 MISMATCH = 1e-10
-CHORDS = 256
+# In many dimensions the entries of A along all chords are too many numbers, and fewer chords are searched.
+CHORDS, CHORD_NUMBERS, LEAST_CHORDS = 256, 1 << 19, 32
 # Distances from a singular point, in units of the domain, at which its rays are crossed, and the step across relative to them.
 RAY_RADII, RAY_STEP = np.array([1e-3, 1e-2, 0.1, 0.3]), 1e-5
 EPSILON = float(np.finfo(np.float64).eps)
@@ -211,7 +212,8 @@ def _undeclared_jump(problem: Any, candidate: Candidate) -> str | None:
             suspects.append((name, jax.jit(jax.vmap(function))))
     if not suspects:
         return None
-    points = domain.interior_points(2 * CHORDS, JUMP_SEED, "sobol")
+    chords = int(np.clip(CHORD_NUMBERS // domain.dimension**2, LEAST_CHORDS, CHORDS))
+    points = domain.interior_points(2 * chords, JUMP_SEED, "sobol")
     sides = [np.zeros(len(points)), *(np.asarray(jax.jit(jax.vmap(phi))(points)) > 0 for phi in problem.interfaces)]
     points = points[np.lexsort(sides)]
     lower, upper = domain.bounding_box

@@ -33,6 +33,8 @@ PILOT_POINTS = 512
 # Points after which refinement ends; most answers need a quarter of them.
 BUDGETS = {1: 20_000, 2: 120_000, 3: 200_000}
 SAMPLE_POINTS = 1 << 15
+# Numbers in the matrices of all points of a sample, and the least number of its points: in many dimensions fewer points are used.
+SAMPLE_NUMBERS, LEAST_SAMPLE = 1 << 25, 2048
 # A bound whose contraction is only sampled must be this much smaller to be preferred.
 PREFERENCE = 1.5
 # Norms for which one sample serves at most: energy, the two signs of ABP, drift.
@@ -181,7 +183,7 @@ def measure_of(
         if mesh is not None:
             nodes, evaluated = adaptive_nodes(mesh, evaluate, densities, BUDGETS[d])
             return Quadrature(nodes), evaluated
-    points = domain.interior_points(SAMPLE_POINTS, SAMPLE_SEED)
+    points = domain.interior_points(int(np.clip(SAMPLE_NUMBERS // d**2, LEAST_SAMPLE, SAMPLE_POINTS)), SAMPLE_SEED)
     return Sample(points, domain.volume, confidence, norms, proved), evaluate(points)
 
 

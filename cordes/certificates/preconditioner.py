@@ -10,6 +10,8 @@ from cordes.certificates.energy import Local, TraceSplit
 
 # Up to this dimension M is full, beyond it diagonal.
 LARGEST_FULL = 4
+# Up to this dimension M is searched for; beyond, the mean of A and its diagonal are tried, since each trial costs d³ at every point.
+LARGEST_SEARCHED = 12
 SAMPLES = 300
 
 
@@ -33,7 +35,7 @@ def preconditioners(local: Local) -> list[np.ndarray]:
     mean = np.mean(local.A / np.trace(local.A, axis1=1, axis2=2)[:, None, None], axis=0)
     candidates = [_scaled(np.diag(np.diag(mean))), _scaled(mean)]
     start = min([identity, *candidates], key=lambda matrix: anisotropy(local, matrix))
-    found = _search(local, start)
+    found = _search(local, start) if d <= LARGEST_SEARCHED else start
     candidates = [matrix for matrix in [*candidates, found] if anisotropy(local, matrix) < plain - 1e-3]
     return [identity, *sorted(candidates, key=lambda matrix: anisotropy(local, matrix))[:1]]
 

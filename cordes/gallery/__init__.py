@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from cordes.errors import unknown
-from cordes.gallery import literature_linear, literature_nonlinear, paper_linear, paper_nonlinear, transport_problems
+from cordes.gallery import high_dimension, literature_linear, literature_nonlinear, paper_linear, paper_nonlinear, transport_problems
 
 
 class Gallery(Mapping[str, Any]):
@@ -36,5 +36,7 @@ class Gallery(Mapping[str, Any]):
 
 
 gallery = Gallery(
-    {**paper_linear.PROBLEMS, **paper_nonlinear.PROBLEMS, **literature_linear.PROBLEMS, **literature_nonlinear.PROBLEMS} | transport_problems.PROBLEMS
+    {**paper_linear.PROBLEMS, **paper_nonlinear.PROBLEMS, **literature_linear.PROBLEMS, **literature_nonlinear.PROBLEMS}
+    | transport_problems.PROBLEMS
+    | high_dimension.PROBLEMS
 )

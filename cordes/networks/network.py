@@ -23,7 +23,6 @@ from cordes.jet import Jet, OperatorJet, jet_of
 from cordes.networks.activations import activation_jet
 from cordes.networks.inputs import Inputs
 
-
 # From this dimension on derivatives are kept in one array, not column by column.
 MANY = 6
 # Beyond this dimension Hessians come from automatic differentiation: written out, their d(d+1)/2 columns take minutes to compile.

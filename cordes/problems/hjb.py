@@ -20,7 +20,7 @@ from cordes.domains.domain import AbstractDomain
 from cordes.errors import CoefficientError, OptionError
 from cordes.jet import Jet, contract
 from cordes.problems.coefficients import as_function, check_elliptic, check_exact, check_finite, check_shape, show
-from cordes.problems.linear import Coefficients, check_boundary_data, check_domain, check_interfaces, warn_about_jumps
+from cordes.problems.linear import CHECKED_NUMBERS, Coefficients, check_boundary_data, check_domain, check_interfaces, warn_about_jumps
 
 CHECK_POINTS, CHECK_PAIRS = 2000, 400_000
 # Numbers that may be held at once while controls are compared: blocks of controls are made small enough.
@@ -217,7 +217,7 @@ class HJB:
 
     def _check(self) -> None:
         d, m = self.domain.dimension, len(self.controls)
-        points = self.domain.interior_points(int(np.clip(CHECK_PAIRS // m, 16, CHECK_POINTS)), seed=11)
+        points = self.domain.interior_points(int(np.clip(min(CHECK_PAIRS, CHECKED_NUMBERS // d**2) // m, 16, CHECK_POINTS)), seed=11)
         x, a = jnp.asarray(points[0]), jnp.asarray(self.controls[0])
         for name, shape in (("A", (d, d)), ("b", (d,)), ("c", ()), ("f", ())):
             check_shape(name, getattr(self, name), shape, x, a)

@@ -17,6 +17,8 @@ from cordes.problems.coefficients import as_function, check_elliptic, check_exac
 from cordes.problems.jumps import find_jumps, straight
 
 CHECK_POINTS = 2000
+# Entries of matrices that are looked at, and that are kept for each step along a chord: in many dimensions there are fewer points and chords.
+CHECKED_NUMBERS, CHORD_NUMBERS = 2_000_000, 200_000
 
 
 class UndeclaredJumpWarning(UserWarning):
@@ -90,7 +92,7 @@ class Linear:
 
     def _check(self) -> None:
         d = self.domain.dimension
-        points = self.domain.interior_points(CHECK_POINTS, seed=11)
+        points = self.domain.interior_points(int(np.clip(CHECKED_NUMBERS // d**2, 100, CHECK_POINTS)), seed=11)
         for name, shape in (("A", (d, d)), ("b", (d,)), ("c", ()), ("f", ())):
             function = getattr(self, name)
             check_shape(name, function, shape, jnp.asarray(points[0]))
@@ -191,7 +193,8 @@ def check_boundary_data(g: Callable, domain: AbstractDomain) -> None:
 
 def warn_about_jumps(functions: dict[str, Callable], domain: AbstractDomain, interfaces: Sequence[Callable]) -> None:
     """Bisect along random chords; a jump that no declared interface explains is reported once for each coefficient."""
-    points = domain.interior_points(192, seed=15)
+    chords = max(12, min(96, CHORD_NUMBERS // domain.dimension**2))
+    points = domain.interior_points(2 * chords, seed=15)
     # Chords join points on the same side of every interface: each path shows one jump at most, and a declared one must not hide another.
     sides = np.stack([np.zeros(len(points)), *(sample(phi, points) > 0 for phi in interfaces)])
     points = points[np.lexsort(sides)]

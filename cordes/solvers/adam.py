@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from cordes import distribution
 from cordes.ansatz import Rows
 from cordes.errors import OptionError
 from cordes.results import Result
@@ -58,6 +59,8 @@ def solve_adam(
     collocation = system.points(points, seed)
     rows = cast(stack(system.rows(collocation), extra_rows), dtype)
     fresh = cast(stack(system.rows(system.fresh_points(seed)), extra_rows), dtype)
+    count, scale = rows.count, float(np.linalg.norm(fresh.target))
+    rows, fresh = distribution.place(rows), distribution.place(fresh)
     carry = (state.parameters, optax.adam(learning_rate).init(state.parameters))
     best, best_residual = state, float(residual_norm(state, fresh))
     history = [{"epoch": 0, "loss": float(residual_norm(state, rows)) ** 2, "residual": best_residual, "seconds": clock.seconds}]
@@ -80,6 +83,6 @@ def solve_adam(
     except KeyboardInterrupt:
         result = Result.interrupted
     if result is None:
-        result = late_end(best_residual, tol, 0.1 * float(np.linalg.norm(fresh.target)))
-    best = cast(best, jnp.float64)
-    return Answer(best.network, best.amplitudes, result, best_residual, rows.count, history)
+        result = late_end(best_residual, tol, 0.1 * scale)
+    best = distribution.local(cast(best, jnp.float64))
+    return Answer(best.network, best.amplitudes, result, best_residual, count, history)

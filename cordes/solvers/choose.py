@@ -5,6 +5,7 @@ from typing import Any
 
 import jax.numpy as jnp
 
+from cordes import distribution
 from cordes.compilation import CompileTimer
 from cordes.condition import warn_if_violated
 from cordes.errors import unknown
@@ -18,6 +19,7 @@ from cordes.solvers.least_squares import solve_least_squares
 from cordes.solvers.nonlinear import NonlinearRun
 from cordes.solvers.options import METHODS, check_arguments, choose_method
 from cordes.solvers.progress import Progress
+from cordes.solvers.stochastic import solve_stochastic
 from cordes.solvers.system import Clock, System
 from cordes.solvers.tolerance import reach, residual_target
 from cordes.solvers.training import State
@@ -48,7 +50,8 @@ def solve(
     (`coordinates`, `interfaces`, `powers`: what networks see of the interfaces), `delta` (the paper's δ). Least squares: `features`, `frequency`,
     `activation`, `oversampling` (collocation points for each feature; more where data are rough).
     Gauss–Newton: `width`, `depth`, `activation`, `points`, `steps`, `resample`, `momentum`. Adam: `width`, `depth`, `activation`,
-    `learning_rate`, `points`, `epochs`, `precision`, `preset="paper"`.
+    `learning_rate`, `points`, `epochs`, `precision`, `preset="paper"`; `estimator="stochastic"` takes `probes` random directions instead of all second
+    derivatives, for linear problems in hundreds of dimensions.
 
     Nonlinear problems are solved by an outer loop over the method (`outer_steps` at most). Its `start` may be a solution of another problem on the same
     domain. `HJB`: `argmax="unscaled"` chooses controls without the multiplier; `outer="fixed-point"` takes the contracting fixed point instead of Newton's
@@ -69,6 +72,7 @@ def solve(
         facts = {"method": chosen, "seed": seed, "multiplier": multiplier, **settings}
 
         def finish(answer: Answer) -> Solution:
+            answer = answer._replace(network=distribution.local(answer.network), amplitudes=distribution.local(answer.amplitudes))
             return solution_class(problem)(problem, system, answer, {"certify": 0.0}, {**facts, **answer.facts, "richness": system.richness})
 
         with Progress(f"{problem.name}: {chosen}", progress) as bar:
@@ -109,6 +113,10 @@ def _run(method: str, system: System, seed: int, clock: Clock, bar: Progress, se
     extra = system.boundary_rows(1000, seed, settings["boundary_weight"]) if settings["boundary"] == "soft" else None
     if method == "least-squares":
         return solve_least_squares(system, tol, seed, clock, bar, start, extra_rows=extra, **options)
+    if options.get("estimator") == "stochastic":
+        settings = {"steps" if name == "epochs" else name: value for name, value in options.items() if name != "estimator"}
+        return solve_stochastic(system, tol, seed, clock, bar, start, **settings)
+    options = {name: value for name, value in options.items() if name != "estimator"}
     solver = solve_gauss_newton if method == "gauss-newton" else solve_adam
     return solver(system, tol, seed, clock, bar, start, extra_rows=extra, **options)
 

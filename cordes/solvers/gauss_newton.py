@@ -17,8 +17,10 @@ from jax import Array
 from jax.flatten_util import ravel_pytree
 
 from cordes.ansatz import Rows
+from cordes.networks.network import MANY
 from cordes.results import Result
 from cordes.solvers.answer import Answer
+from cordes.solvers.dual import solve_dual
 from cordes.solvers.progress import Progress
 from cordes.solvers.system import Clock, System
 from cordes.solvers.training import State, early_end, initial_state, late_end, residual, residual_norm, solve_last_layer, stack
@@ -104,7 +106,10 @@ def solve_gauss_newton(
     momentum: float | None = None,
     extra_rows: Rows | None = None,
 ) -> Answer:
-    """Train until the residual on fresh points is at most `tol`, the steps are used up, or nothing improves; a last-layer solve ends it."""
+    """Train until the residual on fresh points is at most `tol`, the steps are used up, or nothing improves; a last-layer solve ends it. In many dimensions
+    `solve_dual` does the work, which draws fresh points on the device and needs no rows."""
+    if system.domain.dimension >= MANY and system.problem.linear and resample is not False and extra_rows is None:
+        return solve_dual(system, tol, seed, clock, progress, start, width, depth, activation, points, steps, momentum)
     # In few dimensions one wide layer of sines, whose last-layer solve is nearly the answer; in many, a deep and narrow network learns its features.
     shallow = system.domain.dimension <= 3 if depth is None else depth == 1
     depth = depth or (1 if shallow else 3)

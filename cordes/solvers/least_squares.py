@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cordes import distribution
 from cordes.ansatz import COLUMNS, Rows, feature_matrix
 from cordes.networks.network import AbstractNetwork
 from cordes.networks.random_features import RandomFeatures
@@ -60,8 +61,8 @@ class Search:
 
     def renew(self) -> None:
         """Fresh rows, at the start and after the singular functions changed."""
-        self.fresh = stack(self.system.rows(self.system.fresh_points(self.seed)), self.extra_rows)
-        self.scale = max(float(np.linalg.norm(self.fresh.target)), 1e-300)
+        self.fresh = distribution.share(stack(self.system.rows(self.system.fresh_points(self.seed)), self.extra_rows))
+        self.scale = max(distribution.norm(self.fresh.target), 1e-300)
 
     @property
     def residual(self) -> float:
@@ -73,24 +74,25 @@ class Search:
 
     def judge(self, network: RandomFeatures, solution: np.ndarray, frequency: float, inputs: str, fresh: np.ndarray | None = None) -> Candidate:
         fresh = feature_matrix(network, self.fresh) if fresh is None else fresh
-        residual = float(np.linalg.norm(fresh @ solution - np.asarray(self.fresh.target)))
+        residual = distribution.norm(fresh @ solution - np.asarray(self.fresh.target))
         width = network.coefficients.shape[0]
         return Candidate(network.with_parameters(solution[:width]), solution[width:], residual, frequency, inputs)
 
     def rows(self, width: int) -> Rows:
         collocation = self.system.points(int(self.oversampling * width), self.seed)
         self.points = len(collocation.x)
-        return stack(self.system.rows(collocation), self.extra_rows)
+        return distribution.share(stack(self.system.rows(collocation), self.extra_rows))
 
     def attempt(self, rows: Rows, width: int, frequency: float, inputs: str) -> None:
         """Fit one random network and keep it if it is the best."""
         ansatz = self.system.ansatz
         network = RandomFeatures(ansatz.inputs, width, frequency, self.seed, ansatz.inputs.active(inputs), self.activation)
-        matrix, fresh, target = feature_matrix(network, rows), feature_matrix(network, self.fresh), np.asarray(rows.target)
+        fresh = feature_matrix(network, self.fresh)
+        matrix, target = distribution.reduced(feature_matrix(network, rows), np.asarray(rows.target))
         for used in self.shares(width):
             columns = np.r_[:used, width : matrix.shape[1]]
             solution = np.zeros(matrix.shape[1])
-            solution[columns] = solve_rank_revealing(matrix[:, columns], target, damped=rows.singular.shape[1])
+            solution[columns] = distribution.agreed(solve_rank_revealing(matrix[:, columns], target, damped=rows.singular.shape[1]))
             candidate = self.judge(network, solution, frequency, inputs, fresh)
             if self.best is None or not candidate.residual >= self.best.residual:
                 self.best = candidate

@@ -5,12 +5,14 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from cordes.networks.network import MANY
 from cordes.problems.transport import Transport
 from cordes.results import Result
 from cordes.solution import Solution
 from cordes.solvers.adam import solve_adam
 from cordes.solvers.answer import Answer
 from cordes.solvers.direct import solve_direct
+from cordes.solvers.dual import solve_dual
 from cordes.solvers.gauss_newton import solve_gauss_newton
 from cordes.solvers.inner import FeatureSteps, TrainedSteps
 from cordes.solvers.least_squares import input_choices
@@ -63,6 +65,9 @@ class NonlinearRun:
             for name in ("warm_up", "inner_epochs"):
                 options.pop(name, None)
             return
+        if method == "gauss-newton" and self._many_dimensions(extra):
+            self.kind = "dual"
+            return
         self.inner: Inner
         if method == "least-squares":
             self.features = lambda inputs: FeatureSteps(
@@ -90,6 +95,14 @@ class NonlinearRun:
             steps = 2
         self.outer = Outer(steps or STEPS[method], damped, self.choices, self.kind == "fixed-point", small=SMALL[method])
 
+    def _many_dimensions(self, extra: Any) -> bool:
+        """Whether policies and Gauss–Newton steps alternate on fresh points, without an outer loop: finitely many controls in many dimensions."""
+        problem, wanted = self.system.problem, self.options.get("resample") is not False and extra is None and self.kind == "newton"
+        if not wanted or problem.domain.dimension < MANY or getattr(problem, "controls", None) is None or problem.maximiser is not None:
+            return False
+        self.options.pop("resample", None)
+        return True
+
     @staticmethod
     def _stages(problem: Any, wanted: bool | None) -> tuple[float, ...]:
         """Shares of the way to a source density that spans many orders."""
@@ -101,6 +114,8 @@ class NonlinearRun:
         if self.kind == "direct":
             continued = state or self._continued()
             return solve_direct(self.system, tol, self.seed, self.clock, self.bar, continued, choices=self.choices, **self.options)
+        if self.kind == "dual":
+            return solve_dual(self.system, tol, self.seed, self.clock, self.bar, state or self._continued(), **self.options)
         jet: JetAt | None = None
         if state is not None:
             ansatz = self.system.ansatz

@@ -10,7 +10,7 @@ COMMON = {"delta", "boundary", "boundary_weight", "singular", "inputs"}
 OPTIONS = {
     "least-squares": {"features", "frequency", "activation", "oversampling"},
     "gauss-newton": {"width", "depth", "activation", "points", "steps", "resample", "momentum"},
-    "adam": {"width", "depth", "activation", "learning_rate", "points", "epochs", "precision", "preset"},
+    "adam": {"width", "depth", "activation", "learning_rate", "points", "epochs", "precision", "preset", "estimator", "probes"},
 }
 # Options of the outer loop, by problem, and of the dual loop of the paper, for Adam.
 OUTER = {
@@ -19,6 +19,9 @@ OUTER = {
     "MongeAmpere": {"outer", "outer_steps", "form", "damping"},
     "Transport": {"outer_steps", "damping", "continuation"},
 }
+# What Adam with a stochastic estimate of A:D²u understands.
+STOCHASTIC = {"estimator", "probes", "width", "depth", "activation", "learning_rate", "points", "epochs", "singular", "inputs", "delta"}
+ESTIMATORS = ("exact", "stochastic")
 DUAL_LOOP = {"warm_up", "inner_epochs"}
 LOOPS = ("newton", "fixed-point", "direct")
 
@@ -51,8 +54,24 @@ def check_arguments(problem: Any, method: str, tol: float | None, max_seconds: f
         raise OptionError(f"start was made by {start.facts['method']} and cannot be continued by {method}: the networks differ.")
     if start is not None and repr(start.problem.domain) != repr(problem.domain):
         raise OptionError(f"start lives on {start.problem.domain!r}, the problem on {problem.domain!r}: a start must have the same domain.")
+    if "estimator" in options or "probes" in options:
+        _check_estimator(problem, options)
     if not problem.linear:
         _check_outer(problem, method, options)
+
+
+def _check_estimator(problem: Any, options: dict) -> None:
+    estimator = options.get("estimator", "exact")
+    if estimator not in ESTIMATORS:
+        raise unknown("estimator", str(estimator), ESTIMATORS)
+    if estimator == "exact":
+        if "probes" in options:
+            raise OptionError("probes are the random directions of estimator='stochastic': pass that too, or leave them out.")
+        return
+    if not problem.linear:
+        raise OptionError("estimator = 'stochastic' is for linear problems: the supremum of estimates, or their determinant, would be biased.")
+    if others := sorted(set(options) - STOCHASTIC):
+        raise OptionError(f"{', '.join(others)} cannot be had with estimator='stochastic': leave it out.")
 
 
 def _check_names(problem: Any, method: str, options: dict) -> None:

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from cordes import distribution
 from cordes.ansatz import Ansatz, Rows
 from cordes.jet import Jet
 from cordes.points import Points, collocation_points
@@ -152,7 +153,7 @@ class System:
 
 
 class Clock:
-    """Seconds since the start, and whether the time is up."""
+    """Seconds since the start, and whether the time is up, which process 0 says for all."""
 
     def __init__(self, limit: float | None = None):
         self.start = time.perf_counter()
@@ -164,4 +165,4 @@ class Clock:
 
     @property
     def over(self) -> bool:
-        return self.limit is not None and self.seconds > self.limit
+        return self.limit is not None and distribution.agreed(self.seconds > self.limit)

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from cordes import distribution
 from cordes.ansatz import Rows, feature_matrix
 from cordes.networks.mlp import MLP
 from cordes.networks.network import AbstractNetwork
@@ -31,6 +32,8 @@ class State(NamedTuple):
 
 def residual(state: State, rows: Rows) -> Array:
     """Network expression + singular·amplitudes - target, one entry for each row."""
+    # A single row is one of many in a map over rows, which the devices share already.
+    rows = distribution.spread(rows) if rows.count > 1 else rows
     return state.network.rows(rows.frozen) + rows.singular @ state.amplitudes - rows.target
 
 

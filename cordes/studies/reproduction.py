@@ -22,6 +22,8 @@ from cordes.studies.time_to_accuracy import Summary
 
 DOCUMENT, RESULTS = Path("docs/reproduction.md"), Path("docs/reproduction")
 COLOURS, WIDTH = 96, 1500
+# Problems whose landscape and spectra are shown: the one of the paper, and the one with the widest multiplier.
+SHOWN = ("ex4.5-hjb", "ex4.1-smooth")
 # A multiplier that varies by less is constant up to rounding.
 CONSTANT = 1e-9
 MARK = re.compile(r"(<!-- table (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -36,7 +38,7 @@ def gather(study: Path, results: Path = RESULTS) -> None:
         if not path.exists():
             raise FileError(f"There is no {path}: run `cordes study {name}` first.")
         (results / f"{name}.json").write_text(json.dumps(json.loads(path.read_text(encoding="utf-8"))) + "\n", encoding="utf-8")
-        for figure in ("error", "dynamics", "landscape", "spectra"):
+        for figure in ("error", "dynamics", *(("landscape", "spectra") if name in SHOWN else ())):
             shrink(study / name / f"{figure}.png", results / f"{name}-{figure}.png")
     for path in [study / "speed_up.png", *sorted((study / "figures").glob("*.png"))]:
         shrink(path, results / path.name)

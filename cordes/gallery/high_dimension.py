@@ -1,0 +1,140 @@
+"""Coupled problems in 10 to 100 dimensions: no sum or product of functions of one variable solves them, and A depends on x and is not diagonal.
+
+The solutions are u = D·w, D the distance function of the domain and w = Σ cᵢ sin(xᵢ + cos xᵢ₊₁ + xᵢ₊₁ cos xᵢ)/√d, the two-body function of the paper on
+stochastic Taylor derivatives (Shi et al. 2024), with normal cᵢ of a fixed seed. The Hessian of w is tridiagonal and D² is known by hand, so that
+f = A:D²u costs no d×d derivatives of a program. Whoever solves the problems sees A and f alone.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from cordes.domains import Ball, Box
+from cordes.jet import jet_of
+from cordes.problems.hjb import HJB
+from cordes.problems.linear import Linear
+from cordes.problems.structured import DiagonalPlusRank
+
+# Seed of the coefficients cᵢ, together with the dimension.
+SEED = 20_240
+DIMENSIONS = (10, 20, 50, 100)
+CONTROLLED_DIMENSIONS = (10, 100)
+
+
+def amplitudes(d: int) -> np.ndarray:
+    """The normal coefficients of the d - 1 pairs, over √d."""
+    return np.random.default_rng([SEED, d]).standard_normal(d - 1) / np.sqrt(d)
+
+
+def _pair(z: Array) -> Array:
+    """The two-body term of (s, t)."""
+    s, t = z
+    return jnp.sin(s + jnp.cos(t) + t * jnp.cos(s))
+
+
+def coupled(x: Array) -> Array:
+    """w at one point."""
+    return jnp.dot(jnp.asarray(amplitudes(len(x))), jax.vmap(_pair)(jnp.stack([x[:-1], x[1:]], axis=1)))
+
+
+def _coupled_parts(x: Array, A: Array) -> tuple[Array, Array, Array]:
+    """w, ∇w and A:D²w, from the jets of the pairs: two variables each."""
+    sizes = jnp.asarray(amplitudes(len(x)))
+    value, gradient, hessian = jax.vmap(jet_of(_pair))(jnp.stack([x[:-1], x[1:]], axis=1))
+    slope = jnp.zeros_like(x).at[:-1].add(sizes * gradient[:, 0]).at[1:].add(sizes * gradient[:, 1])
+    diagonal, beside = jnp.diagonal(A), jnp.diagonal(A, 1)
+    second = diagonal[:-1] * hessian[:, 0, 0] + diagonal[1:] * hessian[:, 1, 1] + 2 * beside * hessian[:, 0, 1]
+    return jnp.dot(sizes, value), slope, jnp.dot(sizes, second)
+
+
+def _ball_parts(x: Array, A: Array) -> tuple[Array, Array, Array]:
+    """D = 1 - |x|², ∇D and A:D²D."""
+    return 1 - jnp.dot(x, x), -2 * x, -2 * jnp.trace(A)
+
+
+def _cube_parts(x: Array, A: Array) -> tuple[Array, Array, Array]:
+    """D = Π(1 - xᵢ²), ∇D and A:D²D, inside the cube."""
+    factor = 1 - x**2
+    value, slope = jnp.prod(factor), -2 * x / factor
+    diagonal = jnp.diagonal(A)
+    return value, value * slope, value * (slope @ A @ slope - jnp.dot(diagonal, slope**2 + 2 / factor))
+
+
+def source(A: Array, x: Array, distance_parts: Callable) -> Array:
+    """A:D²(Dw) = D A:D²w + 2∇D·A∇w + w A:D²D."""
+    D, D_slope, D_second = distance_parts(x, A)
+    w, w_slope, w_second = _coupled_parts(x, A)
+    return D * w_second + 2 * D_slope @ A @ w_slope + w * D_second
+
+
+# 2I + xxᵀ + 0.3 diag(sin 3x).
+_ball_matrix = DiagonalPlusRank(lambda x: 2 + 0.3 * jnp.sin(3 * x), lambda x: x[:, None])
+# 2I + xxᵀ/d + diag(sin 3x)/(2√d): with xxᵀ itself, whose eigenvalue is about d/3 in the cube, no multiplier brings A near the identity.
+_cube_matrix = DiagonalPlusRank(lambda x: 2 + 0.5 * len(x) ** -0.5 * jnp.sin(3 * x), lambda x: x[:, None] / len(x) ** 0.5)
+# Two controls: 2I + xxᵀ and 2I + ½ diag(sin 3x).
+_controlled_matrix = DiagonalPlusRank(
+    lambda x, a: 2 + jnp.where(a > 0.5, 0.5 * jnp.sin(3 * x), 0.0), lambda x, a: jnp.where(a > 0.5, 0.0, x)[:, None]
+)
+
+
+def ball_epsilon(d: int) -> float:
+    """A lower bound of the Cordès ε of the matrix on the ball. 1 - ε = d|A₀|²/|A|² with the trace-free part A₀, and with |sin 3t| ≤ min(1, 3|t|), |x| ≤ 1:
+    |A₀|² ≤ |x|⁴ + 0.09 Σ sin² 3xᵢ + 0.6 Σ xᵢ² |sin 3xᵢ| ≤ 1 + 0.81 + 0.6 and |A|² ≥ (tr A)²/d ≥ d(2 - 0.9/√d)²."""
+    return 1 - 2.41 / (2 - 0.9 / d**0.5) ** 2
+
+
+def cube_epsilon(d: int) -> float:
+    """The same on the cube, where |x|² ≤ d: |A₀|² ≤ 1 + 1/4 + 1/√d and |A|² ≥ d(2 - 1/(2√d))²."""
+    return 1 - (1.25 + d**-0.5) / (2 - 0.5 / d**0.5) ** 2
+
+
+def coupled_ball(d: int) -> Linear:
+    def exact(x):
+        return (1 - jnp.dot(x, x)) * coupled(x)
+
+    def f(x):
+        return source(_ball_matrix(x), x, _ball_parts)
+
+    return Linear(Ball([0] * d, 1), _ball_matrix, f, epsilon=ball_epsilon(d), exact=exact, name=f"coupled-ball-{d}")
+
+
+def coupled_cube(d: int) -> Linear:
+    def exact(x):
+        return jnp.prod(1 - x**2) * coupled(x)
+
+    def f(x):
+        return source(_cube_matrix(x), x, _cube_parts)
+
+    return Linear(Box([-1] * d, [1] * d), _cube_matrix, f, epsilon=cube_epsilon(d), exact=exact, name=f"coupled-cube-{d}")
+
+
+def coupled_hjb(d: int) -> HJB:
+    """Two controls: A¹ = 2I + xxᵀ, A² = 2I + ½diag(sin 3x); the first is best where ψ = x₁ - x₂² < 0, the second where ψ > 0, by |ψ|."""
+
+    def f(x, a):
+        psi = x[0] - x[1] ** 2
+        return source(_controlled_matrix(x, a), x, _ball_parts) + jnp.maximum(jnp.where(a > 0.5, -psi, psi), 0.0)
+
+    def exact(x):
+        return (1 - jnp.dot(x, x)) * coupled(x)
+
+    return HJB(Ball([0] * d, 1), [0.0, 1.0], _controlled_matrix, f, exact=exact, name=f"coupled-hjb-{d}")
+
+
+def _entry(make: Callable[[int], Any], d: int) -> Callable[[], Any]:
+    return functools.partial(make, d)
+
+
+PROBLEMS: dict[str, tuple[Callable[[], Any], str]] = {
+    **{f"coupled-ball-{d}": (_entry(coupled_ball, d), f"{d} dimensions, unit ball, coupled solution, dense A(x)") for d in DIMENSIONS},
+    **{f"coupled-cube-{d}": (_entry(coupled_cube, d), f"{d} dimensions, cube, coupled solution, dense A(x)") for d in DIMENSIONS},
+    **{
+        f"coupled-hjb-{d}": (_entry(coupled_hjb, d), f"{d} dimensions, unit ball, two controls that switch on ψ = x1 - x2²")
+        for d in CONTROLLED_DIMENSIONS
+    },
+}

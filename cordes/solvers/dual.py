@@ -1,0 +1,291 @@
+"""Gauss–Newton in many dimensions: fresh points in every step, the dual form, momentum, and damping that is chosen on points of its own.
+
+With N points and P ≫ N parameters a step is δ = ζ - Jᵀ(JJᵀ + μI)⁻¹(r + Jζ), where ζ is the last step shrunk by `momentum` (SPRING: Goldshlager, Abrahamsen,
+Lin 2024; for equations Guzmán-Cordero et al. 2025). A step fits its own N points as well as one likes, whatever it does elsewhere: so μ and the length are
+those that are best on other fresh points. Everything happens in one compiled function, the drawing of points included.
+
+A Hamilton–Jacobi–Bellman equation with finitely many controls needs no outer loop here: the control that is best at the current state is frozen in each step,
+which is policy iteration with one Gauss–Newton step for each policy.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jaxtyping import PyTree
+
+from cordes.errors import OptionError
+from cordes.networks.directional import Directional, Factored, directional_features, directional_rows, expression, hidden_columns
+from cordes.networks.network import AbstractNetwork
+from cordes.problems.structured import DiagonalPlusRank
+from cordes.results import Result
+from cordes.solvers.answer import Answer
+from cordes.solvers.progress import Progress
+from cordes.solvers.rank_revealing import solve_rank_revealing
+from cordes.solvers.sampling import device_sampler
+from cordes.solvers.system import Clock, System
+from cordes.solvers.training import State, early_end, initial_state, late_end
+
+# Dampings relative to the last one, and lengths of the step, that are tried in each step.
+PROBES, LENGTHS = (1.0,), (1.0, 0.5, 0.2)
+DAMPING, LIMITS = 4e-4, (1e-13, 1e2)
+# A step that makes the loss this much larger is refused.
+REFUSED = 1.5
+# The damping grows by this factor after a refused step and comes back by the other one after each that is taken.
+CAUTIOUS, RELAXED = 10.0, 1.5
+CHUNK = 10
+# Chunks without progress after which a run without a time limit ends.
+PATIENCE = 12
+FRESH = 1024
+
+
+class PointEquation:
+    """A problem, linear or with finitely many controls, as rows of a network at points on the device."""
+
+    def __init__(self, system: System):
+        problem = system.problem
+        self.problem, self.ansatz, self.multiplier, self.delta = problem, system.ansatz, system.multiplier, system.delta
+        self.controls = None if problem.linear else jnp.asarray(problem.controls)
+        self.sign = 1.0 if problem.linear else problem.sign
+        self._sampler = device_sampler(problem.domain)
+
+    @property
+    def on_device(self) -> bool:
+        return self._sampler is not None
+
+    def draw(self, source: Array, count: int) -> tuple[Array, Array]:
+        """Points and weights, from a key, or the points themselves where the host makes them."""
+        return self._sampler(source, count) if self._sampler is not None else (source, jnp.ones(count))
+
+    def sources(self, seed: int, chunk: int, steps: int, count: int) -> Array:
+        """What `draw` takes, for each of several steps."""
+        if self._sampler is not None:
+            return jax.random.split(jax.random.fold_in(jax.random.key(seed), chunk), steps)
+        points = self.problem.domain.interior_points(steps * count, seed + 7919 * (chunk + 1))
+        return jnp.asarray(points.reshape(steps, count, -1))
+
+    def scale(self, A: Array) -> Array:
+        """The Cordès multiplier, or one."""
+        return jnp.trace(A) / (jnp.sum(A**2) + self.delta) if self.multiplier else jnp.ones(())
+
+    def _expression(self, x: Array, weight: Array, *control: Array) -> tuple[Directional, Array]:
+        """The row of one point, for a control if there are any."""
+        problem = self.problem
+        A, b, c, f = problem.at(x, *control) if control else problem.linearise(x)
+        factor = weight * self.scale(A)
+        parts = None
+        if isinstance(problem.A, DiagonalPlusRank):
+            diagonal, columns = problem.A.parts(x, *control)
+            parts = Factored(factor * diagonal, jnp.sqrt(factor) * columns)
+        return expression(self.ansatz, x, factor * A, factor * b, factor * c, factor * f, parts)
+
+    def _defects(self, network: AbstractNetwork, x: Array, weight: Array) -> Array:
+        """The rows of all controls at one point."""
+
+        def one(a: Array) -> Array:
+            columns, target = self._expression(x, weight, a)
+            return hidden_columns(network, columns) @ network.coefficients - target
+
+        assert self.controls is not None
+        return jax.vmap(one)(self.controls)
+
+    def freeze(self, network: AbstractNetwork, x: Array, weight: Array) -> tuple[Directional, Array]:
+        """Linear rows at points (N, d): those of the best control at the state `network`."""
+
+        def one(x: Array, weight: Array) -> tuple[Directional, Array]:
+            if self.controls is None:
+                return self._expression(x, weight)
+            best = jnp.argmax(self.sign * self._defects(network, x, weight))
+            return self._expression(x, weight, self.controls[best])
+
+        return jax.vmap(one)(x, weight)
+
+    def measure(self, x: Array, weight: Array) -> Callable[[AbstractNetwork], Array]:
+        """The root mean square of the residual at points, as a function of the network: what does not depend on it is done once."""
+        if self.controls is None:
+            columns, target = self.freeze(None, x, weight)  # pyright: ignore[reportArgumentType]
+            rows = lambda network: directional_rows(network, columns) - target  # noqa: E731
+        else:
+            rows = lambda network: jax.vmap(lambda x, w: jnp.max(self.sign * self._defects(network, x, w)))(x, weight)  # noqa: E731
+
+        def loss(network: AbstractNetwork) -> Array:
+            value = jnp.sqrt(jnp.mean(rows(network) ** 2))
+            return jnp.where(jnp.isfinite(value), value, jnp.inf)
+
+        return loss
+
+
+@functools.lru_cache(maxsize=8)
+def equation_of(system: System) -> PointEquation:
+    """One for each system, so that what is compiled for it is compiled once."""
+    return PointEquation(system)
+
+
+class Carry(NamedTuple):
+    """Parameters, the last step, the residual at the start, by which the damping is scaled, and a factor that refused steps make larger."""
+
+    parameters: PyTree
+    step: PyTree
+    first: Array
+    caution: Array
+
+
+class Sizes(NamedTuple):
+    """What a compiled step depends on."""
+
+    points: int
+    trial: int
+    momentum: float
+    damping: float
+
+
+def _add(one: PyTree, two: PyTree, factor: Array | float = 1.0) -> PyTree:
+    return jax.tree.map(lambda a, b: a + factor * b, one, two)
+
+
+def _times(J: PyTree, vector: PyTree) -> Array:
+    """J·vector for a tree of Jacobians (N, …)."""
+    parts = jax.tree.map(lambda block, v: block.reshape(len(block), -1) @ v.reshape(-1), J, vector)
+    return sum(jax.tree.leaves(parts))  # pyright: ignore[reportReturnType]
+
+
+def _transposed(J: PyTree, y: Array) -> PyTree:
+    return jax.tree.map(lambda block: (y @ block.reshape(len(block), -1)).reshape(block.shape[1:]), J)
+
+
+def _gram(J: PyTree) -> Array:
+    return sum(block.reshape(len(block), -1) @ block.reshape(len(block), -1).T for block in jax.tree.leaves(J))  # pyright: ignore[reportReturnType]
+
+
+def dual_step(carry: Carry, source: Array, equation: PointEquation, template: AbstractNetwork, sizes: Sizes) -> tuple[Carry, Array]:
+    """One step on fresh points; returns the residual after it on others."""
+    x, weight = equation.draw(source, sizes.points + sizes.trial)
+    n = sizes.points
+    network = template.with_parameters(carry.parameters)
+    columns, target = equation.freeze(network, x[:n], weight[:n])
+
+    def row(parameters: PyTree, column: Directional) -> Array:
+        state = template.with_parameters(parameters)
+        return hidden_columns(state, column) @ state.coefficients
+
+    values, J = jax.vmap(jax.value_and_grad(row), (None, 0))(carry.parameters, columns)
+    loss = equation.measure(x[n:], weight[n:])
+    before = jnp.sqrt(jnp.mean((values - target) ** 2))
+    kept = jax.tree.map(lambda part: sizes.momentum * part, carry.step)
+    right = values - target + _times(J, kept)
+    gram = _gram(J)
+    scale = jnp.trace(gram) / n
+    dampings = jnp.clip(carry.caution * sizes.damping * jnp.minimum(1.0, before / carry.first) * jnp.asarray(PROBES), *LIMITS)
+
+    def attempt(damping: Array) -> tuple[PyTree, Array, Array]:
+        factor = jax.scipy.linalg.cho_factor(gram + damping * scale * jnp.eye(n))
+        full = _add(kept, _transposed(J, jax.scipy.linalg.cho_solve(factor, right)), -1.0)
+        lengths = jnp.asarray(LENGTHS)
+        losses = jax.lax.map(lambda length: loss(template.with_parameters(_add(carry.parameters, full, length))), lengths)
+        best = jnp.argmin(losses)
+        return full, lengths[best], losses[best]
+
+    steps, lengths, losses = jax.lax.map(attempt, dampings)
+    best = jnp.argmin(losses)
+    accepted = losses[best] < REFUSED * loss(network)
+    step = jax.tree.map(lambda part: jnp.where(accepted, part[best], 0.0), steps)
+    # Remembered as it was, a step of which only a part was taken misleads the next ones; shortened as much, it is soon forgotten.
+    kept = jax.tree.map(lambda part: jnp.sqrt(lengths[best]) * part, step)
+    caution = jnp.where(accepted, jnp.maximum(carry.caution / RELAXED, 1.0), CAUTIOUS * carry.caution)
+    return Carry(_add(carry.parameters, step, lengths[best]), kept, carry.first, caution), losses[best]
+
+
+@functools.partial(jax.jit, static_argnames=("equation", "sizes"))
+def _advance(carry: Carry, sources: Array, template: AbstractNetwork, equation: PointEquation, sizes: Sizes) -> tuple[Carry, Array]:
+    return jax.lax.scan(lambda c, source: dual_step(c, source, equation, template, sizes), carry, sources)
+
+
+@functools.partial(jax.jit, static_argnames=("equation", "count"))
+def judge(network: AbstractNetwork, source: Array, equation: PointEquation, count: int) -> Array:
+    """The root mean square of the residual at fresh points."""
+    return equation.measure(*equation.draw(source, count))(network)
+
+
+@functools.partial(jax.jit, static_argnames=("equation", "count"))
+def _last_layer(network: AbstractNetwork, source: Array, equation: PointEquation, count: int) -> tuple[Array, Array]:
+    """The least-squares matrix and the target of the last layer."""
+    columns, target = equation.freeze(network, *equation.draw(source, count))
+    return directional_features(network, columns), target
+
+
+def solve_last_layer(network: AbstractNetwork, equation: PointEquation, seed: int, count: int, blocks: int = 4) -> AbstractNetwork:
+    """The best coefficients for the hidden weights as they are."""
+    parts = [_last_layer(network, source, equation, count) for source in equation.sources(seed, 1_000_003, blocks, count)]
+    matrix, target = (np.concatenate([np.asarray(part[k]) for part in parts]) for k in range(2))
+    return network.with_coefficients(jnp.asarray(solve_rank_revealing(matrix, target, 1e-12, damped=0)))
+
+
+def solve_dual(
+    system: System,
+    tol: float | None,
+    seed: int,
+    clock: Clock,
+    progress: Progress,
+    start: State | None = None,
+    width: int | None = None,
+    depth: int | None = None,
+    activation: str | None = None,
+    points: int | None = None,
+    steps: int | None = None,
+    momentum: float | None = None,
+    damping: float = DAMPING,
+    watch: Callable[[State, int], bool] | None = None,
+) -> Answer:
+    """Train until the residual on fresh points is at most `tol`, the steps or the time are used up, or nothing improves; a last-layer solve ends it. `watch` sees
+    the state after every chunk of steps and may end the run."""
+    check_problem(system)
+    equation = equation_of(system)
+    points, steps = points or 1000, steps or 600
+    state = initial_state(system, start, width or 64, depth or 3, activation or "tanh", seed, "glorot")
+    template = state.network
+    sizes = Sizes(points, max(points // 2, 1), 0.9 if momentum is None else momentum, damping)
+    # The points that judge are the same all along, and no step sees them.
+    fresh = equation.sources(seed + 1_000_003, 0, 1, FRESH)[0]
+    best, best_residual = template, float(judge(template, fresh, equation, FRESH))
+    scale = float(judge(template.with_coefficients(0 * template.coefficients), fresh, equation, FRESH))
+    carry = Carry(template.parameters, jax.tree.map(jnp.zeros_like, template.parameters), jnp.asarray(scale), jnp.ones(()))
+    history = [{"step": 0, "loss": best_residual, "residual": best_residual, "seconds": clock.seconds}]
+    result, patience = None, 0
+    try:
+        for chunk in range(-(-steps // CHUNK)):
+            sources = equation.sources(seed, chunk, CHUNK, sizes.points + sizes.trial)
+            carry, losses = _advance(carry, sources, template, equation, sizes)
+            current, done = template.with_parameters(carry.parameters), (chunk + 1) * CHUNK
+            value = float(judge(current, fresh, equation, FRESH))
+            history.append({"step": done, "loss": float(losses[-1]), "residual": value, "seconds": clock.seconds})
+            progress.update(step=done, total=steps, loss=float(losses[-1]), residual=min(value, best_residual))
+            patience = 0 if value < 0.99 * best_residual else patience + 1
+            if value < best_residual:
+                best, best_residual = current, value
+            result = early_end(value, best_residual, tol, clock)
+            ended = watch is not None and watch(state._replace(network=current), done)
+            if result is not None or ended or (patience >= PATIENCE and clock.limit is None):
+                break
+    except KeyboardInterrupt:
+        result = Result.interrupted
+    polished = solve_last_layer(best, equation, seed + 7, points)
+    if (value := float(judge(polished, fresh, equation, FRESH))) < best_residual:
+        best, best_residual = polished, value
+    if result is None:
+        result = late_end(best_residual, tol, 1e-2 * scale)
+    return Answer(best, state.amplitudes, result, best_residual, points, history)
+
+
+def check_problem(system: System) -> None:
+    """What the solver cannot do is said before it starts."""
+    problem = system.problem
+    if not problem.linear and (not hasattr(problem, "controls") or problem.maximiser is not None):
+        raise OptionError(
+            f"{problem.name}: Gauss–Newton without an outer loop is for linear problems and for HJB problems with a finite set of controls."
+        )
+    if system.columns:
+        raise OptionError(f"{problem.name}: singular functions belong to two dimensions: pass singular=False.")
