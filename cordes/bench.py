@@ -16,18 +16,19 @@ REPEATS = 3
 LONG_DIMENSION = 4
 
 
-def bench(problem: Any, seed: int = 0) -> dict[str, Any]:
-    """Facts for the JSON output. `solve_s` is the median of the repeats, without compilation; `epoch_s` the fastest of the epochs between them."""
+def bench(problem: Any, seed: int = 0, repeats: int | None = None, steps: int = 20) -> dict[str, Any]:
+    """Facts for the JSON output. `solve_s` is the median of the repeats, without compilation; `epoch_s` the fastest of the epochs between them, each measured over
+    so many steps."""
     dimension = problem.domain.dimension
-    repeats = 1 if dimension >= LONG_DIMENSION else REPEATS
+    repeats = repeats or (1 if dimension >= LONG_DIMENSION else REPEATS)
     if repeats > 1:
         solve(problem, seed=seed)
     epochs, solutions = [], []
     for _ in range(repeats):
-        epochs.append(epoch_seconds(dimension, repeats=1))
+        epochs.append(epoch_seconds(dimension, steps=steps, repeats=1))
         solutions.append(solve(problem, seed=seed))
     if repeats == 1:
-        epochs.append(epoch_seconds(dimension, repeats=1))
+        epochs.append(epoch_seconds(dimension, steps=steps, repeats=1))
     return _facts(problem, seed, min(epochs), solutions)
 
 

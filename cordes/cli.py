@@ -8,6 +8,7 @@ import contextlib
 import json
 import math
 import os
+import re
 import sys
 import tempfile
 import time
@@ -345,7 +346,7 @@ def study_command(
         if everything:
             facts = study_all(folder, seeds, epochs, train_only, mesh or (), say)
             return Report(facts, all_table(facts))
-        facts, _ = study_problem(made, folder / made.name, seeds, epochs, train_only, say)
+        facts, _ = study_problem(made, folder / re.sub(r"[^\w.-]+", "-", made.name).strip("."), seeds, epochs, train_only, say)
     except KeyboardInterrupt:
         _complain(f"Stopped. What was trained is kept in {folder}: the same command goes on from there.", "yellow")
         raise

@@ -151,7 +151,8 @@ def test_nonlinear_equation_is_frozen_at_the_network():
 
 
 def test_multiplier_spread(tiny):
-    assert multiplier_spread(tiny.problem) == pytest.approx({"min": 0.4, "max": 0.4, "ratio": 1.0, "variation": 0.0}, abs=1e-12)
+    expected = {"min": 0.4, "max": 0.4, "ratio": 1.0, "variation": 0.0, "mean_square": 0.16}
+    assert multiplier_spread(tiny.problem) == pytest.approx(expected, abs=1e-12)
     heterogeneous = multiplier_spread(cordes.gallery["ex4.1-smooth"])
     assert heterogeneous["ratio"] == heterogeneous["max"] / heterogeneous["min"] > 40
     # γ = e^x on (0, 1): mean e - 1, mean square (e² - 1)/2.

@@ -40,7 +40,7 @@ class KilledError(Exception):
 )
 def test_a_resumed_run_equals_an_uninterrupted_one(name, number, tmp_path, monkeypatch):
     monkeypatch.setattr(runs_module, "INNER_EPOCHS", 200)
-    monkeypatch.setitem(runs_module.WARM_UP, "MongeAmpere", 200)
+    monkeypatch.setattr(runs_module, "warm_up_of", lambda problem: 200 if problem.convex else 0)
     method = methods_of(cordes.gallery[name])[number]
     whole, expected = trained(name, method, tmp_path / "whole.npz", 500)
     chunks = []
@@ -137,12 +137,36 @@ def test_other_settings_are_refused_and_damage_is_named(tmp_path):
         trained("ex4.2-continuous", Method("PINN", False), tmp_path / "run.npz", 100)
 
 
-def test_more_epochs_go_on_and_fewer_are_cut(tmp_path):
+def test_more_epochs_go_on_and_fewer_are_refused(tmp_path):
     _, first = trained("ex4.2-continuous", Method("PINN", False), tmp_path / "run.npz", 200)
     _, longer = trained("ex4.2-continuous", Method("PINN", False), tmp_path / "run.npz", 300)
-    _, cut = trained("ex4.2-continuous", Method("PINN", False), tmp_path / "run.npz", 100)
     assert np.array_equal(longer.measured.l2[:20], first.measured.l2)
-    assert np.array_equal(cut.measured.l2, first.measured.l2[:10])
+    with pytest.raises(FileError, match="holds 300 epochs already, 100 are asked for"):
+        trained("ex4.2-continuous", Method("PINN", False), tmp_path / "run.npz", 100)
+
+
+def test_another_problem_of_the_same_name_is_refused(tmp_path):
+    def problem(f):
+        return cordes.Linear(cordes.Box([0, 0], [1, 1]), 1.0, f, exact=lambda x: 0 * x[0], name="mine")
+
+    for f, message in ((1.0, None), (2.0, "with other data")):
+        made = problem(f)
+        start = (made, Method("PINN", False), [0], truth_of(made), SMALL, tmp_path / "run.npz")
+        if message is None:
+            TrainingRun(*start).train(100, None, QUIET)
+            continue
+        with pytest.raises(FileError, match=message):
+            TrainingRun(*start)
+
+
+def test_a_settled_network_is_at_rest(tmp_path):
+    """A rate that falls to zero takes the loss below where the swings of a constant rate left it."""
+    training, _ = trained("ex4.2-discontinuous", Method("C-PINN", True), tmp_path / "run.npz", 600)
+    settled = training.settled(1, epochs=300)
+    x = cordes.gallery["ex4.2-discontinuous"].domain.interior_points(2000, seed=123)
+    before, after = (np.sqrt(np.mean(solution.residual(x) ** 2)) for solution in (training.solution(1), settled))
+    assert after < before
+    assert settled.facts["seed"] == 1
 
 
 # Counting ---------------------------------------------------------------------------------------------------------------------------------------------
@@ -194,8 +218,16 @@ def test_speed_up_is_taken_where_both_arrive():
         {"target": 1e-3, "method": "C-PINN", "epochs": [100, 200]},
         {"target": 1e-3, "method": "PINN", "epochs": [None, None]},
     ]
-    assert speed_up(rows) == {"target": 1e-2, "rival": "PINN", "ratios": [4.0, 2.0], "median": 3.0}
+    last = {"target": 1e-3, "ours": 2, "theirs": 0}
+    assert speed_up(rows) == {"target": 1e-2, "rival": "PINN", "ratios": [4.0, 2.0], "median": 3.0, "last": last}
     assert speed_up(rows, "PINN-Newton") is None
+
+
+def test_seeds_that_never_arrive_count_in_the_speed_up():
+    rows = [{"target": 1e-2, "method": "C-PINN", "epochs": [10, 20, 30, None]}, {"target": 1e-2, "method": "PINN", "epochs": [40, None, None, 50]}]
+    found = speed_up(rows)
+    assert found["ratios"] == [4.0, None, None, 0.0]
+    assert found["median"] is None
 
 
 def test_targets_without_a_table_are_decades():

@@ -1,6 +1,7 @@
 """`cordes study` as a user runs it: a reduced study from the command line, a kill in its middle, and what is refused."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -36,7 +37,8 @@ def test_a_reduced_study_takes_less_than_three_minutes(tmp_path):
     assert facts == json.loads((folder / "study.json").read_text())
     for name in ("error.png", "dynamics.png", "landscape.png", "spectra.png"):
         assert (folder / name).stat().st_size > 10_000
-    assert seconds < 180
+    # Three minutes on two cores of its own: what others ran at the same time is allowed for.
+    assert seconds < 180 * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
 def test_a_killed_study_goes_on_and_gives_the_same_numbers(tmp_path):
@@ -93,11 +95,15 @@ def test_the_correlation_is_that_of_the_ranks():
 
 def test_comparing_studies_takes_each_rival_apart():
     def facts(variation, ratio):
-        found = [{"target": 1e-3, "rival": "PINN", "ratios": [ratio], "median": ratio}]
+        found = [{"target": 1e-3, "rival": "PINN", "ratios": [2 * ratio], "median": 2 * ratio}]
+        found += [{"target": 1e-3, "rival": "PINN-Newton", "ratios": [ratio], "median": ratio}]
         end = {"PINN": {"kappa_10": 1.0 + variation}, "C-PINN": {"kappa_10": 1.0}}
         return {"multiplier": {"ratio": 2.0, "variation": variation}, "speed_up": found, "conditioning": {"end": end}}
 
-    together = compare({"a": facts(0.0, 1.0), "b": facts(0.5, 2.0), "c": facts(0.9, 3.0)})
-    assert together["correlation"]["PINN"] == {"problems": 3, "variation": pytest.approx(1.0), "gain": pytest.approx(1.0)}
-    assert together["correlation"]["PINN-Newton"] == {"problems": 0, "variation": None, "gain": None}
-    assert [row["problem"] for row in together["speed_up"]] == ["a", "b", "c"]
+    together = compare(
+        {name: facts(*pair) for name, pair in {"a": (0.0, 1.0), "b": (0.5, 3.0), "c": (0.9, 2.0), "d": (1.0, 5.0), "e": (1.1, 6.0)}.items()}
+    )
+    # Ranks 1 to 5 against 1, 3, 2, 4, 5 of the rival inside the loop.
+    assert together["correlation"]["all"] == {"problems": 5, "variation": pytest.approx(0.9), "gain": pytest.approx(0.9)}
+    assert together["correlation"]["rest"] == {"problems": 3, "variation": pytest.approx(0.5), "gain": pytest.approx(0.5)}
+    assert [(row["problem"], row["rival"]) for row in together["speed_up"]][:3] == [("a", "PINN"), ("a", "PINN-Newton"), ("b", "PINN")]

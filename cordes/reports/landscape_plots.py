@@ -37,7 +37,7 @@ def plot_landscape(surfaces: Mapping[str, Landscape], path: str | Path | None = 
     levels = MaxNLocator(LEVELS).tick_values(low, high)
     norm = Normalize(levels[0], levels[-1])
     count = len(surfaces)
-    figure = Figure(figsize=(COLUMN_WIDTH * count + 1.0, 9.0 + (0.4 if title else 0)), layout="constrained")
+    figure = Figure(figsize=(COLUMN_WIDTH * count + 1.6, 9.0 + (0.4 if title else 0)), layout="constrained")
     if title:
         figure.suptitle(title)
     grid = figure.add_gridspec(3, count, height_ratios=(1.0, 0.95, 0.24))

@@ -71,13 +71,15 @@ def plot_speed_ups(together: Mapping[str, Any], path: Path) -> None:
     figure = Figure(figsize=(7.2, 4.4), layout="constrained")
     axes = figure.add_subplot()
     for row in together["speed_up"]:
-        x, y = row["variation"], row["median"]
+        x, y, ratios = row["variation"], row["median"], [ratio for ratio in row["ratios"] if ratio is not None]
+        if y is None:
+            continue
         inside = row["rival"] == "PINN-Newton"
         label = row["problem"].removeprefix("ex") + (" (Newton)" if inside else "")
         axes.errorbar(
             x,
             y,
-            [[y - min(row["ratios"])], [max(row["ratios"]) - y]],
+            [[y - min(ratios)], [max(ratios) - y]],
             fmt="s" if inside else "o",
             color=COLOURS[row["rival"]],
             capsize=3,

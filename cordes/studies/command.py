@@ -1,6 +1,5 @@
 """What `cordes study` does: one problem, or all tables and figures of the paper."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,19 +9,17 @@ from scipy.stats import rankdata
 
 from cordes.gallery import gallery
 from cordes.gallery.paper_tables import TABLES
-from cordes.reports.landscape_plots import plot_landscape, plot_spectra
 from cordes.reports.study_plots import plot_dynamics, plot_errors, plot_speed_ups
 from cordes.solution import Solution
 from cordes.solvers.adam import PAPER
 from cordes.solvers.choose import solve
 from cordes.storage import load
 from cordes.studies.paper_figures import EXAMPLES, paper_figures, read_surfaces
-from cordes.studies.study import Study
+from cordes.studies.study import Study, write_json
 
 Say = Callable[[str], None]
 # Seeds of a study that names none: fewer where an epoch costs more.
 SEEDS, SEEDS_BEYOND = 5, 3
-RIVALS = ("PINN", "PINN-Newton")
 # Examples of the paper that are compared with a spectral solution, in a figure only.
 UNKNOWN, UNKNOWN_EPOCHS = ("ex4.4-continuous", "ex4.4-discontinuous"), 2000
 
@@ -41,11 +38,9 @@ def study_problem(problem: Any, folder: Path, seeds: int | None, epochs: int | N
     if train_only:
         costs = {name: {"epochs": int(run.epochs[-1]), "ms_per_epoch_and_seed": 1e3 * run.seconds_per_epoch} for name, run in runs.items()}
         return {"problem": problem.name, "seeds": list(study.seeds), "trained": costs, "files": [str(folder)]}, study
-    facts, pictures = study.judge(runs, lambda line: say(f"{problem.name}: {line}"))
+    facts = study.judge(runs, say)
     plot_errors(facts, runs, folder / "error.png")
     plot_dynamics(facts, runs, folder / "dynamics.png")
-    plot_landscape(pictures["surfaces"], folder / "landscape.png", title=problem.name)
-    plot_spectra(pictures["conditioning"], folder / "spectra.png", title=problem.name)
     write_json(folder / "study.json", facts)
     return facts, study
 
@@ -81,7 +76,8 @@ def _missing_figures(out: Path) -> list[str]:
 def trained_once(name: str, folder: Path, epochs: int, say: Say) -> Solution:
     """C-PINN, seed 0, on a problem without an exact solution: for its figure, there is no table to fill."""
     path = folder / "C-PINN.cordes"
-    if not path.exists():
+    answer = load(path) if path.exists() else None
+    if answer is None or answer.history[-1]["epoch"] != epochs:
         folder.mkdir(parents=True, exist_ok=True)
         say(f"{name}: training C-PINN for {epochs} epochs")
         solve(gallery[name], "adam", preset="paper", epochs=epochs).save(path)
@@ -89,20 +85,23 @@ def trained_once(name: str, folder: Path, epochs: int, say: Say) -> Solution:
 
 
 def compare(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Speed-up over all problems against two things that may explain it, with rank correlations: how much the multiplier varies, and by how much it improves
-    the conditioning at the end of the run."""
+    """Speed-up over all problems against two things that may explain it: how much the multiplier varies, and by how much it improves the conditioning at the
+    end of the run. Correlations of the ranks are taken with the rival that differs in the multiplier alone, which for nonlinear problems is the one
+    inside the Newton loop; `rest` leaves the two problems with the widest multiplier out."""
     rows = []
     for name, facts in found.items():
         end, spread = facts["conditioning"]["end"], facts["multiplier"]
-        gain = end["PINN"]["kappa_10"] / end["C-PINN"]["kappa_10"]
+        kappas = [end[method]["kappa_10"] for method in ("PINN", "C-PINN")]
+        gain = None if None in kappas else kappas[0] / kappas[1]
         for ratio in facts["speed_up"]:
             rows.append({"problem": name, "spread": spread["ratio"], "variation": spread["variation"], "gain": gain, **ratio})
-    correlations = {}
-    for rival in RIVALS:
-        mine = [row for row in rows if row["rival"] == rival]
-        found_by = {key: spearman([row[key] for row in mine], [row["median"] for row in mine]) for key in ("variation", "gain")}
-        correlations[rival] = {"problems": len(mine), **found_by}
-    return {"speed_up": rows, "correlation": correlations}
+    alike = [row for row in {row["problem"]: row for row in rows}.values() if row["median"] is not None and row["gain"] is not None]
+    widest = sorted(alike, key=lambda row: row["variation"])
+    return {"speed_up": rows, "correlation": {"all": _correlations(alike), "rest": _correlations(widest[:-2])}}
+
+
+def _correlations(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    return {"problems": len(rows), **{key: spearman([row[key] for row in rows], [row["median"] for row in rows]) for key in ("variation", "gain")}}
 
 
 def spearman(x: Sequence[float], y: Sequence[float]) -> float | None:
@@ -110,10 +109,3 @@ def spearman(x: Sequence[float], y: Sequence[float]) -> float | None:
     if len(x) < 3 or np.ptp(np.round(x, 9)) == 0 or np.ptp(np.round(y, 9)) == 0:
         return None
     return float(np.corrcoef(rankdata(np.round(x, 9)), rankdata(np.round(y, 9)))[0, 1])
-
-
-def write_json(path: Path, facts: Mapping[str, Any]) -> None:
-    """One object, replaced in one step."""
-    temporary = path.with_name(path.name + ".part")
-    temporary.write_text(json.dumps(facts, indent=1, allow_nan=False) + "\n", encoding="utf-8")
-    temporary.replace(path)

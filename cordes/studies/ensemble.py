@@ -29,9 +29,18 @@ from cordes.solvers.training import cast
 EVERY = 10
 # Outer steps of the nonlinear problems: every row of the paper's tables fits these.
 INNER_EPOCHS = 1000
-# The paper's own choices where the library has better ones: the best control is that of the unscaled equation, cofactors are taken as they are.
-CHOICES: dict[str, dict[str, Any]] = {"HJB": {"scaled": False}, "MongeAmpere": {"form": "plain"}}
-WARM_UP = {"HJB": 0, "MongeAmpere": INNER_EPOCHS}
+
+
+def choices_of(problem: Any) -> dict[str, Any]:
+    """The paper's own choices where the library has better ones: the best control is that of the unscaled equation, cofactors are taken as they are."""
+    if problem.linear:
+        return {}
+    return {"form": "plain"} if problem.convex else {"scaled": False}
+
+
+def warm_up_of(problem: Any) -> int:
+    """Epochs before a nonlinear equation is first frozen at the network: Monge–Ampère problems begin with Δu = d f^(1/d)."""
+    return INNER_EPOCHS if problem.convex else 0
 
 
 class Method(NamedTuple):
@@ -83,7 +92,7 @@ class Ensemble:
         self._unravel = ravel_pytree(self.template.parameters)[1]
         self._start = jnp.stack([ravel_pytree(network.parameters)[0] for network in networks])
         self.points = [self._points(seed) for seed in self.seeds]
-        self.choices = CHOICES.get(type(problem).__name__, {})
+        self.choices = choices_of(problem)
         self._evaluation = self._evaluated(truth)
         self._fresh = jnp.asarray(problem.domain.interior_points(FRESH, 1_000_003))
         self._advance = jax.jit(self._advance_lanes, static_argnames="records")
@@ -188,6 +197,19 @@ class Ensemble:
         x, lift, distance = data
         jet = Ansatz.combine(lift, distance, network.jet(x))
         return jnp.mean(jax.vmap(lambda x, *jet: self.problem.residual(x, Jet(*jet)))(x, *jet) ** 2).astype(self.dtype)
+
+    def settled(self, state: Training, data: Any, lane: int, epochs: int) -> Array:
+        """The parameters of one seed after further epochs at a learning rate that falls to zero: Adam at a constant rate never comes to rest, and whoever
+        looks at a minimum must not look at one of its swings."""
+        alone, rows = (jax.tree.map(lambda leaf: jnp.asarray(leaf)[lane], tree) for tree in (state, data))
+
+        def epoch(carry: tuple[Array, Any], share: Array) -> tuple[tuple[Array, Any], None]:
+            parameters, memory = carry
+            update, memory = self.optimiser.update(jax.grad(self._loss)(parameters, rows), memory)
+            return (parameters + (1 - share).astype(self.dtype) * jnp.asarray(update), memory), None
+
+        shares = jnp.linspace(0, 1, epochs)
+        return jax.jit(lambda carry: jax.lax.scan(epoch, carry, shares)[0][0])((alone.parameters, alone.memory))
 
     def _measured(self, state: Training, evaluation: Any) -> Measured:
         inputs, distance, wanted = evaluation

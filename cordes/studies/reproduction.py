@@ -7,6 +7,7 @@ tables of docs/reproduction.md anew, between the marks `<!-- table NAME -->` and
 """
 
 import json
+import math
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -81,37 +82,56 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def milestone_table(facts: Mapping[str, Any]) -> str:
-    """The paper's rows, ours, and what `auto` does instead."""
+    """The paper's rows, ours, what `auto` does instead, and where the runs ended."""
     nonlinear = any("newton" in row for row in facts["milestones"])
     auto = facts["auto"]
     cost = f"l2 {auto['l2']:.1e} for {auto['epochs_equivalent']:.3g} epochs"
     rows = []
     for row in facts["milestones"]:
-        paper = row["paper"]
-        epochs = "–" if paper is None else "not reached" if paper["epochs"] is None else str(paper["epochs"])
-        seconds = "–" if paper is None or paper["seconds"] is None else f"{paper['seconds']:g}"
-        newton = []
-        if nonlinear:
-            theirs = "–" if paper is None or paper["newton"] is None else str(paper["newton"])
-            newton = [f"{theirs} / {Summary(row['newton']).text('.0f', '–') if 'newton' in row else '–'}"]
-        ours = [Summary(row["epochs"]).text(".0f"), *newton, seconds, Summary(row["seconds"]).text(".3g", "–"), Summary(row["linf"]).text(".1e", "–")]
-        rows.append([f"{row['target']:.0e}", row["method"], epochs, *ours, cost])
+        paper = row["paper"] or {"epochs": "–", "seconds": None, "l2": None, "linf": None, "newton": None}
+        newton = [f"{paper['newton'] or '–'} / {Summary(row['newton']).text('.0f', '–') if 'newton' in row else '–'}"] if nonlinear else []
+        errors = [_both(paper[key], row[key]) for key in ("l2", "linf")]
+        seconds = ["–" if paper["seconds"] is None else f"{paper['seconds']:g}", Summary(row["seconds"]).text(".3g", "–")]
+        epochs = "not reached" if paper["epochs"] is None else str(paper["epochs"])
+        rows.append([f"{row['target']:.0e}", row["method"], epochs, Summary(row["epochs"]).text(".0f"), *newton, *seconds, *errors, cost])
     steps = ["Newton steps, paper / here"] if nonlinear else []
-    return table(["target l2", "method", "epochs, paper", "epochs, here", *steps, "s, paper", "s, here", "l∞ there", "`auto`"], rows)
+    head = ["target l2", "method", "epochs, paper", "epochs, here", *steps, "s, paper", "s, here", "l2, paper / here", "l∞, paper / here", "`auto`"]
+    return table(head, rows) + "\n\n" + "\n".join(_end(name, final) for name, final in facts["final"].items())
+
+
+def _both(paper: float | None, ours: Sequence[float | None]) -> str:
+    median = Summary(ours).median
+    return f"{'–' if paper is None else f'{paper:.1e}'} / {'–' if median is None else f'{median:.1e}'}"
+
+
+def _end(name: str, final: Mapping[str, Any]) -> str:
+    epochs, l2, linf, best = (Summary(final[key]).text(form) for key, form in (("epochs", ".0f"), ("l2", ".1e"), ("linf", ".1e"), ("best_l2", ".1e")))
+    return f"- {name} ends after {epochs} epochs with l2 {l2} and l∞ {linf}; the best l2 on the way was {best}."
 
 
 def speed_table(facts: Facts) -> str:
     """Speed-up against the spread of the multiplier, widest first, and the rank correlations."""
     rows, together = [], compare(facts)
     for row in sorted(together["speed_up"], key=lambda row: -row["variation"]):
-        spread, ratios = facts[row["problem"]]["multiplier"], row["ratios"]
+        spread, last = facts[row["problem"]]["multiplier"], row["last"]
         gamma = f"{spread['min']:.3g} to {spread['max']:.3g}" if row["variation"] > CONSTANT else f"{spread['min']:.3g} everywhere"
-        ratio = f"{row['median']:.2f} ({min(ratios):.2f}–{max(ratios):.2f})"
-        rows.append([row["problem"], gamma, f"{row['variation']:.2f}", f"{row['gain']:.2f}", row["rival"], f"{row['target']:.0e}", ratio])
+        ratios = [math.inf if ratio is None else ratio for ratio in row["ratios"]]
+        ratio = f"{_number(row['median'])} ({min(ratios):.2f}–{max(ratios):.2f})"
+        arrived = f"{last['ours']} / {last['theirs']} at {last['target']:.0e}"
+        rows.append([row["problem"], gamma, f"{row['variation']:.2f}", _number(row["gain"]), row["rival"], f"{row['target']:.0e}", ratio, arrived])
     head = ["problem", "γ", "deviation / mean of γ", "κ₁₀ without / with γ, end", "rival", "at target", "epochs of the rival / epochs of C-PINN"]
-    found = together["correlation"]["PINN"]
-    words = f"Rank correlation of the speed-up against PINN over {found['problems']} problems: {found['variation']:.2f} with the variation of γ, "
-    return table(head, rows) + f"\n\n{words}{found['gain']:.2f} with the gain in conditioning."
+    return table([*head, "seeds that met the tightest target: C-PINN / rival"], rows) + "\n\n" + _correlation_words(together["correlation"])
+
+
+def _correlation_words(found: Mapping[str, Any]) -> str:
+    every, rest = ({key: _number(value) for key, value in found[which].items()} for which in ("all", "rest"))
+    words = "Rank correlation of the speed-up, against the rival that differs in the multiplier alone, over all problems: "
+    words += f"{every['variation']} with the variation of γ, {every['gain']} with the gain in conditioning. "
+    return words + f"Without the two problems of example 4.1: {rest['variation']} and {rest['gain']}."
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"
 
 
 def control_table(facts: Facts) -> str:
@@ -131,8 +151,9 @@ def conditioning_table(facts: Facts) -> str:
     rows = []
     for name, study in facts.items():
         for when, found in study["conditioning"].items():
-            plain, scaled, ideal = (found[key]["kappa_10"] for key in ("PINN", "C-PINN", "Laplacian"))
-            rows.append([name, when, f"{plain:.2g}", f"{scaled:.2g}", f"{ideal:.2g}", f"{plain / scaled:.2f}"])
+            kappas = [found[key]["kappa_10"] for key in ("PINN", "C-PINN", "Laplacian")]
+            ratio = None if None in kappas[:2] else kappas[0] / kappas[1]
+            rows.append([name, when, *("not resolved" if kappa is None else f"{kappa:.2g}" for kappa in kappas), _number(ratio)])
     return table(["problem", "weights", "κ₁₀ without γ", "κ₁₀ with γ", "κ₁₀ of the Laplacian", "without / with"], rows)
 
 
@@ -141,43 +162,54 @@ def contraction_table(facts: Facts) -> str:
     for name, study in facts.items():
         for method, found in study["contraction"].items():
             bound = "–" if found["bound"] is None else f"{found['bound']:.3f}"
-            lost = str(found["without_condition"]) if found["without_condition"] else "0"
-            rows.append(
-                [
-                    name,
-                    method,
-                    f"{found['first']:.3f}",
-                    f"{found['last']:.3f}",
-                    f"{found['largest']:.3f}",
-                    bound,
-                    f"{found['exceeded']} of {found['records']}",
-                    lost,
-                ]
-            )
+            values = [f"{found[key]:.3f}" for key in ("first", "last", "largest")]
+            rows.append([name, method, *values, bound, f"{found['exceeded']} of {found['records']}", str(found["without_condition"])])
     return table(["problem", "trained as", "at first", "at last", "largest", "√(1-ε)", "exceeded", "A without the condition"], rows)
 
 
 def dynamics_table(facts: Facts) -> str:
-    """Ratios of the diagnostics, C-PINN over PINN, in the first record, where the weights nearly agree, and in the second half of the runs."""
+    """Ratios of the diagnostics, C-PINN over the rival that differs in the multiplier alone, in the first record, where the weights nearly agree, and in the
+    second half of the runs."""
     rows = []
     for name, study in facts.items():
-        ours, theirs = study["curves"]["C-PINN"], study["curves"]["PINN"]
-        first = {key: ours[key][0] / theirs[key][0] for key in ("loss", "gradient", "sharpness")}
-        late = [ours["late"][key] / theirs["late"][key] for key in ("gradient", "sharpness")]
-        free = first["sharpness"] / first["loss"]
-        rows.append([name, *(f"{value:.2g}" for value in (study["multiplier"]["mean_square"], *first.values(), free, *late))])
-    head = ["problem", "mean of γ²", "loss", "gradient norm", "σ proxy", "σ proxy / loss", "gradient norm, second half", "σ proxy, second half"]
-    return table(head, rows)
+        rival = "PINN-Newton" if "PINN-Newton" in study["curves"] else "PINN"
+        ours, theirs = study["curves"]["C-PINN"], study["curves"][rival]
+        first = {key: _ratio(ours[key][0], theirs[key][0]) for key in ("loss", "gradient", "sharpness")}
+        late = {key: _ratio(ours["late"][key], theirs["late"][key]) for key in ("loss", "gradient", "sharpness")}
+        shown = [
+            *first.values(),
+            _ratio(first["sharpness"], first["loss"]),
+            late["gradient"],
+            late["sharpness"],
+            _ratio(late["sharpness"], late["loss"]),
+        ]
+        rows.append([name, rival, f"{study['multiplier']['mean_square']:.2g}", *("–" if value is None else f"{value:.2g}" for value in shown)])
+    start = ["loss", "gradient norm", "σ proxy", "σ proxy / loss"]
+    return table(
+        ["problem", "rival", "mean of γ²", *start, *(f"{words}, second half" for words in ("gradient norm", "σ proxy", "σ proxy / loss"))], rows
+    )
+
+
+def _ratio(one: float | None, two: float | None) -> float | None:
+    return None if one is None or not two else one / two
 
 
 def landscape_table(facts: Facts) -> str:
+    """Medians over pairs of directions, with their range."""
     rows = []
     for name, study in facts.items():
         for method, found in study["landscape"].items():
-            medians = found["directions"]
-            ratio = "not a minimum" if medians["curvature_ratio"] is None else f"{medians['curvature_ratio']:.3g}"
-            rows.append([name, method, ratio, f"{medians['sharpness']:.2f}", f"{100 * medians['nonconvex']:.0f} %", f"{medians['decades']:.1f}"])
-    return table(["problem", "method", "curvature ratio", "sharpness", "not convex", "decades"], rows)
+            over = found["directions"]
+            shown = [
+                _spread(over[key], form) for key, form in (("curvature_ratio", ".3g"), ("sharpness", ".2f"), ("nonconvex", ".0%"), ("decades", ".1f"))
+            ]
+            rows.append([name, method, found["form"], f"{found['picture']['centre']:.1e}", *shown])
+    return table(["problem", "method", "loss", "at the centre", "curvature ratio", "sharpness", "not convex", "decades"], rows)
+
+
+def _spread(values: Sequence[float | None], form: str) -> str:
+    median, low, high = ("∞" if value is None else format(value, form) for value in values)
+    return f"{median} ({low}–{high})"
 
 
 def lift_table(lifted: Mapping[str, Any]) -> str:

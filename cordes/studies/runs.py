@@ -20,11 +20,14 @@ from cordes.solution import Solution
 from cordes.solvers.answer import Answer
 from cordes.solvers.progress import Progress
 from cordes.solvers.training import cast
-from cordes.studies.ensemble import EVERY, INNER_EPOCHS, WARM_UP, Ensemble, Measured, Method
+from cordes.studies.ensemble import EVERY, INNER_EPOCHS, Ensemble, Measured, Method, choices_of, warm_up_of
 from cordes.transport_solution import solution_class
 
 # Epochs between two writings: some seconds on a CPU, less than one on an accelerator.
 CHUNK, CHUNK_ACCELERATOR = 100, 500
+# Epochs in which a network comes to rest.
+SETTLING = 500
+PROBES = 4
 
 
 class Run(NamedTuple):
@@ -48,18 +51,6 @@ class Run(NamedTuple):
         """Seconds of one epoch of one seed, all seeds having run together."""
         return self.seconds / max(int(self.epochs[-1]), 1) / self.seeds
 
-    def until(self, epochs: int) -> "Run":
-        """The records up to an epoch."""
-        count, chunks = (int(np.searchsorted(of, epochs, side="right")) for of in (self.epochs, self.contraction_epochs))
-        return self._replace(
-            epochs=self.epochs[:count],
-            measured=Measured(*(part[:count] for part in self.measured)),
-            contraction_epochs=self.contraction_epochs[:chunks],
-            contraction=self.contraction[:chunks],
-            contraction_bound=self.contraction_bound[:chunks],
-            seconds=self.seconds * count / max(len(self.epochs), 1),
-        )
-
 
 class TrainingRun:
     """A run and the file in which it lives."""
@@ -79,6 +70,10 @@ class TrainingRun:
 
     def train(self, epochs: int, target: float | None, progress: Progress, after: Callable[[], None] = lambda: None) -> Run:
         """Train until every seed has met the target once, has left the numbers, or has had its epochs; `after` is called after each chunk."""
+        if self.done > epochs:
+            raise FileError(
+                f"{self.path} holds {self.done} epochs already, {epochs} are asked for: ask for at least as many, or choose another --out."
+            )
         data, functions = None, {}
         chunk = CHUNK if jax.default_backend() == "cpu" else CHUNK_ACCELERATOR
         while self.done < epochs and not self._finished(target):
@@ -94,7 +89,7 @@ class TrainingRun:
             best = float(np.median(np.min(self.run.measured.l2, axis=0)))
             progress.update(step=self.done, total=epochs, l2=best, ms=1e3 * self.run.seconds_per_epoch)
             after()
-        return self.run.until(epochs)
+        return self.run
 
     def _finished(self, target: float | None) -> bool:
         l2 = self.run.measured.l2
@@ -107,7 +102,7 @@ class TrainingRun:
         """Whether the equation is frozen anew at this epoch."""
         if self.problem.linear or not self.method.frozen:
             return False
-        return self.done >= WARM_UP[type(self.problem).__name__] and self.done % INNER_EPOCHS == 0
+        return self.done >= warm_up_of(self.problem) and self.done % INNER_EPOCHS == 0
 
     def _data(self) -> Any:
         """Rows for the next epochs. Those of an outer step that was interrupted in its middle belong to an earlier state, and were kept."""
@@ -136,13 +131,9 @@ class TrainingRun:
     # The file -------------------------------------------------------------------------------------------------------------------------------------
 
     def _fingerprint(self) -> dict[str, Any]:
-        return {
-            "problem": self.problem.name,
-            "method": self.method.name,
-            "seeds": list(self.seeds),
-            "preset": self.preset,
-            "version": cordes.__version__,
-        }
+        loop = {} if self.problem.linear else {"inner_epochs": INNER_EPOCHS, "warm_up": warm_up_of(self.problem), **choices_of(self.problem)}
+        settings = {"problem": self.problem.name, "method": self.method.name, "seeds": list(self.seeds), "preset": self.preset, "every": EVERY}
+        return {**settings, "loop": loop, "version": cordes.__version__}
 
     def _write(self, data: Any) -> None:
         arrays = {f"state{k}": np.asarray(leaf) for k, leaf in enumerate(jax.tree.leaves(self.state))}
@@ -150,6 +141,7 @@ class TrainingRun:
             arrays |= {f"rows{k}": np.asarray(leaf) for k, leaf in enumerate(jax.tree.leaves(data))}
         arrays |= {f"measured_{name}": part for name, part in self.run.measured._asdict().items()}
         arrays |= {name: np.asarray(part) for name, part in self.run._asdict().items() if name != "measured"}
+        arrays["probe"] = probe(self.problem)
         arrays["fingerprint"] = np.frombuffer(json.dumps(self._fingerprint(), sort_keys=True).encode(), np.uint8)
         temporary = self.path.with_name(self.path.name + ".part")
         with open(temporary, "wb") as file:
@@ -171,6 +163,8 @@ class TrainingRun:
         if found != wanted:
             other = ", ".join(f"{key} {found.get(key)}" for key in wanted if found.get(key) != wanted[key])
             raise FileError(f"{self.path} holds a run with other settings ({other}): choose another --out, or delete it.")
+        if not same_equation(arrays.get("probe"), self.problem):
+            raise FileError(f"{self.path} was trained on a problem of the same name with other data: choose another --out, or delete it.")
         leaves, structure = jax.tree.flatten(self.state)
         self.state = jax.tree.unflatten(structure, [jax.numpy.asarray(arrays[f"state{k}"]) for k in range(len(leaves))])
         rows = [name for name in arrays if name.startswith("rows")]
@@ -190,10 +184,17 @@ class TrainingRun:
 
     # The answer -----------------------------------------------------------------------------------------------------------------------------------
 
-    def solution(self, lane: int = 0) -> Solution:
+    def settled(self, lane: int = 0, epochs: int | None = None) -> Solution:
+        """Where one seed would come to rest: after further epochs, counted nowhere, at a learning rate that falls to zero."""
+        epochs = min(SETTLING, max(self.done // 2, EVERY)) if epochs is None else epochs
+        frozen = not self.problem.linear and self.method.frozen
+        data = self.ensemble.linearised(self.state) if frozen else self.ensemble.data()
+        return self.solution(lane, self.ensemble.settled(self.state, data, lane, epochs))
+
+    def solution(self, lane: int = 0, parameters: Any = None) -> Solution:
         """Where one seed ended, as an answer that can be drawn, measured and saved."""
         ensemble = self.ensemble
-        network = cast(ensemble.network(self.state.parameters[lane]), np.float64)
+        network = cast(ensemble.network(self.state.parameters[lane] if parameters is None else parameters), np.float64)
         settings = {"boundary": "hard", "boundary_weight": 100.0, "singular": False, "inputs": "coordinates", "delta": 0.0}
         facts = {"method": "adam", "seed": self.seeds[lane], "multiplier": self.method.multiplier, **settings, "richness": ensemble.system.richness}
         loss = float(self.run.measured.loss[-1, lane])
@@ -205,6 +206,20 @@ class TrainingRun:
         return solution_class(self.problem)(
             self.problem, ensemble.system, answer, {"total": seconds, "compile": self.run.compile_seconds, "solve": seconds, "certify": 0.0}, facts
         )
+
+
+def probe(problem: Any) -> np.ndarray:
+    """The equation and the boundary values at a few points: two problems of one name are told apart by them."""
+    x = problem.domain.interior_points(PROBES, 2025)
+    boundary = problem.domain.boundary_at(np.random.default_rng(2025).standard_normal(x.shape))
+    parts = [np.asarray(part).reshape(PROBES, -1) for part in problem.coefficients(x)]
+    return np.concatenate([*parts, np.asarray(jax.vmap(problem.g)(boundary)).reshape(PROBES, -1)], axis=1)
+
+
+def same_equation(found: Any, problem: Any) -> bool:
+    """Up to the rounding of another device."""
+    wanted = probe(problem)
+    return found is not None and np.shape(found) == wanted.shape and np.allclose(found, wanted, rtol=1e-6, atol=1e-9)
 
 
 def _device() -> str:

@@ -1,13 +1,13 @@
 """`cordes study`: C-PINN against PINN on one problem. Trains, counts, and asks what the multiplier changed.
 
-A study lives in a folder: one state for each method, written after every chunk of epochs, then `study.json` and the figures. Called again, it goes on where
-it was.
+A study lives in a folder: one state for each method, written after every chunk of epochs, then `judged.json` with the parts of the analysis that are done,
+at last `study.json`; figures as they are drawn. Called again, it goes on where it was.
 """
 
 import json
 import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,21 +18,23 @@ import cordes
 from cordes.bench import bench
 from cordes.errors import OptionError
 from cordes.problems.transport import Transport
+from cordes.reports.landscape_plots import plot_landscape, plot_spectra
 from cordes.solution import Solution, error_points
 from cordes.solvers.adam import PAPER
 from cordes.solvers.choose import solve
 from cordes.solvers.progress import Progress
 from cordes.studies.conditioning import initial_solution, multiplier_spread, spectra
 from cordes.studies.dynamics import contraction_facts, curves
-from cordes.studies.ensemble import CHOICES, EVERY, methods_of
+from cordes.studies.ensemble import EVERY, choices_of, methods_of
 from cordes.studies.landscape import Landscape, Measures, landscape
-from cordes.studies.runs import Run, TrainingRun
+from cordes.studies.runs import Run, TrainingRun, probe, same_equation
 from cordes.studies.time_to_accuracy import finals, milestones, speed_up, targets_of
 from cordes.threads import share_cores
 
 # The landscape that is drawn, and those over several pairs of directions that are only measured.
 RESOLUTION, POINTS = 31, 5000
 DIRECTIONS, COARSE, COARSE_POINTS = 5, 17, 2000
+Say = Callable[[str], None]
 
 
 class Study:
@@ -47,22 +49,24 @@ class Study:
             raise OptionError(f"epochs = {epochs}: at least {EVERY} are needed, after which the error is first looked at.")
         self.problem, self.folder, self.preset = problem, folder, dict(preset)
         self.seeds, self.epochs = tuple(range(seeds)), epochs - epochs % EVERY
-        self.reference = "exact solution" if problem.exact is not None else "auto"
-        self.solutions: dict[str, Solution] = {}
+        self.trained: dict[str, TrainingRun] = {}
+        self._settled: dict[str, Solution] = {}
 
     def train(self, show: bool | None = None) -> dict[str, Run]:
         """All methods; those that are finished already are read."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        truth, target, runs = self._truth(), targets_of(self.problem)[-1], {}
+        truth, target = self._truth(), targets_of(self.problem)[-1]
         with share_cores():
             for method in methods_of(self.problem):
-                training = TrainingRun(self.problem, method, self.seeds, truth, self.preset, self.folder / f"{method.name}.npz")
-                with Progress(f"{self.problem.name}: {method.name}, {len(self.seeds)} seeds", show, self.epochs) as progress:
-                    runs[method.name] = training.train(self.epochs, target, progress)
-                self.solutions[method.name] = training.solution()
-                if self.problem.source:
-                    self.solutions[method.name].save(self.folder / f"{method.name}.cordes")
-        return runs
+                name = method.name
+                training = TrainingRun(self.problem, method, self.seeds, truth, self.preset, self.folder / f"{name}.npz")
+                before, answer = training.done, self.folder / f"{name}.cordes"
+                with Progress(f"{self.problem.name}: {name}, {len(self.seeds)} seeds", show, self.epochs) as progress:
+                    training.train(self.epochs, target, progress)
+                self.trained[name] = training
+                if self.problem.source and (training.done > before or not answer.exists()):
+                    training.solution().save(answer)
+        return {name: training.run for name, training in self.trained.items()}
 
     def _truth(self) -> np.ndarray:
         points = error_points(self.problem.domain)
@@ -70,23 +74,21 @@ class Study:
             return np.asarray(jax.jit(jax.vmap(self.problem.exact))(points))
         return solve(self.problem)(points)
 
-    def judge(self, runs: Mapping[str, Run], report: Any = lambda line: None) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Facts for the JSON file, and what the figures need beside the runs."""
+    # Judging --------------------------------------------------------------------------------------------------------------------------------------
+
+    def judge(self, runs: Mapping[str, Run], say: Say = lambda _: None) -> dict[str, Any]:
+        """Facts for the JSON file. What takes long is kept as soon as it is done."""
         problem, found = self.problem, milestones(self.problem, runs)
-        choices = CHOICES.get(type(problem).__name__)
-        spread = multiplier_spread(problem, self.solutions["C-PINN"], choices)
-        report("the landscape around the minima")
-        surfaces = {name: self._surface(name, 0, RESOLUTION, POINTS) for name in runs}
-        others = {name: [self._surface(name, seed, COARSE, COARSE_POINTS).measures for seed in range(DIRECTIONS)] for name in runs}
-        report("the spectra of the Gauss–Newton matrix")
-        conditioning = {"end": spectra(problem, self.solutions["C-PINN"], choices=choices)}
-        if not getattr(problem, "convex", False):
-            # The warm-up of Monge–Ampère problems begins with the Laplacian, whose multiplier is constant: there is nothing to compare.
-            conditioning = {"start": spectra(problem, initial_solution(problem, self.seeds[0]), choices=choices), **conditioning}
-        report("what `auto` reaches")
-        facts = {
+        parts = {
+            "multiplier": self._part(runs, "the spread of the multiplier", "multiplier", self._multiplier, say),
+            "landscape": self._part(runs, "the landscape around the minima", "landscape", lambda: self._landscapes(list(runs)), say),
+            "conditioning": self._part(runs, "the spectra of the Gauss–Newton matrix", "conditioning", self._conditioning, say),
+            "auto": self._part(runs, "what `auto` reaches", "auto", lambda: bench(problem, repeats=1, steps=5) | {"machine": machine()}, say),
+        }
+        return {
             "problem": problem.name,
-            "reference": self.reference,
+            "reference": "exact solution" if problem.exact is not None else "auto",
+            "probe": probe(problem).tolist(),
             "seeds": list(self.seeds),
             "epochs": self.epochs,
             "preset": self.preset,
@@ -99,34 +101,82 @@ class Study:
                 name: {"ms_per_epoch_and_seed": 1e3 * run.seconds_per_epoch, "seconds": run.seconds, "compile_seconds": run.compile_seconds}
                 for name, run in runs.items()
             },
-            "multiplier": spread,
             "contraction": {name: contraction_facts(run) for name, run in runs.items()},
             "curves": {name: curves(run) for name, run in runs.items()},
-            "landscape": {name: {"picture": surface.as_data(), "directions": _medians(others[name])} for name, surface in surfaces.items()},
-            "conditioning": {when: {name: one.as_data() for name, one in found.items()} for when, found in conditioning.items()},
-            "auto": bench(problem) | {"machine": machine()},
+            **parts,
         }
-        return facts, {"surfaces": surfaces, "conditioning": conditioning}
+
+    def _part(self, runs: Mapping[str, Run], words: str, name: str, make: Callable[[], Any], say: Say) -> Any:
+        """One part of the analysis, from the file where it belongs to the same runs."""
+        path, lengths = self.folder / "judged.json", {method: int(run.epochs[-1]) for method, run in runs.items()}
+        kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        if kept.get("epochs") != lengths:
+            kept = {"epochs": lengths}
+        if name not in kept:
+            say(f"{self.problem.name}: {words}")
+            kept[name] = make()
+            write_json(path, kept)
+        return kept[name]
+
+    def settled(self, method: str) -> Solution:
+        """The minimum that a method found, for seed 0: see `TrainingRun.settled`."""
+        if method not in self._settled:
+            self._settled[method] = self.trained[method].settled()
+        return self._settled[method]
+
+    def _multiplier(self) -> dict[str, float]:
+        return multiplier_spread(self.problem, self.settled("C-PINN"), choices_of(self.problem) or None)
+
+    def _landscapes(self, methods: list[str]) -> dict[str, Any]:
+        surfaces = {name: self._surface(name, 0, RESOLUTION, POINTS) for name in methods}
+        plot_landscape(surfaces, self.folder / "landscape.png", title=self.problem.name)
+        others = {name: [self._surface(name, seed, COARSE, COARSE_POINTS).measures for seed in range(DIRECTIONS)] for name in methods}
+        return {
+            name: {"form": self._form(name), "picture": surfaces[name].as_data(), "directions": _over_directions(others[name])} for name in methods
+        }
+
+    def _form(self, method: str) -> str:
+        return "direct" if not self.problem.linear and method == "PINN" else "frozen"
 
     def _surface(self, method: str, seed: int, resolution: int, points: int) -> Landscape:
-        form = "direct" if not self.problem.linear and method == "PINN" else "frozen"
-        choices = CHOICES.get(type(self.problem).__name__) if form == "frozen" else None
-        return landscape(self.problem, self.solutions[method], method == "C-PINN", seed, resolution, points=points, form=form, choices=choices)
+        form = self._form(method)
+        choices = choices_of(self.problem) or None if form == "frozen" else None
+        return landscape(self.problem, self.settled(method), method == "C-PINN", seed, resolution, points=points, form=form, choices=choices)
+
+    def _conditioning(self) -> dict[str, Any]:
+        problem, choices = self.problem, choices_of(self.problem) or None
+        found = {"end": spectra(problem, self.settled("C-PINN"), choices=choices)}
+        if problem.linear or not problem.convex:
+            # The warm-up of Monge–Ampère problems begins with the Laplacian, whose multiplier is constant: there is nothing to compare.
+            found = {"start": spectra(problem, initial_solution(problem, self.seeds[0]), choices=choices), **found}
+        plot_spectra(found, self.folder / "spectra.png", title=problem.name)
+        return {when: {name: one.as_data() for name, one in three.items()} for when, three in found.items()}
 
     def finished(self) -> dict[str, Any] | None:
-        """The facts of a study with the same settings that was judged already."""
+        """The facts of a study of this equation with the same settings that was judged already."""
         path = self.folder / "study.json"
         if not path.exists():
             return None
         facts = json.loads(path.read_text(encoding="utf-8"))
-        same = facts["seeds"] == list(self.seeds) and facts["epochs"] == self.epochs and facts["version"] == cordes.__version__
+        wanted = {"seeds": list(self.seeds), "epochs": self.epochs, "preset": self.preset, "version": cordes.__version__}
+        same = all(facts.get(key) == value for key, value in wanted.items()) and same_equation(facts.get("probe"), self.problem)
         return facts if same else None
 
 
-def _medians(measures: list[Measures]) -> dict[str, Any]:
-    """Each measure over several pairs of directions: one pair decides nothing."""
-    medians = {name: float(np.median([getattr(one, name) for one in measures])) for name in Measures._fields}
-    return {"pairs": len(measures), **{name: value if np.isfinite(value) else None for name, value in medians.items()}}
+def _over_directions(measures: list[Measures]) -> dict[str, Any]:
+    """Each measure over several pairs of directions, median and range: one pair decides nothing."""
+    facts: dict[str, Any] = {"pairs": len(measures)}
+    for name in Measures._fields:
+        values = [float(getattr(one, name)) for one in measures]
+        facts[name] = [value if np.isfinite(value) else None for value in (float(np.median(values)), min(values), max(values))]
+    return facts
+
+
+def write_json(path: Path, facts: Mapping[str, Any]) -> None:
+    """One object, replaced in one step."""
+    temporary = path.with_name(path.name + ".part")
+    temporary.write_text(json.dumps(facts, allow_nan=False) + "\n", encoding="utf-8")
+    temporary.replace(path)
 
 
 def machine() -> str:

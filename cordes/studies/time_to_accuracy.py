@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from cordes.gallery.paper_tables import TABLES, Row
-from cordes.studies.ensemble import INNER_EPOCHS, WARM_UP
+from cordes.studies.ensemble import INNER_EPOCHS, warm_up_of
 from cordes.studies.runs import Run
 
 # Targets of problems for which the paper has no table.
@@ -55,7 +55,7 @@ def _reached(problem: Any, method: str, run: Run, target: float) -> dict[str, An
 
 def outer_steps(problem: Any, epochs: int) -> int:
     """How often a nonlinear equation was frozen within so many epochs."""
-    return max(0, -(-(epochs - WARM_UP[type(problem).__name__]) // INNER_EPOCHS))
+    return max(0, -(-(epochs - warm_up_of(problem)) // INNER_EPOCHS))
 
 
 def finals(problem: Any, runs: Mapping[str, Run]) -> dict[str, dict[str, Any]]:
@@ -96,15 +96,32 @@ class Summary:
 
 def speed_up(found: Sequence[Mapping[str, Any]], rival: str = "PINN") -> dict[str, Any] | None:
     """How many times more epochs the rival takes than C-PINN at the tightest target that at least half of the seeds of both reached: the median of the ratios
-    seed by seed, which share weights and points."""
-    for target in sorted({row["target"] for row in found}):
+    seed by seed, which share weights and points. A rival that never arrives counts as infinitely slow (None), C-PINN that never arrives as 0; a pair of
+    which neither does is left out. `last` counts the seeds at the tightest target that any seed of either met."""
+    targets = sorted({row["target"] for row in found})
+    for target in targets:
         ours, theirs = (_epochs(found, target, method) for method in ("C-PINN", rival))
         if ours is None or theirs is None:
+            return None
+        if 2 * min(len(ours) - ours.count(None), len(theirs) - theirs.count(None)) < len(ours):
             continue
-        ratios = [b / a for a, b in zip(ours, theirs, strict=True) if a is not None and b is not None]
-        if 2 * len(ratios) >= len(ours):
-            return {"target": target, "rival": rival, "ratios": ratios, "median": float(np.median(ratios))}
+        pairs = [(a, b) for a, b in zip(ours, theirs, strict=True) if a is not None or b is not None]
+        ratios = [0.0 if a is None else math.inf if b is None else b / a for a, b in pairs]
+        facts = {"target": target, "rival": rival, "ratios": [_finite(ratio) for ratio in ratios], "median": _finite(float(np.median(ratios)))}
+        return {**facts, "last": _arrivals(found, targets, rival)}
     return None
+
+
+def _arrivals(found: Sequence[Mapping[str, Any]], targets: Sequence[float], rival: str) -> dict[str, Any]:
+    for target in targets:
+        ours, theirs = (sum(epochs is not None for epochs in _epochs(found, target, method) or ()) for method in ("C-PINN", rival))
+        if ours or theirs:
+            return {"target": target, "ours": ours, "theirs": theirs}
+    return {}
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
 
 
 def _epochs(found: Sequence[Mapping[str, Any]], target: float, method: str) -> list[int | None] | None:
