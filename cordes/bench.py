@@ -17,8 +17,8 @@ LONG_DIMENSION = 4
 
 
 def bench(problem: Any, seed: int = 0, repeats: int | None = None, steps: int = 20) -> dict[str, Any]:
-    """Facts for the JSON output. `solve_s` is the median of the repeats, without compilation; `epoch_s` the fastest of the epochs between them, each measured over
-    so many steps."""
+    """Facts for the JSON output. `solve_s` is the median of the repeats, without compilation; `epoch_s` the fastest of the epochs between them, each
+    measured over so many steps."""
     dimension = problem.domain.dimension
     repeats = repeats or (1 if dimension >= LONG_DIMENSION else REPEATS)
     if repeats > 1:
