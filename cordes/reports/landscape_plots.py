@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator
 
 from cordes.errors import OptionError
@@ -37,7 +38,9 @@ def plot_landscape(surfaces: Mapping[str, Landscape], path: str | Path | None = 
     levels = MaxNLocator(LEVELS).tick_values(low, high)
     norm = Normalize(levels[0], levels[-1])
     count = len(surfaces)
-    figure = Figure(figsize=(COLUMN_WIDTH * count + 1.6, 9.0 + (0.4 if title else 0)), layout="constrained")
+    # The layout forgets the label of the first axis where these have a fixed aspect: a margin keeps it on the page.
+    layout = ConstrainedLayoutEngine(rect=(0.02, 0.0, 0.98, 1.0))
+    figure = Figure(figsize=(COLUMN_WIDTH * count + 1.6, 9.0 + (0.4 if title else 0)), layout=layout)
     if title:
         figure.suptitle(title)
     grid = figure.add_gridspec(3, count, height_ratios=(1.0, 0.95, 0.24))

@@ -22,7 +22,7 @@ from cordes.studies.command import compare
 from cordes.studies.time_to_accuracy import Summary
 
 DOCUMENT, RESULTS = Path("docs/reproduction.md"), Path("docs/reproduction")
-COLOURS, WIDTH = 96, 1500
+COLOURS, WIDTH = 256, 1500
 # Problems whose landscape and spectra are shown: the one of the paper, and the one with the widest multiplier.
 SHOWN = ("ex4.5-hjb", "ex4.1-smooth")
 # A multiplier that varies by less is constant up to rounding.
