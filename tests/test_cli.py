@@ -266,7 +266,7 @@ def test_json_has_no_nan(invoke, monkeypatch):
 
 
 def test_bench(invoke, folder, monkeypatch):
-    monkeypatch.setattr(cordes.bench, "epoch_seconds", lambda dimension, repeats: 0.25 * dimension)
+    monkeypatch.setattr(cordes.bench, "epoch_seconds", lambda dimension, steps, repeats: 0.25 * dimension)
     monkeypatch.setattr(cordes.bench, "solve", functools.partial(cordes.solve, features=60))
     # A cheap problem under the name of one that the paper has a table for.
     problem = load_problem(folder / "disk.toml")
