@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ERROR_POINTS = 20_000
+OPTIONS = {"width": int, "depth": int, "points": int, "activation": str, "damping": float, "momentum": float}
 ERROR_SEED = 987_654_321
 
 
@@ -34,8 +35,8 @@ LARGE = {"width": 128, "depth": 2, "points": 3000}
 CASES = {
     "ex4.3-cube5": Case({"width": 64, "depth": 3, "points": 4000}, (1e-2, 1e-3, 1e-4, 1e-5), 75, absolute=True),
     "coupled-ball-10": Case(SMALL, (1e-2, 1e-3, 1e-4), 40),
-    "coupled-ball-100": Case(LARGE, (3e-2, 1e-2, 3e-3, 2e-3), 120),
-    "coupled-hjb-100": Case({**LARGE, "points": 2000}, (3e-2, 1e-2, 5e-3), 120),
+    "coupled-ball-100": Case(LARGE, (3e-2, 1e-2, 3e-3, 2e-3), 30),
+    "coupled-hjb-100": Case({**LARGE, "points": 2000}, (3e-2, 1e-2, 5e-3), 30),
     "coupled-hjb-10": Case(SMALL, (1e-2, 1e-3, 3e-4), 40),
     "coupled-ball-20": Case(SMALL, (1e-2, 1e-3, 3e-4), 60),
     "coupled-ball-50": Case(LARGE, (1e-2, 3e-3, 1e-3), 90),
@@ -112,7 +113,7 @@ def run_case(name: str, seed: int, seconds: float, options: dict[str, Any], cert
         "dimension": problem.domain.dimension,
         "device": jax.devices()[0].device_kind,
         "seed": seed,
-        "network": f"{options['depth']}x{options['width']} tanh, {answer.parameters} parameters",
+        "network": f"{options['depth']}x{options['width']} {options.get('activation', 'sine')}, {answer.parameters} parameters",
         "points": options["points"],
         "steps": curve[-1]["step"],
         "seconds": solution.seconds["solve"],
@@ -152,7 +153,7 @@ def start_case(name: str, arguments: argparse.Namespace) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "report.json"
         command = [sys.executable, __file__, name, "--inside", "--json", str(path), "--seed", str(arguments.seed), "--limit", str(seconds)]
-        command += [f"--{key}={value}" for key in ("width", "depth", "points") if (value := getattr(arguments, key)) is not None]
+        command += [f"--{key}={value}" for key in OPTIONS if (value := getattr(arguments, key)) is not None]
         command += ["--no-certificate"] if arguments.no_certificate else []
         begun = time.perf_counter()
         try:
@@ -189,8 +190,8 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="write all reports here")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--limit", type=float, help="seconds of each solve")
-    for key in ("width", "depth", "points"):
-        parser.add_argument(f"--{key}", type=int)
+    for key, kind in OPTIONS.items():
+        parser.add_argument(f"--{key}", type=kind)
     parser.add_argument("--no-certificate", action="store_true")
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -199,7 +200,7 @@ def main() -> None:
     if unknown:
         parser.error(f"no such case: {', '.join(unknown)}; there are {', '.join(CASES)}")
     if arguments.inside:
-        given = {key: value for key in ("width", "depth", "points") if (value := getattr(arguments, key)) is not None}
+        given = {key: value for key in OPTIONS if (value := getattr(arguments, key)) is not None}
         report = run_case(names[0], arguments.seed, arguments.limit, {**CASES[names[0]].options, **given}, not arguments.no_certificate)
         arguments.json.write_text(json.dumps(report))
         return

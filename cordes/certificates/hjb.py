@@ -23,6 +23,7 @@ from cordes.certificates.hjb_energy import ROUNDING_OF_EQUATIONS, Best, ControlP
 from cordes.certificates.hypotheses import boundary_gap, not_seen, refusal
 from cordes.certificates.linear import assemble, disagreement_of, measure_of, pilot_points_of, with_gap
 from cordes.certificates.maximum import Limits, Maximum, MaximumPrinciple, Profile, best_of, determinant_root, maxima
+from cordes.certificates.norms import unresolved
 from cordes.certificates.preconditioner import preconditioners
 from cordes.certificates.regularity import jump
 from cordes.certificates.theorems import EnergyBound, Equation, energy_bounds, failure
@@ -219,7 +220,7 @@ def controlled_bounds(equation: ControlledEquation, coverage: Coverage) -> Certi
     if degenerate is not None:
         return Certificate(reason=f"A is not positive definite for every control near x = {show(degenerate)}: the equation is not elliptic there")
     energies, failures = energy_bounds(equation, coverage)
-    disagreement = disagreement_of(energies)
+    disagreement = disagreement_of(equation.measure, energies)
     energies = [energy for energy in energies if energy.norm.converged]
     maximum, others, why = _maximum(equation, coverage, energies)
     return assemble(equation, energies, maximum, others, [*failures, *disagreement, *([why] if why else [])])
@@ -301,7 +302,7 @@ def _maximum(equation: ControlledEquation, coverage: Coverage, energies: list[En
     found = [_both(one, two) for one in first for two in second if one.theorem == two.theorem]
     top = _both(best_of(first), best_of(second))
     if not top.converged:
-        return None, [], f"the ABP norm did not converge: n and 2n points differ by {100 * max(norm.spread for norm in top.norms):.2g} %"
+        return None, [], f"the ABP norm did not converge: {unresolved(equation.measure, max(norm.spread for norm in top.norms))}"
     return (top, found, None) if math.isfinite(top.bound) else (None, [], "the drift is too large for the ABP bound")
 
 

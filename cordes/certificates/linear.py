@@ -19,7 +19,7 @@ from cordes.certificates.contraction import Coverage
 from cordes.certificates.energy import Local, TraceSplit
 from cordes.certificates.hypotheses import Gap, boundary_gap, maximum_principle_fails, not_seen, refusal
 from cordes.certificates.maximum import Maximum, MaximumPrinciple, best_of, maxima
-from cordes.certificates.norms import Measure, Quadrature, Sample
+from cordes.certificates.norms import Measure, Quadrature, Sample, unresolved
 from cordes.certificates.preconditioner import anisotropy, preconditioners
 from cordes.certificates.theorems import EnergyBound, Equation, about_laplacian, energy_bounds, failure
 from cordes.condition import epsilon_at
@@ -148,7 +148,7 @@ def bounds(equation: Equation, coverage: Coverage, extra: Callable[[MaximumPrinc
     if degenerate is not None:
         return Certificate(reason=f"A is not positive definite near x = {show(degenerate)}: the equation is not elliptic there")
     energies, failures = energy_bounds(equation, coverage)
-    disagreement = disagreement_of(energies)
+    disagreement = disagreement_of(equation.measure, energies)
     energies = [energy for energy in energies if energy.norm.converged]
     maximum, others, why = _maximum(equation, coverage, energies, extra)
     reasons = [*failures, *disagreement, *([why] if why else [])]
@@ -221,12 +221,12 @@ def _coverage(problem: Any, equation: Equation) -> Coverage:
     )
 
 
-def disagreement_of(energies: list[EnergyBound]) -> list[str]:
+def disagreement_of(measure: Measure, energies: list[EnergyBound]) -> list[str]:
     """Why the energy bounds are not given, where their norms did not converge."""
     spreads = [energy.norm.spread for energy in energies]
     if energies and min(spreads) > 0.01:
         return [
-            f"the norm of the residual did not converge: n and 2n points per direction differ by {100 * min(spreads):.2g} %; a jump or a peak may be unresolved: "
+            f"the norm of the residual did not converge: {unresolved(measure, min(spreads))}; a jump or a peak may be unresolved: "
             "declare the interface, or solve more accurately"
         ]
     return []
@@ -257,7 +257,7 @@ def _maximum(
         found.append(extra(principle))
     best = best_of(found)
     if not best.converged:
-        return None, [], f"the ABP norm did not converge: n and 2n points differ by {100 * max(norm.spread for norm in best.norms):.2g} %"
+        return None, [], f"the ABP norm did not converge: {unresolved(equation.measure, max(norm.spread for norm in best.norms))}"
     return (best, found, None) if math.isfinite(best.bound) else (None, [], "the drift is too large for the ABP bound")
 
 
