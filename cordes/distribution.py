@@ -257,6 +257,13 @@ def spread(rows: Tree) -> Tree:
     return jax.tree.map(constrained, rows)
 
 
+def everywhere(tree: Tree) -> Tree:
+    """Inside a compiled function: all devices get the whole of what they computed in parts."""
+    if jax.device_count() == 1:
+        return tree
+    return jax.lax.with_sharding_constraint(tree, NamedSharding(_layout().mesh, PartitionSpec()))
+
+
 def local(tree: Tree) -> Tree:
     """Parameters, which all devices have, as arrays of this process alone: what it does with them needs no other."""
     if jax.device_count() == 1:

@@ -18,6 +18,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import PyTree
 
+from cordes import distribution
 from cordes.errors import OptionError
 from cordes.networks.directional import Directional, Factored, directional_features, directional_rows, expression, hidden_columns
 from cordes.networks.network import AbstractNetwork
@@ -62,7 +63,8 @@ class PointEquation:
         return self._sampler is not None
 
     def draw(self, source: Array, count: int) -> tuple[Array, Array]:
-        """Points and weights, from a key, or the points themselves where the host makes them."""
+        """Points and weights, from a key, or the points themselves where the host makes them. Inside a compiled function all devices share what is done with
+        them; every one draws the same."""
         return self._sampler(source, count) if self._sampler is not None else (source, jnp.ones(count))
 
     def sources(self, seed: int, chunk: int, steps: int, count: int) -> Array:
@@ -106,7 +108,7 @@ class PointEquation:
             best = jnp.argmax(self.sign * self._defects(network, x, weight))
             return self._expression(x, weight, self.controls[best])
 
-        return jax.vmap(one)(x, weight)
+        return jax.vmap(one)(*distribution.spread((x, weight)))
 
     def measure(self, x: Array, weight: Array) -> Callable[[AbstractNetwork], Array]:
         """The root mean square of the residual at points, as a function of the network: what does not depend on it is done once."""
@@ -114,7 +116,8 @@ class PointEquation:
             columns, target = self.freeze(None, x, weight)  # pyright: ignore[reportArgumentType]
             rows = lambda network: directional_rows(network, columns) - target  # noqa: E731
         else:
-            rows = lambda network: jax.vmap(lambda x, w: jnp.max(self.sign * self._defects(network, x, w)))(x, weight)  # noqa: E731
+            shared = distribution.spread((x, weight))
+            rows = lambda network: jax.vmap(lambda x, w: jnp.max(self.sign * self._defects(network, x, w)))(*shared)  # noqa: E731
 
         def loss(network: AbstractNetwork) -> Array:
             value = jnp.sqrt(jnp.mean(rows(network) ** 2))
@@ -218,14 +221,14 @@ def judge(network: AbstractNetwork, source: Array, equation: PointEquation, coun
 def _last_layer(network: AbstractNetwork, source: Array, equation: PointEquation, count: int) -> tuple[Array, Array]:
     """The least-squares matrix and the target of the last layer."""
     columns, target = equation.freeze(network, *equation.draw(source, count))
-    return directional_features(network, columns), target
+    return distribution.everywhere((directional_features(network, columns), target))
 
 
 def solve_last_layer(network: AbstractNetwork, equation: PointEquation, seed: int, count: int, blocks: int = 4) -> AbstractNetwork:
     """The best coefficients for the hidden weights as they are."""
     parts = [_last_layer(network, source, equation, count) for source in equation.sources(seed, 1_000_003, blocks, count)]
     matrix, target = (np.concatenate([np.asarray(part[k]) for part in parts]) for k in range(2))
-    return network.with_coefficients(jnp.asarray(solve_rank_revealing(matrix, target, 1e-12, damped=0)))
+    return network.with_coefficients(jnp.asarray(distribution.agreed(solve_rank_revealing(matrix, target, 1e-12, damped=0))))
 
 
 def solve_dual(
@@ -271,7 +274,7 @@ def solve_dual(
         for chunk in range(-(-steps // CHUNK)):
             sources = equation.sources(seed, chunk, CHUNK, sizes.points + sizes.trial)
             carry, losses = _advance(carry, sources, template, equation, sizes)
-            current, done = template.with_parameters(carry.parameters), (chunk + 1) * CHUNK
+            current, done = template.with_parameters(distribution.local(carry.parameters)), (chunk + 1) * CHUNK
             value = float(judge(current, fresh, equation, FRESH))
             if done >= next_polish:
                 next_polish = GROWTH * done
