@@ -3,35 +3,39 @@
 import os
 from pathlib import Path
 
-import jax
+from cordes.citation import citation
 
 __version__ = "0.1.0"
 
-# Second derivatives and least squares need double precision; whoever sets JAX_ENABLE_X64=0 gets what they asked for, and no certificate.
-if os.environ.get("JAX_ENABLE_X64", "1").lower() not in ("0", "false"):
-    jax.config.update("jax_enable_x64", True)
-# On a GPU float32 products otherwise run in TF32, with three digits.
-jax.config.update("jax_default_matmul_precision", "highest")
-# Compiled programs are kept between runs. Whoever has set a cache of their own keeps it.
-if getattr(jax.config, "jax_compilation_cache_dir", None) is None and os.environ.get("CORDES_CACHE", "1") != "0":
-    _cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "cordes" / "jax"
-    jax.config.update("jax_compilation_cache_dir", str(_cache))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+# A shell that completes a word wants names while somebody waits at a key: nothing numerical is loaded for it (cordes/commands/completion.py).
+if not os.environ.get("_CORDES_COMPLETE"):
+    import jax
 
-from cordes.certificates.certificate import Certificate  # noqa: E402
-from cordes.certificates.certify import certify  # noqa: E402
-from cordes.condition import Condition, CordesConditionWarning, check  # noqa: E402
-from cordes.domains import AbstractDomain, Ball, Box, Ellipsoid, Polygon  # noqa: E402
-from cordes.errors import CordesError  # noqa: E402
-from cordes.gallery import gallery  # noqa: E402
-from cordes.problems.hjb import HJB  # noqa: E402
-from cordes.problems.linear import Linear, UndeclaredJumpWarning  # noqa: E402
-from cordes.problems.monge_ampere import ConvexityWarning, MongeAmpere  # noqa: E402
-from cordes.problems.transport import Transport  # noqa: E402
-from cordes.results import Result  # noqa: E402
-from cordes.solution import Solution  # noqa: E402
-from cordes.solvers.choose import solve  # noqa: E402
-from cordes.storage import load  # noqa: E402
+    # Second derivatives and least squares need double precision; whoever sets JAX_ENABLE_X64=0 gets what they asked for, and no certificate.
+    if os.environ.get("JAX_ENABLE_X64", "1").lower() not in ("0", "false"):
+        jax.config.update("jax_enable_x64", True)
+    # On a GPU float32 products otherwise run in TF32, with three digits.
+    jax.config.update("jax_default_matmul_precision", "highest")
+    # Compiled programs are kept between runs. Whoever has set a cache of their own keeps it.
+    if getattr(jax.config, "jax_compilation_cache_dir", None) is None and os.environ.get("CORDES_CACHE", "1") != "0":
+        _cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "cordes" / "jax"
+        jax.config.update("jax_compilation_cache_dir", str(_cache))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+
+    from cordes.certificates.certificate import Certificate
+    from cordes.certificates.certify import certify
+    from cordes.condition import Condition, CordesConditionWarning, check
+    from cordes.domains import AbstractDomain, Ball, Box, Ellipsoid, Polygon
+    from cordes.errors import CordesError
+    from cordes.gallery import gallery
+    from cordes.problems.hjb import HJB
+    from cordes.problems.linear import Linear, UndeclaredJumpWarning
+    from cordes.problems.monge_ampere import ConvexityWarning, MongeAmpere
+    from cordes.problems.transport import Transport
+    from cordes.results import Result
+    from cordes.solution import Solution
+    from cordes.solvers.choose import solve
+    from cordes.storage import load
 
 __all__ = [
     "HJB",
@@ -53,6 +57,7 @@ __all__ = [
     "UndeclaredJumpWarning",
     "certify",
     "check",
+    "citation",
     "gallery",
     "load",
     "solve",

@@ -42,6 +42,7 @@ def export_vtu(solution: "Solution", path: str | Path) -> Path:
     data = {"u": np.asarray(jet.value), "gradient": np.asarray(jet.gradient), "residual": residual}
     if solution.problem.exact is not None:
         data["exact"] = np.asarray(jax.jit(jax.vmap(solution.problem.exact))(points))
-        data["error"] = data["u"] - data["exact"]
+        # The exact solution of a transport problem is the map, the gradient of u.
+        data["error"] = (data["gradient"] if data["exact"].ndim > 1 else data["u"]) - data["exact"]
     write_vtu(path, points, cells, cell_type, data)
     return path
