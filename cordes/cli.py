@@ -22,9 +22,12 @@ import typer
 from rich.console import Console, RenderableType
 from rich.text import Text
 
+from cordes.commands.completion import problem_names
+from cordes.commands.templates import KINDS
 from cordes.errors import CordesError, FileError, OptionError
 
 if TYPE_CHECKING:
+    from cordes.condition import Condition
     from cordes.solution import Solution
 
 DONE, NOT_AS_ASKED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
@@ -34,12 +37,12 @@ PROBLEM_HELP = (
 
 app = typer.Typer(
     name="cordes",
-    add_completion=False,
     pretty_exceptions_enable=False,
     help="Solve elliptic equations in non-divergence form, Hamilton–Jacobi–Bellman and Monge–Ampère equations with neural networks, and certify how "
     "wrong the answers can be.",
 )
-Problem = Annotated[str, typer.Argument(metavar="NAME|FILE.py|FILE.toml", help=PROBLEM_HELP, show_default=False)]
+_PROBLEM = typer.Argument(metavar="NAME|FILE.py|FILE.toml", help=PROBLEM_HELP, show_default=False, autocompletion=problem_names)
+Problem = Annotated[str, _PROBLEM]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output, and nothing else there.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of points and networks.")]
 
@@ -64,7 +67,8 @@ def run(arguments: Sequence[str], own_process: bool = False) -> int:
     guard = contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext()
     try:
         with guard, _plain_warnings():
-            report = app(list(arguments), prog_name="cordes", standalone_mode=False, obj={"own_process": own_process})
+            words = [word for word in arguments if word != "--json"]
+            report = app(list(arguments), prog_name="cordes", standalone_mode=False, obj={"own_process": own_process, "words": words})
     except CordesError as error:
         return _refuse(as_json, error.kind, str(error))
     except (KeyboardInterrupt, typer.Abort):
@@ -142,10 +146,19 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+def _print_citation(wanted: bool) -> None:
+    if wanted:
+        from cordes.citation import citation
+
+        print(citation())
+        raise typer.Exit
+
+
 @app.callback(invoke_without_command=True)
 def _root(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")] = False,
+    citation: Annotated[bool, typer.Option("--citation", callback=_print_citation, is_eager=True, help="Show how to cite cordes, and exit.")] = False,
 ) -> None:
     if context.invoked_subcommand is None:
         # Depending on its version typer returns the help, or prints it and returns nothing.
@@ -165,20 +178,26 @@ def gallery_command(as_json: Json = False) -> Report:
 
 
 @app.command("check")
-def check_command(problem: Problem, as_json: Json = False) -> Report:
+def check_command(
+    context: typer.Context,
+    problem: Problem,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Write report.html, check.json and condition.png here.")] = None,
+    as_json: Json = False,
+) -> Report:
     """Measure the Cordès condition: ε, where it is worst, and the range of the multiplier. A violation is no failure: the exit status is 0."""
     from cordes.condition import check
     from cordes.reports.facts import condition_facts
     from cordes.reports.tables import condition_table
 
-    made = _load(problem)
+    made, solution = _load(problem), None
+    names = ["condition.png", "report.html", "check.json"] if made.domain.dimension > 1 else ["report.html", "check.json"]
+    folder = _prepare_folder(out, names) if out is not None else None
     if _needs_answer(made):
         import cordes
 
         _complain("The condition depends on the answer: solving first.", "dim")
-        condition = check(cordes.solve(made))
-    else:
-        condition = check(made)
+        solution = cordes.solve(made)
+    condition = check(made if solution is None else solution)
     facts = {
         "problem": made.name,
         "domain": repr(made.domain),
@@ -186,6 +205,14 @@ def check_command(problem: Problem, as_json: Json = False) -> Report:
         "worst_point": condition.worst_point.tolist(),
         "multiplier_range": list(condition.multiplier_range),
     }
+    if folder is not None:
+        from cordes.reports.html.condition import plot_condition, write_check_report
+
+        facts["files"] = [str(folder / name) for name in names]
+        if "condition.png" in names:
+            plot_condition(made, condition, folder / "condition.png", solution)
+        write_check_report(folder / "report.html", made, facts, condition, context.obj["words"], solution)
+        (folder / "check.json").write_text(_as_json(facts) + "\n", encoding="utf-8")
     return Report(facts, condition_table(facts))
 
 
@@ -211,7 +238,9 @@ def solve_command(
     barrier: Annotated[bool, typer.Option("--barrier", help="Train a barrier network for a sharper bound of the largest error.")] = False,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Write result.json, solution.png, policy.png (HJB), certificate.png, answer.cordes, solution.vtu here."),
+        typer.Option(
+            metavar="DIR", help="Write report.html, result.json, solution.png, policy.png (HJB), certificate.png, answer.cordes, solution.vtu here."
+        ),
     ] = None,
     coordinator: Annotated[
         str | None, typer.Option(metavar="HOST:PORT", help="Several processes: where process 0 runs, and a free port there.", show_default=False)
@@ -255,11 +284,27 @@ def solve_command(
         solution = cordes.solve(made, method, tol, seed, not no_multiplier, max_seconds=max_seconds, **options)
         if barrier:
             solution.certify(norm="Linf", barrier=True)
-        facts = solution_facts(solution, condition if condition is not None else cordes.check(solution), seconds) | distribution.facts()
-        complete = folder is None or _write_files(folder, solution, facts)
+        condition = condition if condition is not None else cordes.check(solution)
+        facts = solution_facts(solution, condition, seconds) | distribution.facts()
+        complete = folder is None or _write_files(folder, solution, facts, condition, context.obj["words"])
         done = solution.result is cordes.Result.converged and complete
         status = DONE if done else NOT_AS_ASKED
         return Report(facts, solution_table(facts, solution.certificate.rows()), status) if distribution.is_first() else status
+
+
+@app.command("report")
+def report_command(
+    context: typer.Context,
+    folders: Annotated[list[Path], typer.Argument(metavar="DIR DIR…", help="Folders that `cordes solve --out DIR` wrote.", show_default=False)],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The page.")] = Path("comparison.html"),
+    as_json: Json = False,
+) -> Report:
+    """Compare several runs on one page: their numbers side by side, their convergence, their pictures."""
+    from cordes.reports.html.comparison import write_comparison
+    from cordes.storage import check_writable
+
+    runs = write_comparison(check_writable(out), folders, context.obj["words"])
+    return Report({"runs": {run.name: run.facts for run in runs}, "file": str(out)}, Text(f"{len(runs)} runs: {out}"))
 
 
 @app.command("bench")
@@ -274,6 +319,7 @@ def bench_command(problem: Problem, seed: Seed = 0, as_json: Json = False) -> Re
 
 @app.command("surface")
 def surface_command(
+    context: typer.Context,
     mesh: Annotated[
         str, typer.Argument(metavar="MESH", help="OBJ, OFF, PLY, STL or MAT file, or `folded`: a surface made in code.", show_default=False)
     ],
@@ -282,10 +328,13 @@ def surface_command(
     ] = None,
     no_network: Annotated[bool, typer.Option("--no-network", help="The conformal map and the classical transport alone.")] = False,
     seed: Seed = 0,
-    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Write surface.obj, surface.ply (with uv), surface.png, report.json here.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write report.html, surface.obj, surface.ply (with uv), surface.png, report.json here.")
+    ] = None,
     as_json: Json = False,
 ) -> Report:
     """Lay a surface flat: conformal map, area-correcting transport, distortion before and after."""
+    from cordes.reports.html.surface import moved, shown_maps, write_surface_report
     from cordes.reports.surface_plots import plot_surface
     from cordes.reports.tables import surface_table
     from cordes.surfaces.flatten import flatten
@@ -293,25 +342,26 @@ def surface_command(
     from cordes.surfaces.mesh import read_mesh, write_mesh
 
     made = folded_surface() if mesh == "folded" else read_mesh(mesh)
-    names = ["surface.obj", "surface.ply", "surface.png", "report.json"]
+    names = ["surface.obj", "surface.ply", "surface.png", "report.json", "report.html"]
     folder = _prepare_folder(out, names) if out is not None else None
     found = flatten(made, corners, not no_network, seed, lambda line: _complain(line, "dim"), count_from=1)
-    facts: dict[str, Any] = {"mesh": mesh, **found.as_data(), "files": []}
+    facts: dict[str, Any] = {"mesh": mesh, **found.as_data(), "moved": moved(found), "seed": seed, "files": []}
     facts["corners"] = [corner + 1 for corner in facts["corners"]]
     if folder is not None:
         facts["files"] = [str(folder / name) for name in names]
         best = found.maps[found.best].uv
         for name in names[:2]:
             write_mesh(folder / name, found.disk.mesh, best)
-        shown = {name: found.maps[name].uv for name in dict.fromkeys(["conformal", "network", found.best]) if name in found.maps}
-        plot_surface(found.disk, shown, found.size, folder / "surface.png", title=Path(mesh).stem)
+        shown = {name: found.maps[name].uv for name in shown_maps(found)}
+        figure = plot_surface(found.disk, shown, found.size, folder / "surface.png", title=Path(mesh).stem)
         (folder / "report.json").write_text(_as_json(facts) + "\n", encoding="utf-8")
+        write_surface_report(folder / "report.html", found, facts, figure, context.obj["words"])
     return Report(facts, surface_table(facts))
 
 
 @app.command("study")
 def study_command(
-    problem: Annotated[str | None, typer.Argument(metavar="NAME|FILE.py|FILE.toml", help=PROBLEM_HELP, show_default=False)] = None,
+    problem: Annotated[str | None, _PROBLEM] = None,
     seeds: Annotated[
         int | None, typer.Option(min=1, help="Seeds trained at once. By default 5 in two dimensions, 3 beyond.", show_default=False)
     ] = None,
@@ -324,7 +374,8 @@ def study_command(
         list[Path] | None, typer.Option(help="Surfaces for the last figure of --all; may be repeated. Without one, a folded surface.")
     ] = None,
     out: Annotated[
-        Path, typer.Option(metavar="DIR", help="States, study.json and figures go to DIR/NAME. A study that was stopped goes on from there.")
+        Path,
+        typer.Option(metavar="DIR", help="States, study.json, report.html and figures go to DIR/NAME. A study that was stopped goes on from there."),
     ] = Path("study"),
     as_json: Json = False,
 ) -> Report:
@@ -346,11 +397,40 @@ def study_command(
         if everything:
             facts = study_all(folder, seeds, epochs, train_only, mesh or (), say)
             return Report(facts, all_table(facts))
-        facts, _ = study_problem(made, folder / re.sub(r"[^\w.-]+", "-", made.name).strip("."), seeds, epochs, train_only, say)
+        facts, _ = study_problem(made, folder / re.sub(r"[^\w.-]+", "-", made.name).strip("."), seeds, epochs, train_only, say, problem)
     except KeyboardInterrupt:
         _complain(f"Stopped. What was trained is kept in {folder}: the same command goes on from there.", "yellow")
         raise
     return Report(facts, study_table(facts))
+
+
+@app.command("new")
+def new_command(
+    target: Annotated[str, typer.Argument(metavar="NAME|FILE.py|FILE.toml", help="A name, or the file to write.", show_default=False)],
+    kind: Annotated[
+        str, typer.Option(help="linear, hjb, monge-ampere, or transport (in Python only).", autocompletion=lambda: list(KINDS))
+    ] = "linear",
+    as_python: Annotated[bool, typer.Option("--python", help="A Python file: for functions of your own.")] = False,
+    as_toml: Annotated[bool, typer.Option("--toml", help="A TOML file: data and formulas (default).")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
+    as_json: Json = False,
+) -> Report:
+    """Write a commented problem file that solves as it is, to be changed into yours."""
+    from cordes.commands.new import new_message, new_problem
+
+    if as_python and as_toml:
+        raise OptionError("--python and --toml were both given: leave one of them out.")
+    facts = new_problem(target, kind, ".py" if as_python else ".toml" if as_toml else None, force)
+    return Report(facts, new_message(facts))
+
+
+@app.command("doctor")
+def doctor_command(as_json: Json = False) -> Report:
+    """Look at versions, devices, precision, cache and cores, and solve a small problem: is all well here? If not, what to do."""
+    from cordes.commands.doctor import doctor_table, examine
+
+    facts = examine()
+    return Report(facts, doctor_table(facts), DONE if facts["healthy"] else NOT_AS_ASKED)
 
 
 def _load(argument: str) -> Any:
@@ -376,7 +456,7 @@ def _needs_answer(problem: Any) -> bool:
 def _files_for(problem: Any) -> list[str]:
     dimension = problem.domain.dimension
     policy = ["policy.png"] if hasattr(problem, "policy") else []
-    return ["solution.png", *policy, "certificate.png", "answer.cordes", *(["solution.vtu"] if dimension <= 3 else []), "result.json"]
+    return ["solution.png", *policy, "certificate.png", "answer.cordes", *(["solution.vtu"] if dimension <= 3 else []), "report.html", "result.json"]
 
 
 def _prepare_folder(folder: Path, names: Sequence[str]) -> Path:
@@ -396,8 +476,10 @@ def _prepare_folder(folder: Path, names: Sequence[str]) -> Path:
     return folder
 
 
-def _write_files(folder: Path, solution: "Solution", facts: dict[str, Any]) -> bool:
+def _write_files(folder: Path, solution: "Solution", facts: dict[str, Any], condition: "Condition", words: list[str]) -> bool:
     """Whether all could be written. A disk that is full by now must not cost the answer: the facts are printed in any case."""
+    from cordes.reports.html.answer import write_report
+
     names = _files_for(solution.problem)
     if solution.certificate.picture is None:
         names.remove("certificate.png")
@@ -411,6 +493,7 @@ def _write_files(folder: Path, solution: "Solution", facts: dict[str, Any]) -> b
         solution.save(folder / "answer.cordes")
         if "solution.vtu" in names:
             solution.to_vtk(folder / "solution.vtu")
+        write_report(folder / "report.html", solution, facts, condition, words)
         (folder / "result.json").write_text(_as_json(facts) + "\n", encoding="utf-8")
     except (OSError, FileError) as error:
         _complain(f"Warning: not everything could be written to {folder}: {error}", "yellow")

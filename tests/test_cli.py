@@ -81,7 +81,7 @@ def test_solve_writes_json_and_files(invoke, folder, tmp_path):
     assert facts["seconds"]["certify"] > 0
     assert facts["condition"] == {"epsilon": 1.0, "satisfied": True, "lambda": None, "source": "analytic"}
     assert json.loads((out / "result.json").read_text()) == facts
-    assert {path.name for path in out.iterdir()} == {"result.json", "solution.png", "certificate.png", "answer.cordes", "solution.vtu"}
+    assert {path.name for path in out.iterdir()} == {"report.html", "result.json", "solution.png", "certificate.png", "answer.cordes", "solution.vtu"}
     assert cordes.load(out / "answer.cordes").error().linf == pytest.approx(facts["error"]["linf"], rel=1e-3)
 
 

@@ -1,0 +1,170 @@
+"""A self-contained page: sections, tables, pictures and numbers as HTML, with the style, the script and the data inside the file.
+
+Whatever comes from a problem or a file passes `html.escape`, and a content security policy forbids every request, so that a page may be passed on.
+"""
+
+import base64
+import html
+import json
+import math
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+MINUS = "−"
+
+
+class Section(NamedTuple):
+    """A part of a page. `body` is safe HTML; the title is plain text and may be empty."""
+
+    title: str
+    body: str
+    identifier: str = ""
+
+
+def render(title: str, summary: str, sections: Sequence[Section], data: Mapping[str, Any] | None = None, scripts: Sequence[str] = ()) -> str:
+    """The whole page. `title` is plain text, `summary` (what stands below it) is safe HTML; `data` goes into the element with the identifier `data`,
+    where scripts read it; `scripts` are sources that run after the page's own."""
+    contents = "\n".join(_section(section) for section in sections)
+    links = "".join(f'<a href="#{html.escape(each.identifier)}">{html.escape(each.title)}</a>' for each in sections if each.identifier and each.title)
+    navigation = f'<nav aria-label="Sections">{links}</nav>' if links else ""
+    embedded = f'<script type="application/json" id="data">{as_script_data(data)}</script>' if data is not None else ""
+    programs = "\n".join(f"<script>{_program(source)}</script>" for source in (resource("script.js"), *scripts))
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{POLICY}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="generator" content="cordes">
+<title>{html.escape(title)}</title>
+<link rel="icon" href="data:,">
+<style>{resource("style.css")}</style>
+</head>
+<body>
+<header class="page">
+<div class="bar"><span class="mark">cordes</span>{navigation}<button type="button" id="theme" title="Light or dark" hidden>◐ <span>theme</span></button></div>
+<h1>{html.escape(title)}</h1>
+<div class="summary">{summary}</div>
+</header>
+<main>
+{contents}
+</main>
+{embedded}
+{programs}
+</body>
+</html>
+"""
+
+
+def write_page(
+    path: str | Path, title: str, summary: str, sections: Sequence[Section], data: Mapping[str, Any] | None = None, scripts: Sequence[str] = ()
+) -> Path:
+    """Write the page of `render` to a file."""
+    path = Path(path)
+    path.write_text(render(title, summary, sections, data, scripts), encoding="utf-8")
+    return path
+
+
+def _section(section: Section) -> str:
+    identifier = f' id="{html.escape(section.identifier)}"' if section.identifier else ""
+    heading = f"<h2>{html.escape(section.title)}</h2>" if section.title else ""
+    return f"<section{identifier}>{heading}\n{section.body}\n</section>"
+
+
+@cache
+def resource(name: str) -> str:
+    """The text of a style or script file that lies beside this module."""
+    return (Path(__file__).parent / name).read_text(encoding="utf-8")
+
+
+def _program(source: str) -> str:
+    # Inside a script element nothing but its end tag and an HTML comment have a meaning.
+    return source.replace("</", "<\\/").replace("<!--", "<\\!--")
+
+
+def as_script_data(data: Any) -> str:
+    """JSON that may stand inside a script element: no `<`, no NaN and no infinity (both become null)."""
+    text = json.dumps(_finite(data), allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _finite(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(entry) for entry in value]
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    return value
+
+
+def text(value: Any) -> str:
+    """Plain text as safe HTML."""
+    return html.escape(str(value))
+
+
+def number(value: float | None, digits: int = 3, fact: str = "") -> str:
+    """A number for people, 3.1·10⁻⁹ or 0.25, with the exact value in the attribute data-value; a dash where there is none. `fact` names its place in the
+    JSON that lies beside the page, such as certificate.rms."""
+    place = f' data-fact="{html.escape(fact)}"' if fact else ""
+    if value is None:
+        return f'<span class="number none" data-value="null"{place}>—</span>'
+    # What is not finite is null in the JSON too.
+    exact = json.dumps(value) if isinstance(value, int) else repr(float(value)) if math.isfinite(value) else "null"
+    return f'<span class="number" data-value="{html.escape(exact)}"{place}>{digits_of(value, digits)}</span>'
+
+
+def digits_of(value: float, digits: int = 3) -> str:
+    """The digits of `number`, as HTML without the attribute."""
+    if isinstance(value, int):
+        return f"{value:,}".replace(",", "\u202f").replace("-", MINUS)
+    if not math.isfinite(value):
+        return "not a number" if math.isnan(value) else ("∞" if value > 0 else f"{MINUS}∞")
+    if value == 0 or 1e-3 <= abs(value) < 10**6:
+        return f"{value:.{digits}g}".replace("-", MINUS) if abs(value) < 10**digits else f"{value:,.0f}".replace(",", "\u202f").replace("-", MINUS)
+    mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
+    if "." in mantissa:
+        mantissa = mantissa.rstrip("0").rstrip(".")
+    return f"{mantissa.replace('-', MINUS)}·10<sup>{str(int(exponent)).replace('-', MINUS)}</sup>"
+
+
+def table(rows: Sequence[tuple[str, str]], caption: str = "") -> str:
+    """Two columns, what and how much. Names are plain text, values are safe HTML (`number`, `text`)."""
+    head = f"<caption>{html.escape(caption)}</caption>" if caption else ""
+    body = "".join(f'<tr><th scope="row">{html.escape(name)}</th><td>{value}</td></tr>' for name, value in rows)
+    return f'<div class="scroll"><table class="facts">{head}<tbody>{body}</tbody></table></div>'
+
+
+def grid_table(head: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "") -> str:
+    """A table with a head. The head is plain text, the cells are safe HTML; the first cell of a row is its name."""
+    title = f"<caption>{html.escape(caption)}</caption>" if caption else ""
+    columns = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in head)
+    body = "".join("<tr>" + f'<th scope="row">{row[0]}</th>' + "".join(f"<td>{cell}</td>" for cell in row[1:]) + "</tr>" for row in rows)
+    return f'<div class="scroll"><table class="grid">{title}<thead><tr>{columns}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def picture(png: bytes | Path, caption: str, alternative: str) -> str:
+    """A figure inside the page. Its caption and alternative text are plain text. Figures are drawn on white: the style keeps them so in the dark."""
+    raw = png if isinstance(png, bytes) else Path(png).read_bytes()
+    source = f"data:image/png;base64,{base64.b64encode(raw).decode('ascii')}"
+    under = f"<figcaption>{html.escape(caption)}</figcaption>" if caption else ""
+    return f'<figure class="picture"><img src="{source}" alt="{html.escape(alternative)}">{under}</figure>'
+
+
+def command_box(command: str) -> str:
+    """A command with a button that copies it."""
+    return f'<div class="command"><pre><code>{html.escape(command)}</code></pre><button type="button" class="copy" hidden>copy</button></div>'
+
+
+def code_box(source: str) -> str:
+    """Source text as it was written."""
+    return f'<pre class="source"><code>{html.escape(source)}</code></pre>'
+
+
+def note(message: str) -> str:
+    """A remark in plain text."""
+    return f'<p class="note">{html.escape(message)}</p>'
