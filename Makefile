@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint format clean
+.PHONY: demo docs test lint format clean
 
 .venv/installed: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -17,17 +17,28 @@ demo: .venv/installed
 	$(BIN)/cordes solve ex4.2-discontinuous --out demo
 	@echo "The figure is demo/solution.png, the answer demo/answer.cordes."
 
+.venv/installed-docs: .venv/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[docs]"
+	touch $@
+
+# Strict: a broken link or anchor, or a page that is not in the navigation, ends the build; --quiet would hide these from --strict too.
+# `python docs/regenerate.py` runs what the pages show.
+docs: .venv/installed-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo "The documentation is site/index.html."
+
 lint: .venv/installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/basedpyright --level error
 
+# -rs: what did not run is named with its reason, such as the browser tests where there is no Chromium.
 test: lint
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -rs
 
 format: .venv/installed-test
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf .venv demo build dist *.egg-info
+	rm -rf .venv demo site build dist *.egg-info

@@ -9,6 +9,7 @@ from scipy.stats import rankdata
 
 from cordes.gallery import gallery
 from cordes.gallery.paper_tables import TABLES
+from cordes.reports.html.study import FIGURES, write_all_report, write_study_report
 from cordes.reports.study_plots import plot_dynamics, plot_errors, plot_speed_ups
 from cordes.solution import Solution
 from cordes.solvers.adam import PAPER
@@ -28,11 +29,14 @@ def default_seeds(problem: Any) -> int:
     return SEEDS if problem.domain.dimension <= 2 else SEEDS_BEYOND
 
 
-def study_problem(problem: Any, folder: Path, seeds: int | None, epochs: int | None, train_only: bool, say: Say) -> tuple[dict[str, Any], Study]:
-    """Train and judge; what is finished is not done again."""
+def study_problem(
+    problem: Any, folder: Path, seeds: int | None, epochs: int | None, train_only: bool, say: Say, argument: str | None = None
+) -> tuple[dict[str, Any], Study]:
+    """Train and judge; what is finished is not done again. `argument` is what the problem was called by: a file has another name than its problem."""
     study = Study(problem, folder, default_seeds(problem) if seeds is None else seeds, PAPER["epochs"] if epochs is None else epochs)
     if not train_only and (facts := study.finished()) is not None:
         say(f"{problem.name}: finished already, read from {folder}")
+        _write_page(facts, study, argument)
         return facts, study
     runs = study.train()
     if train_only:
@@ -41,8 +45,24 @@ def study_problem(problem: Any, folder: Path, seeds: int | None, epochs: int | N
     facts = study.judge(runs, say)
     plot_errors(facts, runs, folder / "error.png")
     plot_dynamics(facts, runs, folder / "dynamics.png")
+    facts["files"] = [str(folder / name) for name in ("study.json", "report.html", *FIGURES)]
     write_json(folder / "study.json", facts)
+    _write_page(facts, study, argument)
     return facts, study
+
+
+def _write_page(facts: dict[str, Any], study: Study, argument: str | None) -> None:
+    words = [
+        "study",
+        argument or study.problem.name,
+        "--seeds",
+        str(len(study.seeds)),
+        "--epochs",
+        str(study.epochs),
+        "--out",
+        str(study.folder.parent),
+    ]
+    write_study_report(study.folder / "report.html", facts, study.folder, words)
 
 
 def study_all(out: Path, seeds: int | None, epochs: int | None, train_only: bool, meshes: Sequence[Path], say: Say) -> dict[str, Any]:
@@ -59,8 +79,13 @@ def study_all(out: Path, seeds: int | None, epochs: int | None, train_only: bool
     trained = {name: load(out / name / "C-PINN.cordes") for name in TABLES}
     trained |= {name: trained_once(name, out / name, min(epochs or UNKNOWN_EPOCHS, UNKNOWN_EPOCHS), say) for name in UNKNOWN}
     paper_figures(out / "figures", trained, _missing_figures(out), meshes, say)
-    files = [out / "summary.json", out / "speed_up.png", *sorted((out / "figures").glob("*.png"))]
-    return {**together, "studies": list(found.values()), "files": [str(path) for path in files]}
+    files = [out / "summary.json", out / "report.html", out / "speed_up.png", *sorted((out / "figures").glob("*.png"))]
+    facts = {**together, "studies": list(found.values()), "files": [str(path) for path in files]}
+    given = {"--seeds": seeds, "--epochs": epochs}
+    options = [word for name, value in given.items() if value is not None for word in (name, str(value))]
+    options += [word for mesh in meshes for word in ("--mesh", str(mesh))]
+    write_all_report(out / "report.html", facts, out, ["study", "--all", *options, "--out", str(out)])
+    return facts
 
 
 def _missing_figures(out: Path) -> list[str]:
