@@ -12,6 +12,7 @@ import pytest
 
 import cordes
 from cordes.certificates.candidate import Evaluated
+from cordes.certificates.certificate import Certificate, directed
 from cordes.certificates.energy import Local
 from cordes.certificates.maximum import Barrier, MaximumPrinciple
 from cordes.certificates.norms import fixed_rule
@@ -380,3 +381,14 @@ def test_rounding_of_the_residual_is_covered(solved):
     difference = np.abs((applied - exact).astype(float))
     assert np.max(difference / (np.finfo(float).eps * size)) < 2
     assert np.all(difference <= evaluated.rounding)
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "above", "below"), [(1.333e-7, 2, 1.4e-7, 1.3e-7), (9.991, 2, 10.0, 9.9), (0.25, 2, 0.25, 0.25), (0.0, 3, 0.0, 0.0)]
+)
+def test_bounds_are_printed_rounded_outwards(value, digits, above, below):
+    assert directed(value, digits, up=True) == pytest.approx(above, rel=1e-15)
+    assert directed(value, digits, up=False) == pytest.approx(below, rel=1e-15)
+    rows = dict(Certificate(rms=1.0001e-3, Linf=1.0, L2=1.0, level="quadrature", energy=(1.9999, 2.0001), points=1).rows())
+    assert rows["root mean square error"] == "≤ 0.00101"
+    assert rows["‖Δv‖"] == "between 1.99 and 2.01"

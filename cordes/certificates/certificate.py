@@ -1,5 +1,7 @@
 """The certificate: bounds of the error v = u - u_θ, or the reason why there are none."""
 
+import decimal
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,6 +11,14 @@ import numpy as np
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+def directed(value: float, digits: int, up: bool) -> float:
+    """The number with so many digits that is next above, or below: an upper bound that is printed must still be one."""
+    if not math.isfinite(value):
+        return value
+    rounding = decimal.ROUND_CEILING if up else decimal.ROUND_FLOOR
+    return float(decimal.Context(prec=digits, rounding=rounding).create_decimal(decimal.Decimal(float(value))))
 
 
 class Picture(NamedTuple):
@@ -72,10 +82,10 @@ class Certificate:
             ("‖∇v‖", self.H1),
             ("‖D²v‖", self.H2),
         ):
-            rows.append((name, "no bound" if value is None else f"≤ {value:.3g}"))
+            rows.append((name, "no bound" if value is None else f"≤ {directed(value, 3, up=True):.3g}"))
         if self.energy is not None:
             shift = f" - {self.lambda_:.4g} v" if self.lambda_ else ""
-            rows.append((f"‖Δv{shift}‖", f"between {self.energy[0]:.3g} and {self.energy[1]:.3g}"))
+            rows.append((f"‖Δv{shift}‖", f"between {directed(self.energy[0], 3, up=False):.3g} and {directed(self.energy[1], 3, up=True):.3g}"))
         if self.theorem is not None:
             rows.append(("theorem", self.theorem))
         if self.contraction is not None:
@@ -91,7 +101,8 @@ class Certificate:
     def _transport_rows(self) -> list[tuple[str, str]]:
         assert self.map_L2 is not None
         assert self.W2 is not None
-        rows = [("error of the map, L²(μ)", f"≤ {self.map_L2:.3g}"), ("distance W₂", f"between {self.W2[0]:.9g} and {self.W2[1]:.9g}")]
+        low, high = directed(self.W2[0], 9, up=False), directed(self.W2[1], 9, up=True)
+        rows = [("error of the map, L²(μ)", f"≤ {directed(self.map_L2, 3, up=True):.3g}"), ("distance W₂", f"between {low:.9g} and {high:.9g}")]
         rows += [("theorem", str(self.theorem)), ("Hessian bounds", str(self.epsilon_source)), ("level", self._level())]
         return rows + ([("not covered", self.reason)] if self.reason is not None else [])
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from matplotlib.figure import Figure
 
+from cordes.certificates.certificate import directed
 from cordes.errors import OptionError
 from cordes.reports.plots import Panel, draw_panels, where_cut
 
@@ -25,7 +26,7 @@ def plot_certificate(certificate: "Certificate", path: str | Path | None = None)
         first = " — ".join([picture.problem.name, *where_cut(picture.problem.domain)])
         if certificate.rms is None:
             return f"{first}\nno bound"
-        largest = f", everywhere at most {certificate.Linf:.1e}" if certificate.Linf is not None else ""
-        return f"{first}\nerror at most {certificate.rms:.1e} (root mean square){largest}; level: {certificate.level}"
+        largest = f", everywhere at most {directed(certificate.Linf, 2, up=True):.1e}" if certificate.Linf is not None else ""
+        return f"{first}\nerror at most {directed(certificate.rms, 2, up=True):.1e} (root mean square){largest}; level: {certificate.level}"
 
     return draw_panels(picture.problem.domain, panels, headline, path)

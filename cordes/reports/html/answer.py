@@ -187,7 +187,7 @@ def _without_bound(body: str, facts: Mapping[str, Any]) -> str:
     if 'data-map="bound' in body or 'data-chart="bound' in body:
         return body
     largest = facts["certificate"]["Linf"]
-    known = f"the largest error is at most {digits_of(largest, 2)}, wherever it is." if largest is not None else "see the certificate."
+    known = f"the largest error is at most {digits_of(largest, 2, up=True)}, wherever it is." if largest is not None else "see the certificate."
     return f'<p class="note">There is no bound point by point; {known}</p>{body}'
 
 

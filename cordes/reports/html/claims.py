@@ -57,14 +57,16 @@ def answer_sentence(facts: Mapping[str, Any], dimension: int | None = None) -> s
     level = f"; level: {text(_level(certificate))}."
     if certificate["map_L2"] is not None:
         low, high = certificate["W2"]
-        digits = next((count for count in range(4, 13) if digits_of(low, count) != digits_of(high, count)), 13)
-        distance = f", and the distance W₂ lies between {number(low, digits, 'certificate.W2.0')} and {number(high, digits, 'certificate.W2.1')}"
-        return f"The map is wrong by at most {number(certificate['map_L2'], 2, 'certificate.map_L2')} in the root mean square{distance}{level}"
-    mean = f"at most {number(certificate['rms'], 2, 'certificate.rms')} in the root mean square"
+        digits = next((count for count in range(4, 13) if digits_of(low, count, False) != digits_of(high, count, True)), 13)
+        distance = f", and the distance W₂ lies between {number(low, digits, 'certificate.W2.0', up=False)} and {number(high, digits, 'certificate.W2.1', up=True)}"
+        return (
+            f"The map is wrong by at most {number(certificate['map_L2'], 2, 'certificate.map_L2', up=True)} in the root mean square{distance}{level}"
+        )
+    mean = f"at most {number(certificate['rms'], 2, 'certificate.rms', up=True)} in the root mean square"
     if certificate["Linf"] is None:
         return f"The error is {mean}{level}"
     where = "at almost every point" if dimension is not None and dimension > 3 else "everywhere"
-    return f"The error is at most {number(certificate['Linf'], 2, 'certificate.Linf')} {where}, and {mean}{level}"
+    return f"The error is at most {number(certificate['Linf'], 2, 'certificate.Linf', up=True)} {where}, and {mean}{level}"
 
 
 def measured_sentence(facts: Mapping[str, Any]) -> str:
@@ -93,20 +95,25 @@ def bounds_table(facts: Mapping[str, Any]) -> str:
     for name, key in NORMS:
         if (key == "map_L2") == transport:
             value = certificate[key]
-            rows.append((name, f"≤ {number(value, 3, f'certificate.{key}')}" if value is not None else "no bound"))
+            rows.append((name, f"≤ {number(value, 3, f'certificate.{key}', up=True)}" if value is not None else "no bound"))
     if certificate["energy"] is not None:
         energy = certificate["energy"]
         shift = f" − {energy['lambda']:.4g} v" if energy["lambda"] else ""
-        lower, upper = number(energy["lower"], 3, "certificate.energy.lower"), number(energy["upper"], 3, "certificate.energy.upper")
+        lower, upper = (
+            number(energy["lower"], 3, "certificate.energy.lower", up=False),
+            number(energy["upper"], 3, "certificate.energy.upper", up=True),
+        )
         rows.append((f"‖Δv{shift}‖ in L²", f"between {lower} and {upper}"))
     if transport:
         low, high = certificate["W2"]
-        rows.append(("distance W₂", f"between {number(low, 9, 'certificate.W2.0')} and {number(high, 9, 'certificate.W2.1')}"))
+        rows.append(("distance W₂", f"between {number(low, 9, 'certificate.W2.0', up=False)} and {number(high, 9, 'certificate.W2.1', up=True)}"))
     for name, key in (("theorem", "theorem"), ("largest error by", "maximum_theorem")):
         if certificate[key] is not None:
             rows.append((name, text(certificate[key])))
     if certificate["contraction"] is not None:
-        rows.append(("contraction", f"{number(certificate['contraction'], 4, 'certificate.contraction')} ({text(certificate['epsilon_source'])})"))
+        rows.append(
+            ("contraction", f"{number(certificate['contraction'], 4, 'certificate.contraction', up=True)} ({text(certificate['epsilon_source'])})")
+        )
     if certificate["level"] is not None:
         rows.append(("level", f"{text(_level(certificate))}: {text(LEVELS.get(certificate['level'], ''))}"))
     if certificate["points"]:

@@ -101,7 +101,8 @@ def _summary(runs: list[Run], same: bool) -> str:
     elif same and certified:
         best = min(certified, key=lambda run: run.facts["certificate"]["rms"])
         parts.insert(
-            0, f"{text(best.name)} has the smallest bound of the error, {number(best.facts['certificate']['rms'], 2)} in the root mean square"
+            0,
+            f"{text(best.name)} has the smallest bound of the error, {number(best.facts['certificate']['rms'], 2, up=True)} in the root mean square",
         )
     return "; ".join(part for part in parts if part) + "."
 
@@ -120,8 +121,8 @@ def _table(runs: list[Run], page: Path) -> str:
         numbers = [
             number(error.get("l2"), 2, f"{place}.error.l2"),
             number(error.get("linf"), 2, f"{place}.error.linf"),
-            number(certificate.get(rms), 2, f"{place}.certificate.{rms}"),
-            number(certificate.get("Linf"), 2, f"{place}.certificate.Linf"),
+            number(certificate.get(rms), 2, f"{place}.certificate.{rms}", up=True),
+            number(certificate.get("Linf"), 2, f"{place}.certificate.Linf", up=True),
             number(run.facts.get("residual"), 2, f"{place}.residual"),
             number(run.facts.get("parameters"), fact=f"{place}.parameters"),
             number(_seconds(run), 3, f"{place}.seconds.solve"),

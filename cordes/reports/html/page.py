@@ -12,6 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from cordes.certificates.certificate import directed
+
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 MINUS = "−"
 
@@ -107,19 +109,21 @@ def text(value: Any) -> str:
     return html.escape(str(value))
 
 
-def number(value: float | None, digits: int = 3, fact: str = "") -> str:
+def number(value: float | None, digits: int = 3, fact: str = "", up: bool | None = None) -> str:
     """A number for people, 3.1·10⁻⁹ or 0.25, with the exact value in the attribute data-value; a dash where there is none. `fact` names its place in the
-    JSON that lies beside the page, such as certificate.rms."""
+    JSON that lies beside the page, such as certificate.rms. An upper bound is rounded `up`, a lower one down."""
     place = f' data-fact="{html.escape(fact)}"' if fact else ""
     if value is None:
         return f'<span class="number none" data-value="null"{place}>—</span>'
     # What is not finite is null in the JSON too.
     exact = json.dumps(value) if isinstance(value, int) else repr(float(value)) if math.isfinite(value) else "null"
-    return f'<span class="number" data-value="{html.escape(exact)}"{place}>{digits_of(value, digits)}</span>'
+    return f'<span class="number" data-value="{html.escape(exact)}"{place}>{digits_of(value, digits, up)}</span>'
 
 
-def digits_of(value: float, digits: int = 3) -> str:
+def digits_of(value: float, digits: int = 3, up: bool | None = None) -> str:
     """The digits of `number`, as HTML without the attribute."""
+    if up is not None:
+        value = directed(value, digits, up)
     if isinstance(value, int):
         return f"{value:,}".replace(",", "\u202f").replace("-", MINUS)
     if not math.isfinite(value):
