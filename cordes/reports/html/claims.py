@@ -58,7 +58,8 @@ def answer_sentence(facts: Mapping[str, Any], dimension: int | None = None) -> s
     if certificate["map_L2"] is not None:
         low, high = certificate["W2"]
         digits = next((count for count in range(4, 13) if digits_of(low, count, False) != digits_of(high, count, True)), 13)
-        distance = f", and the distance W₂ lies between {number(low, digits, 'certificate.W2.0', up=False)} and {number(high, digits, 'certificate.W2.1', up=True)}"
+        ends = [number(end, digits, f"certificate.W2.{k}", up=k == 1) for k, end in enumerate((low, high))]
+        distance = f", and the distance W₂ lies between {ends[0]} and {ends[1]}"
         return (
             f"The map is wrong by at most {number(certificate['map_L2'], 2, 'certificate.map_L2', up=True)} in the root mean square{distance}{level}"
         )
