@@ -5,32 +5,25 @@ commands, so that help and wrong options do not wait for them.
 """
 
 import contextlib
-import json
-import math
-import os
 import re
 import sys
-import tempfile
-import time
 import traceback
-import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console, RenderableType
 from rich.text import Text
 
 from cordes.commands.completion import problem_names
+from cordes.commands.files import files_for, load_argument, needs_answer, prepare_folder, process_seconds, write_files
+from cordes.commands.output import DONE, INTERRUPTED, NOT_AS_ASKED, Report, as_json_text, complain, plain_warnings, refuse, show, usage_message
 from cordes.commands.templates import KINDS
-from cordes.errors import CordesError, FileError, OptionError
+from cordes.errors import CordesError, OptionError
 
 if TYPE_CHECKING:
-    from cordes.condition import Condition
-    from cordes.solution import Solution
+    pass
 
-DONE, NOT_AS_ASKED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 PROBLEM_HELP = (
     "A name from `cordes gallery`, a FILE.toml, or a FILE.py that defines `problem`. A FILE.py is your own program and is run: trust it first."
 )
@@ -47,14 +40,6 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on sta
 Seed = Annotated[int, typer.Option(min=0, help="Seed of points and networks.")]
 
 
-class Report(NamedTuple):
-    """What a command has to say: facts for programs, the same as a table for people, and the exit status."""
-
-    facts: dict[str, Any]
-    table: RenderableType
-    status: int = DONE
-
-
 def main() -> None:
     """The entry point of the `cordes` command."""
     sys.exit(run(sys.argv[1:], own_process=True))
@@ -66,76 +51,25 @@ def run(arguments: Sequence[str], own_process: bool = False) -> int:
     # Whatever a problem file prints must not mix with the object on standard output.
     guard = contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext()
     try:
-        with guard, _plain_warnings():
+        with guard, plain_warnings():
             words = [word for word in arguments if word != "--json"]
             report = app(list(arguments), prog_name="cordes", standalone_mode=False, obj={"own_process": own_process, "words": words})
     except CordesError as error:
-        return _refuse(as_json, error.kind, str(error))
+        return refuse(as_json, error.kind, str(error))
     except (KeyboardInterrupt, typer.Abort):
         report = INTERRUPTED
     except Exception as error:
         # Usage errors belong to typer, or to click below it, depending on the version; both can format themselves.
         if hasattr(error, "format_message"):
-            return _refuse(as_json, "option", _usage_message(error))
+            return refuse(as_json, "option", usage_message(error))
         traceback.print_exc()
-        return _refuse(as_json, "internal", f"{type(error).__name__}: {error}. This is a fault of cordes, or of a function in the problem file.")
+        return refuse(as_json, "internal", f"{type(error).__name__}: {error}. This is a fault of cordes, or of a function in the problem file.")
     if report == INTERRUPTED:
-        return _refuse(as_json, "interrupted", "Interrupted before there was an answer.", INTERRUPTED)
+        return refuse(as_json, "interrupted", "Interrupted before there was an answer.", INTERRUPTED)
     if isinstance(report, Report):
-        _show(report, as_json)
+        show(report, as_json)
         return report.status
     return report if isinstance(report, int) else DONE
-
-
-def _show(report: Report, as_json: bool) -> None:
-    if as_json:
-        print(_as_json(report.facts), flush=True)
-    else:
-        Console().print(report.table)
-
-
-def _refuse(as_json: bool, kind: str, message: str, status: int = BAD_INPUT) -> int:
-    if as_json:
-        print(_as_json({"error": {"kind": kind, "message": message}}), flush=True)
-    else:
-        _complain(f"Error: {message}", "red")
-    return status
-
-
-def _complain(message: str, style: str) -> None:
-    """One line on standard error; a message is never read as markup nor broken, since it may hold brackets and code."""
-    Console(stderr=True, highlight=False).print(Text(message, style=style), soft_wrap=True)
-
-
-def _usage_message(error: Any) -> str:
-    context = getattr(error, "ctx", None)
-    hint = f" Try '{context.command_path} --help'." if context is not None else ""
-    message = error.format_message()
-    return message + ("" if message.endswith((".", "?", "!")) else ".") + hint
-
-
-def _as_json(facts: Any) -> str:
-    return json.dumps(_without_nonfinite(facts), allow_nan=False)
-
-
-def _without_nonfinite(value: Any) -> Any:
-    """JSON has no NaN and no infinity: both become null."""
-    if isinstance(value, dict):
-        return {key: _without_nonfinite(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_without_nonfinite(entry) for entry in value]
-    if isinstance(value, float):
-        return float(value) if math.isfinite(value) else None
-    return value
-
-
-@contextlib.contextmanager
-def _plain_warnings() -> Iterator[None]:
-    """Warnings as one line for people, without file names."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("always", category=UserWarning)
-        warnings.showwarning = lambda message, *_, **__: _complain(f"Warning: {message}", "yellow")
-        yield
 
 
 def _print_version(wanted: bool) -> None:
@@ -189,13 +123,13 @@ def check_command(
     from cordes.reports.facts import condition_facts
     from cordes.reports.tables import condition_table
 
-    made, solution = _load(problem), None
+    made, solution = load_argument(problem), None
     names = ["condition.png", "report.html", "check.json"] if made.domain.dimension > 1 else ["report.html", "check.json"]
-    folder = _prepare_folder(out, names) if out is not None else None
-    if _needs_answer(made):
+    folder = prepare_folder(out, names) if out is not None else None
+    if needs_answer(made):
         import cordes
 
-        _complain("The condition depends on the answer: solving first.", "dim")
+        complain("The condition depends on the answer: solving first.", "dim")
         solution = cordes.solve(made)
     condition = check(made if solution is None else solution)
     facts = {
@@ -212,7 +146,7 @@ def check_command(
         if "condition.png" in names:
             plot_condition(made, condition, folder / "condition.png", solution)
         write_check_report(folder / "report.html", made, facts, condition, context.obj["words"], solution)
-        (folder / "check.json").write_text(_as_json(facts) + "\n", encoding="utf-8")
+        (folder / "check.json").write_text(as_json_text(facts) + "\n", encoding="utf-8")
     return Report(facts, condition_table(facts))
 
 
@@ -257,12 +191,12 @@ def solve_command(
     from cordes.reports.facts import solution_facts
     from cordes.reports.tables import solution_table
 
-    seconds = {"import": _process_seconds() if context.obj["own_process"] else None}
+    seconds = {"import": process_seconds() if context.obj["own_process"] else None}
     same = {name: value for name, value in context.params.items() if name not in ("process_id", "out", "as_json")} | {"version": cordes.__version__}
     # Before the problem is made, since that already uses a device.
     with distribution.session(coordinator, processes, process_id, same):
-        made = _load(problem)
-        condition = None if _needs_answer(made) else cordes.check(made)
+        made = load_argument(problem)
+        condition = None if needs_answer(made) else cordes.check(made)
         given = {
             "preset": preset,
             "epochs": epochs,
@@ -276,7 +210,7 @@ def solve_command(
         options = {name: value for name, value in given.items() if value is not None}
         if preset is not None and method == "auto":
             method = "adam"
-        folder = _prepare_folder(out, _files_for(made)) if out is not None and distribution.is_first() else None
+        folder = prepare_folder(out, files_for(made)) if out is not None and distribution.is_first() else None
         if barrier and not made.linear:
             raise OptionError(f"--barrier is for linear problems; {made.name} is not one: leave it out.")
         if barrier and made.domain.dimension > 3:
@@ -286,7 +220,7 @@ def solve_command(
             solution.certify(norm="Linf", barrier=True)
         condition = condition if condition is not None else cordes.check(solution)
         facts = solution_facts(solution, condition, seconds) | distribution.facts()
-        complete = folder is None or _write_files(folder, solution, facts, condition, context.obj["words"])
+        complete = folder is None or write_files(folder, solution, facts, condition, context.obj["words"])
         done = solution.result is cordes.Result.converged and complete
         status = DONE if done else NOT_AS_ASKED
         return Report(facts, solution_table(facts, solution.certificate.rows()), status) if distribution.is_first() else status
@@ -313,7 +247,7 @@ def bench_command(problem: Problem, seed: Seed = 0, as_json: Json = False) -> Re
     from cordes.bench import bench
     from cordes.reports.tables import bench_table
 
-    facts = bench(_load(problem), seed)
+    facts = bench(load_argument(problem), seed)
     return Report(facts, bench_table(facts), DONE if facts["result"] == "converged" else NOT_AS_ASKED)
 
 
@@ -343,8 +277,8 @@ def surface_command(
 
     made = folded_surface() if mesh == "folded" else read_mesh(mesh)
     names = ["surface.obj", "surface.ply", "surface.png", "report.json", "report.html"]
-    folder = _prepare_folder(out, names) if out is not None else None
-    found = flatten(made, corners, not no_network, seed, lambda line: _complain(line, "dim"), count_from=1)
+    folder = prepare_folder(out, names) if out is not None else None
+    found = flatten(made, corners, not no_network, seed, lambda line: complain(line, "dim"), count_from=1)
     facts: dict[str, Any] = {"mesh": mesh, **found.as_data(), "moved": moved(found), "seed": seed, "files": []}
     facts["corners"] = [corner + 1 for corner in facts["corners"]]
     if folder is not None:
@@ -354,7 +288,7 @@ def surface_command(
             write_mesh(folder / name, found.disk.mesh, best)
         shown = {name: found.maps[name].uv for name in shown_maps(found)}
         figure = plot_surface(found.disk, shown, found.size, folder / "surface.png", title=Path(mesh).stem)
-        (folder / "report.json").write_text(_as_json(facts) + "\n", encoding="utf-8")
+        (folder / "report.json").write_text(as_json_text(facts) + "\n", encoding="utf-8")
         write_surface_report(folder / "report.html", found, facts, figure, context.obj["words"])
     return Report(facts, surface_table(facts))
 
@@ -385,13 +319,13 @@ def study_command(
     if mesh and not everything:
         raise OptionError("--mesh is for --all, whose last figure shows surfaces: leave it out.")
     if problem is not None:
-        made = _load(problem)
-    folder = _prepare_folder(out, [])
+        made = load_argument(problem)
+    folder = prepare_folder(out, [])
     from cordes.reports.study_tables import all_table, study_table
     from cordes.studies.command import study_all, study_problem
 
     def say(line: str) -> None:
-        _complain(line, "dim")
+        complain(line, "dim")
 
     try:
         if everything:
@@ -399,7 +333,7 @@ def study_command(
             return Report(facts, all_table(facts))
         facts, _ = study_problem(made, folder / re.sub(r"[^\w.-]+", "-", made.name).strip("."), seeds, epochs, train_only, say, problem)
     except KeyboardInterrupt:
-        _complain(f"Stopped. What was trained is kept in {folder}: the same command goes on from there.", "yellow")
+        complain(f"Stopped. What was trained is kept in {folder}: the same command goes on from there.", "yellow")
         raise
     return Report(facts, study_table(facts))
 
@@ -431,82 +365,3 @@ def doctor_command(as_json: Json = False) -> Report:
 
     facts = examine()
     return Report(facts, doctor_table(facts), DONE if facts["healthy"] else NOT_AS_ASKED)
-
-
-def _load(argument: str) -> Any:
-    """A gallery problem, or one from a file; an unknown name is answered with the nearest ones."""
-    from cordes.gallery import gallery
-    from cordes.problems.files import load_problem
-
-    path = Path(argument)
-    if argument in gallery or not (path.suffix in (".py", ".toml") or path.exists()):
-        return gallery[argument]
-    problem = load_problem(path)
-    if problem.name in ("linear", "hjb", "monge-ampere", "transport"):
-        # The name of a problem that was given none.
-        problem.name = path.stem
-    return problem
-
-
-def _needs_answer(problem: Any) -> bool:
-    """Whether the Cordès condition of a problem is one of its answer."""
-    return not problem.linear and problem.convex
-
-
-def _files_for(problem: Any) -> list[str]:
-    dimension = problem.domain.dimension
-    policy = ["policy.png"] if hasattr(problem, "policy") else []
-    return ["solution.png", *policy, "certificate.png", "answer.cordes", *(["solution.vtu"] if dimension <= 3 else []), "report.html", "result.json"]
-
-
-def _prepare_folder(folder: Path, names: Sequence[str]) -> Path:
-    """Make the folder and try to write there: an output that cannot be written is refused before the solve, not after."""
-    from cordes.storage import check_writable
-
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except FileExistsError:
-        raise FileError(f"--out {folder} is a file: give the name of a folder.") from None
-    except OSError as error:
-        raise FileError(f"--out {folder} cannot be written: {error.strerror or error}. Choose another folder.") from error
-    for name in names:
-        check_writable(folder / name)
-    return folder
-
-
-def _write_files(folder: Path, solution: "Solution", facts: dict[str, Any], condition: "Condition", words: list[str]) -> bool:
-    """Whether all could be written. A disk that is full by now must not cost the answer: the facts are printed in any case."""
-    from cordes.reports.html.answer import write_report
-
-    names = _files_for(solution.problem)
-    if solution.certificate.picture is None:
-        names.remove("certificate.png")
-    facts["files"] = [str(folder / name) for name in names]
-    try:
-        solution.plot(folder / "solution.png")
-        if "policy.png" in names:
-            solution.plot_policy(folder / "policy.png")
-        if "certificate.png" in names:
-            solution.certificate.plot(folder / "certificate.png")
-        solution.save(folder / "answer.cordes")
-        if "solution.vtu" in names:
-            solution.to_vtk(folder / "solution.vtu")
-        write_report(folder / "report.html", solution, facts, condition, words)
-        (folder / "result.json").write_text(_as_json(facts) + "\n", encoding="utf-8")
-    except (OSError, FileError) as error:
-        _complain(f"Warning: not everything could be written to {folder}: {error}", "yellow")
-        facts["files"] = [str(folder / name) for name in names if (folder / name).exists()]
-        return False
-    return True
-
-
-def _process_seconds() -> float:
-    """Seconds since this process began, which is what a user waits for the imports; its processor time where the system does not tell."""
-    with contextlib.suppress(OSError, ValueError, IndexError, AttributeError):
-        began = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
-        age = float(Path("/proc/uptime").read_text().split()[0]) - began
-        if 0 < age < 600:
-            return age
-    return time.process_time()

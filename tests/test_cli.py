@@ -271,7 +271,7 @@ def test_bench(invoke, folder, monkeypatch):
     # A cheap problem under the name of one that the paper has a table for.
     problem = load_problem(folder / "disk.toml")
     problem.source = {"gallery": "ex4.2-continuous"}
-    monkeypatch.setattr(cli, "_load", lambda _: problem)
+    monkeypatch.setattr(cli, "load_argument", lambda _: problem)
     status, stdout, _ = invoke("bench", "ex4.2-continuous", "--json")
     facts = json.loads(stdout)
     assert status == 0

@@ -14,6 +14,7 @@ import pytest
 import cordes
 from cordes import cli
 from cordes.certificates.certificate import Certificate
+from cordes.commands.output import as_json_text
 from cordes.reports.facts import solution_facts
 from cordes.reports.html.answer import write_report
 from cordes.reports.html.charts import Series, line_chart
@@ -302,7 +303,7 @@ def test_comparison_refuses_what_is_no_run(runs, invoke, tmp_path):
 def reported(solution, path, condition=None):
     """The page of a solution, and the processor seconds that it took."""
     condition = condition or cordes.check(solution)
-    facts = json.loads(cli._as_json(solution_facts(solution, condition, {})))
+    facts = json.loads(as_json_text(solution_facts(solution, condition, {})))
     start = time.process_time()
     write_report(path, solution, facts, condition, ["solve", "it"])
     seconds = time.process_time() - start
