@@ -15,6 +15,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from cordes.blocks import in_blocks
+from cordes.domains.boundary_fit import Fit, recorded_fits
 from cordes.domains.domain import AbstractDomain
 from cordes.jet import Jet, contract, jet_of
 from cordes.networks.inputs import Inputs
@@ -50,14 +51,16 @@ class Ansatz:
         powers: tuple[float, ...] = (),
         hard: bool = True,
         base: Callable | None = None,
+        fits: Sequence[Fit] = (),
     ):
         """`interfaces` shape the lift, `shown` are those that the network sees, with `powers`; g = None means zero boundary values. `base` takes the place
-        of the lift where boundary values are not exact (`hard=False`)."""
+        of the lift where boundary values are not exact (`hard=False`). `fits` are those of the lift of an earlier ansatz (its `fits`)."""
         self.domain = domain
         self.hard = hard
         self.inputs = Inputs(domain, shown, powers)
         self.singular = singular if singular is not None and hard else SingularFunctions(domain)
-        self._lift = base if not hard else domain.lift(g, interfaces) if g is not None else None
+        with recorded_fits(fits) as self.fits:
+            self._lift = base if not hard else domain.lift(g, interfaces) if g is not None else None
         self._freeze = jax.jit(self.freeze_block)
         self._value = jax.jit(self._value_block)
         self._jet = jax.jit(self._jet_block)

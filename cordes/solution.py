@@ -158,6 +158,11 @@ class Solution:
         return self._ansatz.singular, self.amplitudes
 
     @property
+    def fits(self) -> list[Any]:
+        """The fits to boundary values in the lift."""
+        return self._ansatz.fits
+
+    @property
     def singular_points(self) -> list[Any]:
         """The points that have singular functions, with their rays and matrices."""
         return [family.point for family in self._ansatz.singular.families]

@@ -14,6 +14,7 @@ import jax
 import numpy as np
 
 import cordes
+from cordes.domains.boundary_fit import Basis, Fit
 from cordes.errors import FileError
 from cordes.networks.mlp import MLP
 from cordes.networks.network import AbstractNetwork
@@ -62,7 +63,10 @@ def save(solution: Solution, path: str | Path) -> Path:
     if not solution.problem.linear:
         # Those of a linear problem are found again from its coefficients; here they depend on the answer.
         facts["singular_points"] = [point.as_data() for point in solution.singular_points]
-    arrays: dict[str, np.ndarray] = {"coefficients": np.asarray(network.coefficients), "amplitudes": solution.amplitudes}
+    fits = solution.fits
+    facts["fits"] = [fit.basis for fit in fits]
+    arrays: dict[str, np.ndarray] = {f"fit{k}": fit.coefficients for k, fit in enumerate(fits)}
+    arrays |= {"coefficients": np.asarray(network.coefficients), "amplitudes": solution.amplitudes}
     for k, (weight, bias) in enumerate(network.layers):
         arrays[f"weight{k}"], arrays[f"bias{k}"] = np.asarray(weight), np.asarray(bias)
     arrays["probes"], arrays["values"], arrays["equation"] = probes, solution(probes), _equation(solution.problem, probes)
@@ -84,7 +88,8 @@ def load(path: str | Path, problem: Any = None) -> Solution:
         raise FileError(f"{path} holds an answer on {facts['problem']['domain']}, but the problem passed in has the domain {problem.domain!r}.")
     settings = facts["facts"]
     points = [SingularPoint.from_data(data) for data in facts["singular_points"]] if "singular_points" in facts else None
-    system = make_system(problem, settings["multiplier"], settings, settings["richness"], points)
+    fits = [Fit(_basis(*data), arrays[f"fit{k}"]) for k, data in enumerate(facts.get("fits", []))]
+    system = make_system(problem, settings["multiplier"], settings, settings["richness"], points, fits)
     network = _network(facts["network"], arrays, system.ansatz.inputs, path)
     if len(arrays["amplitudes"]) != system.ansatz.singular.count:
         raise FileError(
@@ -125,6 +130,10 @@ def _read(path: Path) -> tuple[dict[str, np.ndarray], dict]:
     if missing:
         raise FileError(f"{path} lacks {', '.join(sorted(missing))}: it is not a saved answer of cordes, or it is damaged.")
     return arrays, facts
+
+
+def _basis(degree: int, powers: list, multiplier: int) -> Basis:
+    return Basis(degree, tuple((power, odd) for power, odd in powers), multiplier)
 
 
 def _problem_of(facts: dict, path: Path) -> Any:

@@ -9,6 +9,7 @@ import pytest
 
 import cordes
 from cordes import storage
+from cordes.domains import boundary_fit
 from cordes.errors import FileError
 from cordes.problems.files import load_problem
 
@@ -195,3 +196,23 @@ def test_a_failed_write_leaves_the_old_file(python_answer, saved, monkeypatch):
 
 def test_saving_leaves_one_file(saved):
     assert [path.name for path in saved.parent.iterdir()] == ["answer.cordes"]
+
+
+def test_the_fit_of_the_lift_is_kept(tmp_path, monkeypatch):
+    """Fits that agree on the boundary differ inside, and rounding chooses among them: a machine that rounds otherwise must not build another lift."""
+    problem = cordes.gallery["ex4.1-singular"]
+    solution = cordes.solve(problem, features=60, progress=False)
+    path = solution.save(tmp_path / "answer.cordes")
+    x = problem.domain.interior_points(100, 3)
+
+    def other(y, heights, values):
+        return found._replace(coefficients=found.coefficients * (1 + 1e-3))
+
+    found = boundary_fit.Fit(solution.fits[0].basis, solution.fits[0].coefficients)
+    monkeypatch.setattr(boundary_fit, "_best_fit", other)
+    np.testing.assert_array_equal(cordes.load(path)(x), solution(x))
+    # Continued on such a machine, it starts where it was.
+    again = cordes.solve(problem, start=cordes.load(path), features=60, progress=False)
+    assert again.fits[0].coefficients.tolist() == solution.fits[0].coefficients.tolist()
+    # The replaced fit is used where none was kept.
+    assert cordes.solve(problem, features=60, progress=False).fits[0].coefficients.tolist() != solution.fits[0].coefficients.tolist()

@@ -1,6 +1,7 @@
 """`solve`: one verb over all problems and methods."""
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -8,6 +9,7 @@ import jax.numpy as jnp
 from cordes import distribution
 from cordes.compilation import CompileTimer
 from cordes.condition import warn_if_violated
+from cordes.domains.boundary_fit import Fit
 from cordes.errors import unknown
 from cordes.problems.transport import Transport
 from cordes.results import Result
@@ -99,14 +101,18 @@ def _system(problem: Any, method: str, multiplier: bool, start: Solution | None,
     settings |= {key: options.pop(key) for key in list(options) if key in settings}
     if settings["inputs"] not in ("coordinates", "interfaces", "powers"):
         raise unknown("inputs", str(settings["inputs"]), ["coordinates", "interfaces", "powers"])
-    return make_system(problem, multiplier, settings, start.facts["richness"] if start is not None and problem.linear else None), settings
+    if start is None or not problem.linear:
+        return make_system(problem, multiplier, settings, None), settings
+    return make_system(problem, multiplier, settings, start.facts["richness"], fits=start.fits), settings
 
 
-def make_system(problem: Any, multiplier: bool, settings: dict, richness: int | None, singular_points: list | None = None) -> System:
+def make_system(
+    problem: Any, multiplier: bool, settings: dict, richness: int | None, singular_points: list | None = None, fits: Sequence[Fit] = ()
+) -> System:
     if isinstance(problem, Transport):
         return TransportSystem(problem, multiplier, settings["delta"])
     hard = settings["boundary"] == "hard"
-    return System(problem, multiplier, settings["delta"], hard, settings["singular"], settings["inputs"], richness, singular_points)
+    return System(problem, multiplier, settings["delta"], hard, settings["singular"], settings["inputs"], richness, singular_points, fits)
 
 
 def _run(method: str, system: System, seed: int, clock: Clock, bar: Progress, settings: dict, options: dict, tol, start: State | None) -> Answer:

@@ -1,7 +1,7 @@
 """From a problem to rows: the part of a solve that every method shares."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -10,6 +10,7 @@ import numpy as np
 
 from cordes import distribution
 from cordes.ansatz import Ansatz, Rows
+from cordes.domains.boundary_fit import Fit
 from cordes.jet import Jet
 from cordes.points import Points, collocation_points
 from cordes.problems.linear import Coefficients, cordes_multiplier
@@ -41,6 +42,7 @@ class System:
         inputs: str = "powers",
         richness: int | None = None,
         singular_points: list[SingularPoint] | None = None,
+        fits: Sequence[Fit] = (),
     ):
         self.problem = problem
         self.domain = problem.domain
@@ -59,7 +61,7 @@ class System:
         g = None if problem.zero_g else problem.g
         shown = problem.interfaces if inputs != "coordinates" else ()
         powers = POWERS if shown and inputs == "powers" else ()
-        self.ansatz = Ansatz(self.domain, g, problem.interfaces, shown, self._singular_functions(), powers, hard)
+        self.ansatz = Ansatz(self.domain, g, problem.interfaces, shown, self._singular_functions(), powers, hard, fits=fits)
 
     def _affordable_richness(self) -> int:
         """The richest singular functions that do not dominate the cost; `enrich` can go on from there."""
