@@ -1,0 +1,91 @@
+"""Tables of the documentation that are read off the code: results, errors, options, the gallery, the public names."""
+
+import inspect
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import cordes
+from cordes import errors
+from cordes.gallery import gallery
+from cordes.problems.transport import MassError
+from cordes.solvers import options
+from cordes.solvers.adam import solve_adam
+from cordes.solvers.gauss_newton import solve_gauss_newton
+from cordes.solvers.least_squares import solve_least_squares
+from cordes.solvers.stochastic import solve_stochastic
+from cordes.surfaces import SurfaceError
+
+SOLVERS = {"least-squares": solve_least_squares, "gauss-newton": solve_gauss_newton, "adam": solve_adam}
+MEANINGS = {
+    "activation": "of the network: `sine`, `tanh`, `silu`",
+    "depth": "hidden layers",
+    "epochs": "passes over the points, at most",
+    "estimator": "`exact`, or `stochastic`: A:D²u from random directions, for hundreds of dimensions",
+    "features": "the largest number of features",
+    "frequency": "the scale of the hidden weights",
+    "learning_rate": "of Adam",
+    "momentum": "of the Gauss–Newton direction",
+    "oversampling": "collocation points for each feature",
+    "points": "collocation points (in a step, where they are drawn anew)",
+    "precision": "`float32` or `float64` in training; certificates are always computed in float64",
+    "preset": "`paper`: network, points and epochs of the paper",
+    "probes": "random directions of the stochastic estimator",
+    "resample": "fresh points in every step",
+    "steps": "Gauss–Newton steps, at most",
+    "width": "units of a hidden layer",
+}
+UNSET = {"estimator": "`'exact'`", "preset": "none", "probes": f"`{inspect.signature(solve_stochastic).parameters['probes'].default!r}`"}
+
+
+def tables() -> dict[str, str]:
+    """File names with their texts."""
+    return {
+        "results.md": _results(),
+        "errors.md": _errors(),
+        "options.md": _options(),
+        "gallery.md": _gallery(),
+        "names.md": _names(),
+    }
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
+
+
+def _first_sentence(thing: Any) -> str:
+    return " ".join((inspect.getdoc(thing) or "").split("\n\n")[0].split())
+
+
+def _results() -> str:
+    return _table(["result", "what it means", "what to do"], [(f"`{result.value}`", result.sentence, result.remedy) for result in cordes.Result])
+
+
+def _errors() -> str:
+    kinds = (errors.DomainError, errors.CoefficientError, errors.FileError, errors.OptionError, MassError, SurfaceError)
+    return _table(["`kind`", "exception", "what it is"], [(f"`{kind.kind}`", f"`{kind.__name__}`", _first_sentence(kind)) for kind in kinds])
+
+
+def _options() -> str:
+    """The options of each method with the defaults of its solver; `None` there means that the method chooses."""
+    rows = []
+    for method, names in options.OPTIONS.items():
+        parameters = inspect.signature(SOLVERS[method]).parameters
+        for name in sorted(names):
+            default = parameters[name].default if name in parameters else None
+            shown = UNSET.get(name, "chosen by the method") if default is None else f"`{default!r}`"
+            rows.append((f"`{method}`", f"`{name}`", MEANINGS[name], shown))
+    return _table(["method", "option", "what it is", "default"], rows)
+
+
+def _gallery() -> str:
+    return _table(["name", "problem"], [(f"`{name}`", gallery.describe(name)) for name in gallery])
+
+
+def _names() -> str:
+    """Every public name with the first sentence of its documentation."""
+    rows = []
+    for name in sorted(cordes.__all__, key=str.lower):
+        thing = getattr(cordes, name)
+        rows.append((f"[`cordes.{name}`][cordes.{name}]", _first_sentence(thing).split(". ")[0].rstrip(".") + "."))
+    return _table(["name", "what it is"], rows)

@@ -1,0 +1,141 @@
+"""The documentation says what the program does: what pages quote is what the code prints, every public name is described, every link leads somewhere.
+
+`make docs` builds the site in strict mode; here is what needs neither MkDocs nor minutes.
+"""
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+import cordes
+from cordes.cli import app
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+sys.path.insert(0, str(DOCS))
+
+import reference_tables  # noqa: E402
+import regenerate  # noqa: E402
+
+PAGES = sorted(path for path in DOCS.rglob("*.md") if "outputs" not in path.parts)
+# The others together take minutes: `python docs/regenerate.py` runs them.
+CHEAP = ("errors.md", "faq.md", "tour.md")
+NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
+# Seconds; and what a certificate chooses among near equals: points, parameters, λ, contraction, and the theorem that happens to give the smallest bound.
+CHOSEN = re.compile(
+    r"(?:import|compile|solve|certify) [\d.]+|[\d,]+ (?:points|parameters)|agree to [\d.e+-]+ %|Δv - [\d.]+ v"
+    r"|contraction:? +[\d.e+-]+ \(\w+\) in [^\n│]+|theorem:? +[^\n│]+|largest error by:? +[^\n│]+"
+)
+FRAME = re.compile(r"[\s│─┃━┌┐└┘├┤┬┴┼╭╮╰╯┏┓┗┛┡┩╇]+")
+# Bounds and errors are those of a fit near rounding level and differ from one machine to the next; other numbers are digits of the solution.
+SMALL, FACTOR, RELATIVE = 1e-3, 5.0, 2e-3
+
+
+def unit(text: str) -> float:
+    """One unit in the last digit that is printed."""
+    digits, _, exponent = text.partition("e")
+    return 10.0 ** (int(exponent or 0) - len(digits.partition(".")[2]))
+
+
+def agree(one: str, other: str) -> bool:
+    first, second = (float(text.replace(",", "")) for text in (one, other))
+    size = max(abs(first), abs(second))
+    if size < SMALL:
+        return size <= FACTOR * min(abs(first), abs(second))
+    return abs(first - second) <= max(RELATIVE * size, 1.01 * unit(one))
+
+
+def compare(quoted: str, printed: str) -> list[str]:
+    """What differs: words, or numbers by more than another machine may change them."""
+    quoted, printed = (CHOSEN.sub("chosen", text) for text in (quoted, printed))
+    words = [FRAME.sub(" ", NUMBER.sub("#", text)) for text in (quoted, printed)]
+    if words[0] != words[1]:
+        return [f"quoted: {words[0]}", f"printed: {words[1]}"]
+    return [f"{one} became {other}" for one, other in zip(NUMBER.findall(quoted), NUMBER.findall(printed), strict=True) if not agree(one, other)]
+
+
+def test_comparison_sees_words_and_numbers_and_overlooks_seconds():
+    line = "│ root mean square error: ≤ 8.85e-07 │ the cost 0.2745 │ solve 5.3"
+    assert compare(line, line.replace("8.85e-07", "3e-07").replace("5.3", "17.2").replace("0.2745", "0.2746")) == []
+    assert compare(line, line.replace("8.85e-07", "3e-08")) == ["8.85e-07 became 3e-08"]
+    assert compare(line, line.replace("0.2745", "0.2759")) == ["0.2745 became 0.2759"]
+    assert len(compare(line, line.replace("≤ 8.85e-07", "no bound"))) == 2
+
+
+@pytest.mark.parametrize("page", CHEAP)
+def test_quoted_output_is_what_the_code_prints(page):
+    with regenerate.scratch_folder():
+        outputs = regenerate.outputs_of(page)
+    assert outputs
+    for name, text in outputs.items():
+        different = compare((DOCS / "outputs" / name).read_text(encoding="utf-8"), text)
+        assert not different, f"{name}: {different}; python docs/regenerate.py {page}"
+
+
+@pytest.mark.parametrize("page", regenerate.PAGES)
+def test_every_step_of_a_page_has_its_output(page):
+    steps = list(regenerate.steps((DOCS / page).read_text(encoding="utf-8")))
+    assert steps
+    for step in steps:
+        if step.kind == "run":
+            compile(step.text, page, "exec")
+        if step.kind != "write" and step.target is not None:
+            assert (DOCS / "outputs" / step.target).stat().st_size > 0
+
+
+def test_no_output_is_left_that_no_page_shows():
+    shown = {name for page in PAGES for name in re.findall(r"outputs/([\w.-]+)", page.read_text(encoding="utf-8"))}
+    assert {path.name for path in (DOCS / "outputs").iterdir()} == shown
+
+
+def test_tables_are_those_of_the_code():
+    for name, text in reference_tables.tables().items():
+        assert (DOCS / "outputs" / name).read_text(encoding="utf-8") == text, f"{name}: python docs/regenerate.py tables"
+
+
+def test_every_result_has_its_sentence_and_remedy_in_the_documentation():
+    table = (DOCS / "outputs" / "results.md").read_text(encoding="utf-8")
+    for result in cordes.Result:
+        assert f"| `{result.value}` | {result.sentence} | {result.remedy} |" in table
+
+
+def test_every_public_name_is_in_the_reference():
+    described = {name for page in (DOCS / "api").glob("*.md") for name in re.findall(r"^::: cordes\.(\w+)$", page.read_text(), re.MULTILINE)}
+    assert described == set(cordes.__all__)
+
+
+@pytest.mark.parametrize("command", ["solve", "surface", "study", "report", "new"])
+def test_quoted_help_has_the_options_of_the_command(command):
+    page = (DOCS / "outputs" / f"cli-{command}.txt").read_text(encoding="utf-8")
+    made: Any = typer.main.get_command(app)
+    options = {name for parameter in made.commands[command].params for name in parameter.opts if name.startswith("--")}
+    assert set(re.findall(r"^│ +(--[\w-]+)", page, re.MULTILINE)) == options | {"--help"}, "python docs/regenerate.py cli.md"
+
+
+def test_theory_proves_every_theorem_that_a_certificate_names():
+    """The names are string constants of the code, and headings or entries of the first table of the page."""
+    page = (DOCS / "theory.md").read_text(encoding="utf-8")
+    code = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "cordes" / "certificates").glob("*.py"))
+    printed = set(re.findall(r'theorem: str = "([^"]+)"', code)) | set(re.findall(r'(?<!")"(T[1-9][^"\n]*)"(?!")', code)) | {"ABP", "ABP with drift"}
+    assert {"T1b", "T1c", "T2", "T4", "T4 with shift", "T5"} <= printed
+    missing = [name for name in sorted(printed) if name not in page]
+    assert not missing
+
+
+def test_links_between_pages_lead_somewhere():
+    for page in [*PAGES, ROOT / "README.md"]:
+        text = re.sub(r"^```.*?^```|`[^`]*`", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+        for target in re.findall(r"\]\(([^)#:]+?)(?:#[^)]*)?\)", text):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_every_page_is_in_the_navigation():
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2]
+    listed = set(re.findall(r"([\w./-]+\.md)$", navigation, re.MULTILINE))
+    pages = {str(path.relative_to(DOCS)) for path in PAGES}
+    assert listed <= pages
+    assert {name for name in pages - listed if not name.startswith("examples/")} == set()
