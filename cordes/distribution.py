@@ -50,6 +50,8 @@ def session(coordinator: str | None, processes: int | None, process_id: int | No
         yield
         return
     address, processes, process_id = _checked(coordinator, processes, process_id)
+    if _backend_used():
+        raise OptionError("A device was used before the session began: make problems, and whatever else calls JAX, inside of it.")
     with _standard_output_kept(), _ended_by_interrupts():
         call_roll(address, processes, process_id, zlib.crc32(repr(arguments).encode()), wait)
         try:
@@ -57,6 +59,9 @@ def session(coordinator: str | None, processes: int | None, process_id: int | No
             _meet()
             yield
         except BaseException as error:
+            if isinstance(error, SystemExit) and error.code in (None, 0):
+                # All is well with whoever ends a program so; the others are waited for as at any other end.
+                raise
             # At its end a process waits for the others, which may be waiting for this one: it must leave without that.
             atexit.register(_leave, 130 if isinstance(error, KeyboardInterrupt) else 2)
             if isinstance(error, jax.errors.JaxRuntimeError):
@@ -102,6 +107,13 @@ def _start(address: tuple[str, int], processes: int, process_id: int) -> None:
     name = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     # The coordinator listens at the address that it was given, not at all that the host has.
     jax.distributed.initialize(name, processes, process_id, cluster_detection_method="deactivate", coordinator_bind_address=name)
+
+
+def _backend_used() -> bool:
+    """Whether JAX has taken hold of the devices already; it cannot let go of them."""
+    from jax._src import xla_bridge
+
+    return xla_bridge.backends_are_initialized()
 
 
 def _own_address(coordinator: tuple[str, int]) -> str:

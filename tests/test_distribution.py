@@ -221,7 +221,24 @@ def test_bad_options_are_refused(options, words, capsys):
     assert words in error["message"]
 
 
-def test_a_port_that_is_taken_or_silent_is_named():
+def test_a_problem_made_before_the_session_is_refused():
+    assert cordes.gallery[PROBLEM].domain.dimension == 2
+    with pytest.raises(OptionError, match="make problems, and whatever else calls JAX, inside"), distribution.session("127.0.0.1:29500", 2, 0):
+        pass
+
+
+def test_a_program_may_end_inside_the_session(tmp_path):
+    path = tmp_path / "ends.py"
+    path.write_text(
+        "import sys\nfrom cordes import distribution\nwith distribution.session(sys.argv[1], 2, int(sys.argv[2])):\n    sys.exit()\n",
+        encoding="utf-8",
+    )
+    address = f"127.0.0.1:{free_port()}"
+    assert [status for status, _, _ in run_all([[str(path), address, str(i)] for i in range(2)])] == [0, 0]
+
+
+def test_a_port_that_is_taken_or_silent_is_named(monkeypatch):
+    monkeypatch.setattr(distribution, "_backend_used", lambda: False)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(OptionError, match=f"127.0.0.1:{port}: process 0 cannot listen there"), distribution.session(f"127.0.0.1:{port}", 2, 0):

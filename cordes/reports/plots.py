@@ -3,6 +3,7 @@
 Figures are made without pyplot: nothing opens, and no global state is touched.
 """
 
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -127,7 +128,9 @@ def _maps(domain: Any, panels: list[Panel], headline: str) -> Figure:
     lower, upper = domain.bounding_box
     heights = [_panel_height(upper - lower, plane) for plane in planes]
     figure = Figure(figsize=((PANEL_WIDTH + 1.2) * len(panels), sum(heights) + 0.6 * len(planes) + 0.4), layout=ConstrainedLayoutEngine(w_pad=0.1))
-    figure.suptitle(headline)
+    # A line of the headline is no wider than the panels below it, of which there may be one.
+    columns = 20 * len(panels) + 22
+    figure.suptitle("\n".join(textwrap.fill(line, columns, break_long_words=False) for line in headline.splitlines()))
     grid = figure.subplots(len(planes), len(panels), squeeze=False, height_ratios=heights)
     for plane, row in zip(planes, grid, strict=True):
         _row(figure, row, panels, _slice(domain, plane), plane)
