@@ -85,8 +85,10 @@ def paper_tables() -> str:
                 short(run["ratio"], 3),
                 short(until["l2"]),
                 *full,
+                short(run["compile"]),
+                str(run["parameters"]),
+                str(run["points"]),
             ]
-            + [short(run["compile"]), str(run["parameters"]), str(run["points"])]
         )
     head = [
         "problem",
@@ -115,8 +117,16 @@ def roofline(name: str) -> Callable[[], str]:
         facts = read(name)
         peaks = ", ".join(f"{kind} {p['operations'] / 1e9:,.0f} Gop/s and {p['bytes'] / 1e9:,.0f} GB/s" for kind, p in facts["peaks"].items())
         rows = [
-            [r["step"], r["part"], short(r["operations"] / 1e6, 3), short(r["bytes"] / 1e6, 3), short(1e3 * r["floor"]), r["bound"]]
-            + [short(1e3 * r["seconds"], 3), short(r["ratio"])]
+            [
+                r["step"],
+                r["part"],
+                short(r["operations"] / 1000000.0, 3),
+                short(r["bytes"] / 1000000.0, 3),
+                short(1000.0 * r["floor"]),
+                r["bound"],
+                short(1000.0 * r["seconds"], 3),
+                short(r["ratio"]),
+            ]
             for r in facts["results"]
         ]
         table = grid(["step", "part", "Mop", "MB", "floor ms", "by", "measured ms", "ratio"], rows)
