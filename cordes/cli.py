@@ -16,8 +16,8 @@ import typer
 from rich.text import Text
 
 from cordes.commands.completion import problem_names
-from cordes.commands.files import files_for, load_argument, needs_answer, prepare_folder, process_seconds, write_files
-from cordes.commands.output import DONE, INTERRUPTED, NOT_AS_ASKED, Report, as_json_text, complain, plain_warnings, refuse, show, usage_message
+from cordes.commands.files import files_for, load_argument, needs_answer, prepare_folder, process_seconds, write_all, write_files
+from cordes.commands.output import DONE, INTERRUPTED, NOT_AS_ASKED, Report, complain, plain_warnings, refuse, show, usage_message
 from cordes.commands.templates import KINDS
 from cordes.errors import CordesError, OptionError
 
@@ -139,15 +139,16 @@ def check_command(
         "worst_point": condition.worst_point.tolist(),
         "multiplier_range": list(condition.multiplier_range),
     }
+    complete = True
     if folder is not None:
         from cordes.reports.html.condition import plot_condition, write_check_report
 
-        facts["files"] = [str(folder / name) for name in names]
-        if "condition.png" in names:
-            plot_condition(made, condition, folder / "condition.png", solution)
-        write_check_report(folder / "report.html", made, facts, condition, context.obj["words"], solution)
-        (folder / "check.json").write_text(as_json_text(facts) + "\n", encoding="utf-8")
-    return Report(facts, condition_table(facts))
+        writers = {
+            "condition.png": lambda path: plot_condition(made, condition, path, solution),
+            "report.html": lambda path: write_check_report(path, made, facts, condition, context.obj["words"], solution),
+        }
+        complete = write_all(folder, "check.json", facts, {name: write for name, write in writers.items() if name in names}, stale=writers)
+    return Report(facts, condition_table(facts), DONE if complete else NOT_AS_ASKED)
 
 
 @app.command("solve")
@@ -281,16 +282,21 @@ def surface_command(
     found = flatten(made, corners, not no_network, seed, lambda line: complain(line, "dim"), count_from=1)
     facts: dict[str, Any] = {"mesh": mesh, **found.as_data(), "moved": moved(found), "seed": seed, "files": []}
     facts["corners"] = [corner + 1 for corner in facts["corners"]]
+    complete = True
     if folder is not None:
-        facts["files"] = [str(folder / name) for name in names]
-        best = found.maps[found.best].uv
-        for name in names[:2]:
-            write_mesh(folder / name, found.disk.mesh, best)
-        shown = {name: found.maps[name].uv for name in shown_maps(found)}
-        figure = plot_surface(found.disk, shown, found.size, folder / "surface.png", title=Path(mesh).stem)
-        (folder / "report.json").write_text(as_json_text(facts) + "\n", encoding="utf-8")
-        write_surface_report(folder / "report.html", found, facts, figure, context.obj["words"])
-    return Report(facts, surface_table(facts))
+        best, shown = found.maps[found.best].uv, {name: found.maps[name].uv for name in shown_maps(found)}
+
+        drawn: list[Any] = []
+
+        def draw(path: Path | None = None) -> Any:
+            drawn.append(plot_surface(found.disk, shown, found.size, path, title=Path(mesh).stem))
+            return drawn[-1]
+
+        writers: dict[str, Any] = {name: lambda path: write_mesh(path, found.disk.mesh, best) for name in ("surface.obj", "surface.ply")}
+        writers["surface.png"] = draw
+        writers["report.html"] = lambda path: write_surface_report(path, found, facts, drawn[0] if drawn else draw(), context.obj["words"])
+        complete = write_all(folder, "report.json", facts, writers)
+    return Report(facts, surface_table(facts), DONE if complete else NOT_AS_ASKED)
 
 
 @app.command("study")

@@ -19,7 +19,7 @@ from cordes.reports.facts import solution_facts
 from cordes.reports.html.answer import write_report
 from cordes.reports.html.charts import Series, line_chart
 from cordes.reports.html.maps import Map, make_plane, map_figure, spread
-from cordes.reports.html.page import Section, command_box, digits_of, number, picture, render, table
+from cordes.reports.html.page import Section, command_box, digits_of, number, picture, plain_title, render, resource, table, write_page
 
 LARGEST = 3_000_000
 HOSTILE = "<script>alert('x')</script> & \"co\""
@@ -133,6 +133,7 @@ def test_numbers_are_readable_and_exact():
     ]
     assert 'data-value="0.1"' in number(0.1)
     assert "1·10<sup>−9</sup>" in number(9.9999e-10, 2)
+    assert [digits_of(value, 2) for value in (99.96, 999.6, -99.96, 9.96)] == ["100", "1\u202f000", "−100", "10"]
     assert 'data-value="null"' in number(None)
     assert 'data-value="null"' in number(float("inf"))
     assert 'data-fact="certificate.rms"' in number(1.0, fact="certificate.rms")
@@ -163,6 +164,64 @@ def test_chart_shows_its_numbers():
     assert [first["at"][0][1] < chart.data["series"][1]["at"][0][1] < first["at"][1][1]] == [True]
     assert chart.body.count("<path") == 2
     assert "10⁻³" in chart.body
+
+
+@pytest.mark.parametrize("logarithmic", [True, False])
+@pytest.mark.parametrize("values", [[1e308, 1.5e308, 1.0], [5e-324, 1.0], [1e308, -1e308], [1e-320, 2e-320], [1e20, 1e20], [np.inf, np.nan], []])
+def test_chart_of_any_numbers(values, logarithmic):
+    chart = line_chart("k", [Series("a", range(len(values)), values)], "x", "y", logarithmic)
+    assert "nan" not in chart.body
+    assert "inf" not in chart.body
+    places = [at for at in chart.data["series"][0]["at"] if at is not None]
+    assert all(0 <= x <= 460 and 0 <= y <= 290 for x, y in places)
+
+
+def test_figures_are_read_by_keyboard_and_aloud():
+    chart = line_chart("k", [Series("a", [0, 1], [1.0, 0.25])], "step", "residual")
+    assert re.search(r'<svg [^>]*role="img" tabindex="0" aria-label="residual against step: from 1 to 0.25', chart.body)
+    plane = make_plane(cordes.Box([0, 0], [1, 1]), (0, 1), 20)
+    body, data = map_figure(Map("bound", "|u − u<sup>∗</sup>|", plane, plane.points[..., 0] + 1e-9))
+    assert re.search(r'class="plot" tabindex="0" role="group" aria-label="\|u − u\*\|: arrow keys read values"', body)
+    assert re.search(r'alt="Map of \|u − u\*\| over x1 and x2, colours from 0.025 to 0.975, largest at \(0.97, 0.025\)"', body)
+    # A bound stays one in single precision, and is read rounded up.
+    values = np.frombuffer(base64.b64decode(data["values"]), dtype="<f4").reshape(data["shape"]).astype(float)
+    assert np.all(values >= plane.points[..., 0] + 1e-9)
+    assert data["up"]
+    assert "up" not in map_figure(Map("u", "u", plane, plane.points[..., 0]))[1]
+    names, _ = map_figure(Map("policy", "best control", plane, (plane.points[..., 0] > 0.75).astype(float), categories=("a = 0", "a = 1")))
+    assert "a = 0: 75 %; a = 1: 25 %" in names
+
+
+def contrast(first, second):
+    """The ratio of luminances as in the guidelines for accessible pages."""
+
+    def luminance(colour):
+        parts = [int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)]
+        return np.dot([0.2126, 0.7152, 0.0722], [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in parts])
+
+    low, high = sorted((luminance(first), luminance(second)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_style_is_legible():
+    style = resource("style.css")
+    themes = [dict(re.findall(r"--([a-z0-9-]+): (#[0-9a-f]{6})", block)) for block in re.findall(r":root[^{]*\{([^}]*)\}", style)]
+    assert len(themes) == 4
+    light, *dark, printed = themes
+    for theme in (light, *dark):
+        assert contrast(theme["soft"], theme["card"]) >= 4.5
+        assert min(contrast(theme[f"series-{k}"], theme["card"]) for k in range(1, 7)) >= 3
+    # The words of a legend have the colour of text, whatever that of their line is; on paper all colours are those of the light theme.
+    assert ".chart ul.legend li { color: var(--soft) !important; }" in style
+    assert {key: printed.get(key) for key in light if key.startswith("series-")} == {key: light[key] for key in light if key.startswith("series-")}
+    assert "prefers-reduced-motion: reduce" in style
+
+
+def test_pages_bear_odd_data(tmp_path):
+    path = write_page(
+        tmp_path / "page.html", "bad\udcff", "", [], {"a\udcff": [np.int64(3), np.float32(0.5), np.array([1.0, np.nan]), np.bool_(True)]}
+    )
+    assert Page(path).data == {"a\udcff": [3, 0.5, [1.0, None], True]}
 
 
 def test_map_keeps_values_and_colours():
@@ -297,6 +356,115 @@ def test_comparison_refuses_what_is_no_run(runs, invoke, tmp_path):
     assert not (tmp_path / "page.html").exists()
 
 
+RESULT = {
+    "problem": "p",
+    "method": "m",
+    "result": "converged",
+    "parameters": 3,
+    "seconds": {"solve": 1.0},
+    "error": {"l2": 1e-3, "linf": 1e-2},
+    "certificate": {"rms": 1e-2, "Linf": None, "map_L2": None, "level": "quadrature", "reason": None},
+    "residual": 1e-4,
+}
+
+
+def kept(folder, **changes):
+    """A folder with a result, and a report of something else beside it."""
+    folder.mkdir(parents=True)
+    (folder / "result.json").write_text(json.dumps(RESULT | changes))
+    (folder / "report.html").write_text('<script type="application/json" id="data">[1]</script>')
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"seconds": None}, "seconds is no table"),
+        ({"seconds": {"solve": "1"}}, "seconds.solve is no number"),
+        ({"certificate": "x"}, "certificate is no table"),
+        ({"certificate": {"rms": "1"}}, "certificate.rms is no number"),
+        ({"residual": "x"}, "residual is no number"),
+        ({"problem": ["<b>"]}, "problem is no text"),
+        ({"error": [1]}, "error is no table"),
+    ],
+)
+def test_comparison_names_the_file_with_wrong_facts(invoke, tmp_path, changes, words):
+    good, bad = kept(tmp_path / "good"), kept(tmp_path / "bad", **changes)
+    status, _, stderr = invoke("report", good, bad, "--out", tmp_path / "page.html")
+    assert status == 2
+    assert words in stderr
+    assert str(bad / "result.json") in stderr
+    assert "Traceback" not in stderr
+
+
+def test_comparison_leaves_out_what_is_not_known(invoke, tmp_path):
+    good, lost = kept(tmp_path / "good"), kept(tmp_path / "lost", error={"l2": None, "linf": None}, seconds={"solve": 0.0})
+    status, _, _ = invoke("report", lost, good, "--out", tmp_path / "page.html")
+    assert status == 0
+    words = Page(tmp_path / "page.html").words()
+    assert "good has the smallest error" in words
+    assert "lost was the fastest" in words
+    (lost / "result.json").write_text("[" * 100_000)
+    status, _, stderr = invoke("report", lost, good, "--out", tmp_path / "page.html")
+    assert status == 2
+    assert "nested too deeply" in stderr
+
+
+def test_comparison_links_and_names(invoke, tmp_path):
+    folders = [kept(tmp_path / name) for name in ("javascript:alert(1)", "a#b 100%", "x/same", "y/same")]
+    status, stdout, _ = invoke("report", *folders, "--out", tmp_path / "page.html", "--json")
+    assert status == 0
+    assert list(json.loads(stdout)["runs"]) == ["javascript:alert(1)", "a#b 100%", str(tmp_path / "x/same"), str(tmp_path / "y/same")]
+    assert Page(tmp_path / "page.html").outside[:2] == ["./javascript%3Aalert%281%29/report.html", "./a%23b%20100%25/report.html"]
+
+
+def test_comparison_overwrites_no_result(invoke, tmp_path):
+    good = kept(tmp_path / "good")
+    status, _, stderr = invoke("report", good, good, "--out", good / "result.json")
+    assert status == 2
+    assert "ends in .html" in stderr
+    assert json.loads((good / "result.json").read_text()) == RESULT
+
+
+@pytest.mark.parametrize("fault", [OSError(28, "No space left on device"), ValueError("boom")])
+def test_a_fault_in_the_page_does_not_cost_the_answer(invoke, tmp_path, monkeypatch, fault):
+    def fail(*_, **__):
+        raise fault
+
+    (tmp_path / "disk.toml").write_text(DISK.replace("NAME", "disk"))
+    out = tmp_path / "out"
+    out.mkdir()
+    # A picture of an earlier run would be taken for one of this.
+    (out / "policy.png").write_text("old")
+    (out / "notes.txt").write_text("mine")
+    for module in ("answer", "condition"):
+        monkeypatch.setattr(f"cordes.reports.html.{module}.write_page", fail)
+    status, stdout, stderr = invoke("solve", tmp_path / "disk.toml", "--features", 30, "--out", out, "--json")
+    facts = json.loads(stdout)
+    assert status == 1
+    assert facts["certificate"]["rms"] is not None
+    assert "report.html could not be written" in stderr
+    assert {path.name for path in out.iterdir()} == {"answer.cordes", "certificate.png", "result.json", "solution.png", "solution.vtu", "notes.txt"}
+    assert json.loads((out / "result.json").read_text()) == facts
+    assert str(out / "report.html") not in facts["files"]
+    status, stdout, stderr = invoke("check", tmp_path / "disk.toml", "--out", tmp_path / "check", "--json")
+    assert status == 1
+    assert json.loads((tmp_path / "check" / "check.json").read_text()) == json.loads(stdout)
+    assert "Traceback" not in stderr
+
+
+def test_files_of_an_earlier_run_do_not_stay(invoke, tmp_path):
+    (tmp_path / "disk.toml").write_text(DISK.replace("NAME", "disk"))
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "certificate.png").write_text("old")
+    # Penalised boundary values have no certificate, and no picture of one.
+    status, stdout, _ = invoke("solve", tmp_path / "disk.toml", "--features", 30, "--boundary", "soft", "--out", out, "--json")
+    assert status in (0, 1)
+    assert sorted(json.loads(stdout)["files"]) == sorted(str(path) for path in out.iterdir())
+    assert not (out / "certificate.png").exists()
+
+
 # Other equations ----------------------------------------------------------------------------------------------------------------------------------------
 
 
@@ -344,6 +512,22 @@ def test_one_dimension_has_curves(tmp_path):
     start, end = -1.0, 3 * (np.log(3) - 1)
     np.testing.assert_allclose(line["y"], curve - start - (end - start) * x / 2, atol=1e-6)
     assert "γ(x)" in page.words()
+
+
+def test_line_charts_name_what_they_show(tmp_path):
+    problem = cordes.HJB(cordes.Box([-1], [1]), [-1.0, 3.0], 1.0, lambda x, a: -1 + a * x[0], name="line control")
+    solution = cordes.solve(problem, method="least-squares", features=30, progress=False)
+    solution._certificate = Certificate(reason="not asked for")
+    page, _, _ = reported(solution, tmp_path / "page.html")
+    # The controls themselves, not their numbers.
+    assert set(page.data["charts"]["policy a1"]["series"][0]["y"]) == {-1.0, 3.0}
+    assert plain_title("best control, a<sub>12</sub>") == "best control, a₁₂"
+    map_ = cordes.Transport(cordes.Box([0], [1]), 1.0, cordes.Box([0], [2]), 0.5, exact=lambda x: 2 * x, name="line map")
+    solution = cordes.solve(map_, method="least-squares", features=20, progress=False)
+    solution._certificate = Certificate(reason="not asked for")
+    page, _, _ = reported(solution, tmp_path / "page.html")
+    assert page.data["charts"]["error"]["series"][0]["name"] == "|T − T*|"
+    assert "&lt;su" not in page.text
 
 
 def test_control_problem_has_its_policy(tmp_path):

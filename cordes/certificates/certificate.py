@@ -108,7 +108,8 @@ class Certificate:
 
     def _level(self) -> str:
         if self.level == "quadrature":
-            return f"quadrature: {self.points:,} points, n and 2n per direction agree to {100 * (self.spread or 0.0):.2g} %; converged, not proved"
+            agreement = f", n and 2n per direction agree to {100 * self.spread:.2g} %" if self.spread is not None else ""
+            return f"quadrature: {self.points:,} points{agreement}; converged, not proved"
         if self.confidence is not None:
             return f"{self.level}: {self.points:,} independent points, confidence {100 * self.confidence:g} %"
         return f"{self.level}: true at {self.points:,} points only"

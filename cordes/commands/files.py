@@ -4,7 +4,7 @@ import contextlib
 import os
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -60,27 +60,53 @@ def prepare_folder(folder: Path, names: Sequence[str]) -> Path:
 
 
 def write_files(folder: Path, solution: "Solution", facts: dict[str, Any], condition: "Condition", words: list[str]) -> bool:
-    """Whether all could be written. A disk that is full by now must not cost the answer: the facts are printed in any case."""
+    """Whether all files of a solve could be written."""
     from cordes.reports.html.answer import write_report
 
+    writers: dict[str, Callable[[Path], Any]] = {
+        "solution.png": solution.plot,
+        "policy.png": lambda path: solution.plot_policy(path),
+        "certificate.png": solution.certificate.plot,
+        "answer.cordes": solution.save,
+        "solution.vtu": solution.to_vtk,
+        "report.html": lambda path: write_report(path, solution, facts, condition, words),
+    }
     names = files_for(solution.problem)
     if solution.certificate.picture is None:
         names.remove("certificate.png")
-    facts["files"] = [str(folder / name) for name in names]
+    return write_all(folder, "result.json", facts, {name: write for name, write in writers.items() if name in names}, stale=writers)
+
+
+def write_all(folder: Path, data: str, facts: dict[str, Any], writers: Mapping[str, Callable[[Path], Any]], stale: Iterable[str] = ()) -> bool:
+    """Write the facts to the file `data` first, then the other files, each on its own: neither a disk that is full by now nor a fault in a picture or a
+    page may cost the answer. Files of an earlier run, these and the `stale` ones, go before. Whether all could be written; the facts name what is there."""
+    facts["files"] = [str(folder / name) for name in (*writers, data)]
+    for name in {*writers, *stale, data}:
+        with contextlib.suppress(OSError):
+            (folder / name).unlink(missing_ok=True)
+
+    def write_facts(path: Path) -> None:
+        path.write_text(as_json_text(facts) + "\n", encoding="utf-8")
+
+    failed = [name for name, write in {data: write_facts, **writers}.items() if not _written(folder / name, write)]
+    if not failed:
+        return True
+    facts["files"] = [str(folder / name) for name in (*writers, data) if name not in failed]
+    if data not in failed:
+        with contextlib.suppress(OSError):
+            write_facts(folder / data)
+    return False
+
+
+def _written(path: Path, write: Callable[[Path], Any]) -> bool:
     try:
-        solution.plot(folder / "solution.png")
-        if "policy.png" in names:
-            solution.plot_policy(folder / "policy.png")
-        if "certificate.png" in names:
-            solution.certificate.plot(folder / "certificate.png")
-        solution.save(folder / "answer.cordes")
-        if "solution.vtu" in names:
-            solution.to_vtk(folder / "solution.vtu")
-        write_report(folder / "report.html", solution, facts, condition, words)
-        (folder / "result.json").write_text(as_json_text(facts) + "\n", encoding="utf-8")
-    except (OSError, FileError) as error:
-        complain(f"Warning: not everything could be written to {folder}: {error}", "yellow")
-        facts["files"] = [str(folder / name) for name in names if (folder / name).exists()]
+        write(path)
+    except Exception as error:
+        why = str(error) if isinstance(error, OSError | FileError) else f"{type(error).__name__}: {error}"
+        complain(f"Warning: {path} could not be written: {why}", "yellow")
+        # Half a file would be taken for a whole one.
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
         return False
     return True
 

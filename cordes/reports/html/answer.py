@@ -1,5 +1,6 @@
 """The report of an answer: one page, from the equation to the command that makes it again."""
 
+import math
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,7 +13,7 @@ from cordes.condition import check
 from cordes.problems.transport import Transport
 from cordes.reports.facts import solution_facts
 from cordes.reports.html.charts import Series, line_chart
-from cordes.reports.html.claims import answer_sentence, bounds_table, claims, claims_list, measured_sentence
+from cordes.reports.html.claims import answer_sentence, bounds_table, claims, claims_list, everywhere, measured_sentence
 from cordes.reports.html.equation import equation
 from cordes.reports.html.fields import (
     Quantity,
@@ -23,7 +24,7 @@ from cordes.reports.html.fields import (
     target_quantity,
 )
 from cordes.reports.html.maps import Map, make_plane, map_grid, spread
-from cordes.reports.html.page import Section, command_box, digits_of, grid_table, note, number, table, text, write_page
+from cordes.reports.html.page import Section, command_box, digits_of, grid_table, note, number, plain_title, table, text, write_page
 from cordes.reports.html.provenance import command_line, version_rows
 from cordes.results import Result
 
@@ -49,13 +50,16 @@ def write_report(
     shown = equation(problem)
     maps: dict[str, Any] = {}
     charts: dict[str, Any] = {}
+    bounded = facts["certificate"]["level"] is not None
     fields = _fields_or_why(solution, condition, maps, charts)
     sections = [
         Section("Equation", shown.parts, "equation"),
         _certificate(solution, facts),
         Section("Solution", fields.get("answer", ""), "solution"),
-        Section("Where it can be wrong", _without_bound(fields["doubt"], facts) if fields.get("doubt") else "", "error"),
-        Section("The Cordès condition", f"<p>{condition_sentence(facts['condition'], 'condition.')}</p>{fields.get('equation', '')}", "condition"),
+        Section("Where it can be wrong", _without_bound(fields["doubt"], facts, problem.domain.dimension) if fields.get("doubt") else "", "error"),
+        Section(
+            "The Cordès condition", f"<p>{condition_sentence(facts['condition'], 'condition.', bounded)}</p>{fields.get('equation', '')}", "condition"
+        ),
         _convergence(solution, facts, charts),
         _run(solution, facts, command),
     ]
@@ -77,7 +81,7 @@ def _remarks(facts: Mapping[str, Any]) -> str:
 
 
 def _certificate(solution: "Solution", facts: Mapping[str, Any]) -> Section:
-    made = claims(solution.certificate, solution.problem)
+    made = claims(solution.certificate, solution.problem, facts)
     intro = "v is the exact solution minus the computed one." if facts["certificate"]["map_L2"] is None else "The error is that of the map, T − T*."
     body = note(intro) + bounds_table(facts) + claims_list(made)
     return Section("Certificate", body, "certificate")
@@ -137,7 +141,7 @@ def quantity_chart(quantity: Quantity, points: np.ndarray, charts: dict[str, Any
     """A function of one variable."""
     values = np.abs(quantity.values) if quantity.logarithmic else quantity.values
     logarithmic = quantity.logarithmic and bool(np.any(values > 0))
-    plain = {"error": "|u − u*|"}.get(quantity.key, quantity.title)
+    plain = plain_title(quantity.title)
     chart = line_chart(quantity.key, [Series(plain, points[:, 0], values)], "x₁", plain, logarithmic, quantity.caption)
     charts[quantity.key] = chart.data
     return chart.body
@@ -182,22 +186,27 @@ def grid_lines(domain: Any) -> list[np.ndarray]:
 # The condition, convergence, settings -------------------------------------------------------------------------------------------------------------------
 
 
-def _without_bound(body: str, facts: Mapping[str, Any]) -> str:
+def _without_bound(body: str, facts: Mapping[str, Any], dimension: int) -> str:
     """What bounds the error where there is no bound point by point."""
     if 'data-map="bound' in body or 'data-chart="bound' in body:
         return body
     largest = facts["certificate"]["Linf"]
-    known = f"the largest error is at most {digits_of(largest, 2, up=True)}, wherever it is." if largest is not None else "see the certificate."
+    known = f"the error is at most {digits_of(largest, 2, up=True)} {everywhere(dimension)}." if largest is not None else "see the certificate."
     return f'<p class="note">There is no bound point by point; {known}</p>{body}'
 
 
-def condition_sentence(condition: Mapping[str, Any], place: str = "") -> str:
-    """Whether the condition holds, as safe HTML."""
+def condition_sentence(condition: Mapping[str, Any], place: str = "", bounded: bool = False) -> str:
+    """Whether the condition holds, as safe HTML; `bounded` says that there is a certificate, which then does without it."""
+    if condition["epsilon"] is None or not math.isfinite(condition["epsilon"]):
+        return '<strong class="warn">The Cordès condition is not known</strong>: ε is not a finite number at some point.'
     best = f", with the best λ = {number(condition['lambda'], 4, place + 'lambda')}" if condition["lambda"] is not None else ""
     found = f"ε = {number(condition['epsilon'], 4, place + 'epsilon')} ({text(condition['source'])}){best}"
     if condition["satisfied"]:
-        return f'<strong class="good">The Cordès condition holds</strong>: {found}.'
+        where = "" if condition["source"] in ("analytic", "interval") else " at all sampled points"
+        return f'<strong class="good">The Cordès condition holds{where}</strong>: {found}.'
     hope = "The equation can be solved all the same, but the theory of the paper promises nothing."
+    if bounded:
+        hope = "The theory of the paper promises nothing here; the certificate on this page rests on other theorems and does not need the condition."
     return f'<strong class="warn">The Cordès condition is violated</strong>: {found}. {hope}'
 
 

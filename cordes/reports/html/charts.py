@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cordes.reports.html.page import digits_of
-
 WIDTH, HEIGHT = 460, 290
 LEFT, RIGHT, TOP, BOTTOM = 62, 14, 12, 44
 COLOURS = 6
 # Points of a line that are kept: more cannot be told apart.
 MOST = 400
+# Larger values, and on a logarithmic axis smaller ones, leave the range in which axes can be computed: they are gaps.
+LARGEST, SMALLEST = 1e300, 1e-300
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -53,21 +53,31 @@ def line_chart(
     parts = [_grid(ticks, _linear_axis(x_low, x_high)[2], (x_low, x_high), across, up, logarithmic)]
     lines = []
     for k, each in enumerate(kept):
-        points = [(across(x), up(y)) if math.isfinite(y) else None for x, y in zip(each.x, each.y, strict=True)]
+        points = [(across(x), up(y)) if math.isfinite(x) and math.isfinite(y) else None for x, y in zip(each.x, each.y, strict=True)]
         parts.append(_line(points, k, markers or sum(point is not None for point in points) == 1))
         lines.append(
             {"name": each.name, "x": list(each.x), "y": list(each.y), "at": [None if p is None else [round(p[0], 2), round(p[1], 2)] for p in points]}
         )
     parts.append(f'<text class="label" x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 6}" text-anchor="middle">{html.escape(x_label)}</text>')
     legend = "".join(f'<li class="series-{k % COLOURS + 1}">{html.escape(each.name)}</li>' for k, each in enumerate(kept)) if len(kept) > 1 else ""
-    title = html.escape(f"{y_label} against {x_label}")
+    title = html.escape(f"{y_label} against {x_label}: {_described(kept)}. Arrow keys read values.")
     body = f"""<figure class="chart" data-chart="{html.escape(key)}">
 <div class="head">{html.escape(y_label)}</div>
-<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{title}">{"".join(parts)}<g class="marker"></g></svg>
-<output class="reading">&#160;</output>
+<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" tabindex="0" aria-label="{title}">{"".join(parts)}<g class="marker"></g></svg>
+<output class="reading" aria-live="polite">&#160;</output>
 {f'<ul class="legend">{legend}</ul>' if legend else ""}{f"<figcaption>{html.escape(caption)}</figcaption>" if caption else ""}
 </figure>"""
-    return Chart(body, {"x": x_label, "series": lines})
+    # Bounds are read rounded up.
+    return Chart(body, {"x": x_label, "series": lines} | ({"up": True} if key == "bound" else {}))
+
+
+def _described(series: Sequence[Series]) -> str:
+    """What a line shows, in words: where it begins and ends."""
+    parts = []
+    for each in series[:COLOURS]:
+        seen = [y for y in each.y if math.isfinite(y)]
+        parts.append((f"{each.name} " if len(series) > 1 else "") + (f"from {seen[0]:.3g} to {seen[-1]:.3g}" if seen else "no values"))
+    return "; ".join(parts)
 
 
 def _thinned(series: Series, logarithmic: bool) -> Series:
@@ -75,13 +85,19 @@ def _thinned(series: Series, logarithmic: bool) -> Series:
     if len(x) > MOST:
         chosen = np.unique(np.linspace(0, len(x) - 1, MOST).round().astype(int))
         x, y = x[chosen], y[chosen]
-    return Series(series.name, x.tolist(), np.where(y > 0, y, np.nan).tolist() if logarithmic else y.tolist())
+    x, y = (np.where(np.abs(values) <= LARGEST, values, np.nan) for values in (x, y))
+    return Series(series.name, x.tolist(), np.where(y >= SMALLEST, y, np.nan).tolist() if logarithmic else y.tolist())
 
 
 def _limits(values: np.ndarray) -> tuple[float, float]:
     finite = values[np.isfinite(values)]
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
-    return (low, high) if high > low else (low - 0.5, high + 0.5)
+    size = max(abs(low), abs(high))
+    if high - low > max(1e-12 * size, SMALLEST):
+        return low, high
+    # One value, but for rounding: half a unit around it, or what can be told from it.
+    half = max(0.5, 1e-3 * size)
+    return low - half, high + half
 
 
 def _linear_axis(low: float, high: float) -> tuple[float, float, list[float]]:
@@ -134,6 +150,3 @@ def _line(points: list[tuple[float, float] | None], k: int, markers: bool) -> st
         open_ = True
     dots = "".join(f'<circle cx="{p[0]:.1f}" cy="{p[1]:.1f}" r="2.6"/>' for p in points if p is not None) if markers else ""
     return f'<g class="series-{k % COLOURS + 1}"><path d="{" ".join(pieces)}"/>{dots}</g>'
-
-
-__all__ = ["Chart", "Series", "digits_of", "line_chart", "short"]

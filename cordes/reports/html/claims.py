@@ -1,10 +1,15 @@
 """What a certificate says, in words: the answer in one sentence, and what is proved, what was checked, what is assumed."""
 
+import math
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from cordes.certificates.candidate import BUILT_IN
-from cordes.reports.html.page import digits_of, number, table, text
+from cordes.problems.hjb import HJB
+from cordes.problems.monge_ampere import MongeAmpere
+from cordes.problems.transport import Transport
+from cordes.reports.html.page import MINUS, number, table, text
 
 if TYPE_CHECKING:
     from cordes.certificates.certificate import Certificate
@@ -20,15 +25,14 @@ THEOREMS = {
     "ABP": "the maximum principle of Aleksandrov, Bakelman and Pucci bounds the error by an integral of the residual",
     "barrier": "a barrier, a function that the operator takes below the residual, lies above the error by the maximum principle",
     "Green": "Green's function turns the bound of the energy into one of the largest error",
+    "T4 with shift": "if the answer plus δ|x|²/2 is convex, the maximum principle for convex functions bounds the error of that sum, and δ the rest",
     "T4": "the maximum principle for convex functions bounds the error by the difference of the roots of the determinants",
     "T5": "by duality the potential bounds the distance from both sides, and with bounds of D²u the error of the map",
 }
 LEVELS = {
-    "sampled": "true at sampled points only",
     "quadrature": "the integrals have converged numerically",
     "statistical (asymptotic)": "from independent points, by the normal approximation",
-    "statistical": "from independent points, guaranteed at the stated confidence",
-    "verified": "proved with every rounding",
+    "statistical": "from independent points, guaranteed at the stated confidence if your bound of the residual holds",
 }
 NORMS = (
     ("largest error", "Linf"),
@@ -38,6 +42,14 @@ NORMS = (
     ("‖D²v‖ in L²", "H2"),
     ("error of the map in L²(μ)", "map_L2"),
 )
+# What is a supremum over the domain, by the beginning of the theorem's name; for all others it is the contraction.
+SUPREMA = {"T4 with shift": "a bound of the eigenvalues of D²u", "T4": "the convexity of the answer", "T5": "the bounds of D²u"}
+# Theorems that rest on the maximum principle of linear equations.
+MAXIMUM = ("ABP", "barrier")
+EIGENVALUE = re.compile(r"D²w has the eigenvalue (-?[0-9.e+-]*[0-9])")
+BOUNDARY_GAP = re.compile(r"the boundary values miss g by ([0-9.e+-]*[0-9])")
+# The digits of a distance: few where its limits are far apart.
+FEWEST, MOST = 3, 13
 
 
 class Claims(NamedTuple):
@@ -54,20 +66,40 @@ def answer_sentence(facts: Mapping[str, Any], dimension: int | None = None) -> s
     if certificate is None or all(certificate[name] is None for name in ("Linf", "rms", "map_L2")):
         reason = (certificate or {}).get("reason") or "no theorem applies"
         return f"No bound of the error can be given: {text(reason.rstrip('.'))}."
-    level = f"; level: {text(_level(certificate))}."
+    level = f"; level: {text(_level(certificate))}{_sampled(certificate)}."
     if certificate["map_L2"] is not None:
-        low, high = certificate["W2"]
-        digits = next((count for count in range(4, 13) if digits_of(low, count, False) != digits_of(high, count, True)), 13)
-        ends = [number(end, digits, f"certificate.W2.{k}", up=k == 1) for k, end in enumerate((low, high))]
-        distance = f", and the distance W₂ lies between {ends[0]} and {ends[1]}"
+        distance = f", and the distance W₂ lies {_distance(certificate)}"
         return (
             f"The map is wrong by at most {number(certificate['map_L2'], 2, 'certificate.map_L2', up=True)} in the root mean square{distance}{level}"
         )
     mean = f"at most {number(certificate['rms'], 2, 'certificate.rms', up=True)} in the root mean square"
     if certificate["Linf"] is None:
         return f"The error is {mean}{level}"
-    where = "at almost every point" if dimension is not None and dimension > 3 else "everywhere"
-    return f"The error is at most {number(certificate['Linf'], 2, 'certificate.Linf', up=True)} {where}, and {mean}{level}"
+    return f"The error is at most {number(certificate['Linf'], 2, 'certificate.Linf', up=True)} {everywhere(dimension)}, and {mean}{level}"
+
+
+def everywhere(dimension: int | None) -> str:
+    """Where a bound of the largest error holds: in more than three dimensions functions with second derivatives in L² need not be continuous."""
+    return "at almost every point" if dimension is not None and dimension > 3 else "everywhere"
+
+
+def _sampled(certificate: Mapping[str, Any]) -> str:
+    """What the bound takes from sampled points; empty where it is proved over the whole domain."""
+    if certificate.get("epsilon_source") != "sampled":
+        return ""
+    name = certificate.get("theorem") or ""
+    what = next((what for start, what in SUPREMA.items() if name.startswith(start)), "the contraction (ε)")
+    return f"; {what}: at sampled points only"
+
+
+def _distance(certificate: Mapping[str, Any]) -> str:
+    """Between which numbers W₂ lies, with two digits more than its limits have in common."""
+    low, high = certificate["W2"]
+    width = high - low
+    common = math.floor(math.log10(high)) - math.floor(math.log10(width)) if width > 0 and high > 0 else MOST
+    digits = min(max(common + 2, FEWEST), MOST)
+    ends = [number(end, digits, f"certificate.W2.{k}", up=k == 1) for k, end in enumerate((low, high))]
+    return f"between {ends[0]} and {ends[1]}"
 
 
 def measured_sentence(facts: Mapping[str, Any]) -> str:
@@ -78,7 +110,8 @@ def measured_sentence(facts: Mapping[str, Any]) -> str:
         return f"Measured against the exact {what}: largest error {largest}, root mean square {mean}."
     if facts.get("reference") is not None:
         return (
-            f"A classical solution ({text(facts['reference']['name'])}) differs by at most {number(facts['reference']['linf'], 2, 'reference.linf')}."
+            f"A classical solution ({text(facts['reference']['name'])}) differs by at most "
+            f"{number(facts['reference']['linf'], 2, 'reference.linf', up=True)}, at the points compared."
         )
     return ""
 
@@ -106,8 +139,7 @@ def bounds_table(facts: Mapping[str, Any]) -> str:
         )
         rows.append((f"‖Δv{shift}‖ in L²", f"between {lower} and {upper}"))
     if transport:
-        low, high = certificate["W2"]
-        rows.append(("distance W₂", f"between {number(low, 9, 'certificate.W2.0', up=False)} and {number(high, 9, 'certificate.W2.1', up=True)}"))
+        rows.append(("distance W₂", _distance(certificate)))
     for name, key in (("theorem", "theorem"), ("largest error by", "maximum_theorem")):
         if certificate[key] is not None:
             rows.append((name, text(certificate[key])))
@@ -124,60 +156,156 @@ def bounds_table(facts: Mapping[str, Any]) -> str:
     return table(rows)
 
 
-def claims(certificate: "Certificate", problem: Any) -> Claims:
-    """What the bounds rest on."""
-    if certificate.level is None:
-        return Claims([], [], [])
+def claims(certificate: "Certificate", problem: Any, facts: Mapping[str, Any] | None = None) -> Claims:
+    """What the bounds rest on. `facts` are those of result.json, which know the smallest eigenvalue of D²u."""
     made = Claims([], [], [])
+    if certificate.level is None:
+        return made
     named = dict.fromkeys(name for name in (certificate.theorem, certificate.maximum_theorem, *certificate.theorems.values()) if name)
-    for gloss in dict.fromkeys(_gloss(name) for name in named):
-        made.proved.append(f"{', '.join(name for name in named if _gloss(name) == gloss)}: {gloss}.")
-    _contraction(made, certificate, problem)
-    transport = certificate.map_L2 is not None
-    if not transport:
-        made.checked.append("The answer takes the boundary values, to rounding.")
-        made.checked.append("The answer has no kink: its gradient is continuous, so that the residual sees all of its second derivatives.")
-        made.checked.append("No coefficient was found to jump where no interface is declared.")
+    glosses = {name: _gloss(name, problem.domain.dimension) for name in named}
+    for gloss in dict.fromkeys(glosses.values()):
+        made.proved.append(f"{', '.join(name for name in named if glosses[name] == gloss)}: {gloss}.")
+    if isinstance(problem, Transport):
+        _transport(made, certificate)
+    else:
+        if isinstance(problem, MongeAmpere):
+            _convexity(made, certificate, problem, facts or {})
+        else:
+            _contraction(made, certificate, problem)
+            _maximum_principle(made, certificate, problem, list(named))
+        _answer(made, certificate, problem)
     made.checked.append("The residual is evaluated in double precision, and a bound of its rounding error is added.")
-    if certificate.level == "quadrature":
-        agreement = f"{100 * (certificate.spread or 0.0):.2g} %"
-        made.checked.append(
-            f"{certificate.points:,} points that served neither to fit nor to choose; n and 2n of them per direction agree to {agreement}."
-        )
-        made.assumed.append("Integrals that agree for n and 2n points, and before and after the last refinement, have converged.")
-    elif certificate.confidence is not None:
-        made.checked.append(f"{certificate.points:,} independent points that served neither to fit nor to choose.")
-        made.assumed.append(f"Chance: the bound fails with a probability of at most {100 * (1 - certificate.confidence):.3g} %.")
-        if "asymptotic" in certificate.level:
-            made.assumed.append("The normal approximation holds: the residual is not concentrated in a tiny set that all points missed.")
+    _integrals(made, certificate)
     if not isinstance(problem.domain, BUILT_IN):
         made.assumed.append("The domain is convex.")
-    made.assumed.append("The coefficients are what their formulas say.")
+    if isinstance(problem, Transport) and not isinstance(problem.target_domain, BUILT_IN):
+        made.assumed.append("The target domain is convex.")
+    made.assumed.append(f"The {'densities' if isinstance(problem, Transport) else 'coefficients'} are what their formulas say.")
     return made
 
 
-def _contraction(made: Claims, certificate: "Certificate", problem: Any) -> None:
-    """How what must hold over the whole domain is known."""
-    what = {"MongeAmpere": "the convexity of the answer", "Transport": "the bounds of D²u"}.get(type(problem).__name__)
-    if what is None:
-        if certificate.contraction is None:
-            return
-        what = f"the contraction {certificate.contraction:.4g} < 1"
-    source = certificate.epsilon_source
-    if source == "interval":
-        made.proved.append(
-            f"{what[0].upper()}{what[1:]} holds over the whole domain, by interval arithmetic.".replace("bounds of D²u holds", "bounds of D²u hold")
+def _answer(made: Claims, certificate: "Certificate", problem: Any) -> None:
+    """The boundary values, kinks and jumps."""
+    missed = BOUNDARY_GAP.search(certificate.reason or "")
+    if missed is not None:
+        made.checked.append(
+            f"At the boundary points looked at, the answer misses the boundary values by at most {missed[1]}; the bounds count this twice."
         )
-    elif source == "analytic" and problem.epsilon is not None:
-        made.assumed.append(f"Your lower bound ε ≥ {problem.epsilon:g}; no sampled point contradicts it.")
-    elif source == "analytic":
-        made.proved.append(f"{what[0].upper()}{what[1:]} is known from constant coefficients or a formula.")
+    elif isinstance(problem, MongeAmpere):
+        # Its certificate adds the gap and does not tell.
+        made.checked.append("The boundary values, at points of the boundary: what they miss there is counted twice in the bounds.")
     else:
-        made.checked.append(f"{what[0].upper()}{what[1:]}, at sampled points.")
+        made.checked.append("The answer takes the boundary values, to rounding, at the boundary points looked at; what it misses there counts twice.")
+    made.assumed.append("Between the boundary points looked at, the answer misses the boundary values by no more than twice as much.")
+    made.checked.append("The answer has no kink: its gradient is continuous, so that the residual sees all of its second derivatives.")
+    made.checked.append("No coefficient was found to jump where no interface is declared.")
+
+
+def _integrals(made: Claims, certificate: "Certificate") -> None:
+    """How the norms are known."""
+    if certificate.level == "quadrature":
+        agreement = f"; n and 2n of them per direction agree to {100 * certificate.spread:.2g} %" if certificate.spread is not None else ""
+        made.checked.append(f"{certificate.points:,} points that served neither to fit nor to choose{agreement}.")
+        made.assumed.append("Integrals that agree for n and 2n points, and before and after the last refinement, have converged.")
+    elif certificate.confidence is not None:
+        made.checked.append(f"{certificate.points:,} independent points that served neither to fit nor to choose.")
+        chance = f"{100 * (1 - certificate.confidence):.3g} %"
+        if "asymptotic" in str(certificate.level):
+            made.assumed.append(f"Chance: the bound fails with a probability of about {chance}, if the normal approximation holds.")
+            made.assumed.append("The normal approximation holds: the residual is not concentrated in a tiny set that all points missed.")
+        else:
+            made.assumed.append(f"Chance: the bound fails with a probability of at most {chance}, if what else is assumed holds.")
+            made.assumed.append("Your bound of the residual (residual_bound) over the whole domain; no sampled point contradicts it.")
+
+
+def _known(made: Claims, what: str, source: str | None, proof: str, verb: str = "holds") -> None:
+    """Something that must hold over the whole domain, and how that is known."""
+    if source == "sampled":
+        made.checked.append(f"{_capital(what)}, at sampled points.")
         made.assumed.append(f"What holds at the sampled points holds between them: {what}.")
+    elif source is not None:
+        made.proved.append(f"{_capital(what)} {verb} {proof}.")
 
 
-def _gloss(name: str) -> str:
+def _capital(sentence: str) -> str:
+    return sentence[0].upper() + sentence[1:]
+
+
+def _contraction(made: Claims, certificate: "Certificate", problem: Any) -> None:
+    """The contraction of the energy theorems."""
+    if certificate.contraction is None:
+        return
+    controls = ", for all controls" if isinstance(problem, HJB) else ""
+    constant = getattr(problem, "constant_coefficients", True)
+    if certificate.epsilon_source == "analytic" and problem.epsilon is not None and not (constant or problem.has_drift or problem.has_reaction):
+        made.assumed.append(f"Your lower bound ε ≥ {problem.epsilon:g}; no sampled point contradicts it.")
+        return
+    reason = ": A, b and c do not depend on x" if certificate.epsilon_source == "analytic" else ", by interval arithmetic"
+    what = f"the contraction {certificate.contraction:.4g} < 1"
+    _known(made, what, certificate.epsilon_source, f"over the whole domain{controls}{reason}")
+
+
+def _maximum_principle(made: Claims, certificate: "Certificate", problem: Any, named: list[str]) -> None:
+    """What bounds of the largest error need, which may rest on points even where the contraction does not; and the maximiser of a control problem."""
+    if isinstance(problem, HJB) and problem.maximiser is not None:
+        made.checked.append(f"None of the {len(problem.controls):,} controls given is better than the maximiser, at any point of the norms.")
+        made.assumed.append("The maximiser is the best of all controls, between those that it was compared with too.")
+    used = any(part.strip().startswith(MAXIMUM) for name in named for part in name.split(","))
+    if not used and BOUNDARY_GAP.search(certificate.reason or "") is None:
+        return
+    needs = ["A is positive definite"]
+    if problem.has_reaction:
+        needs.append("c ≥ 0")
+    if problem.has_drift:
+        needs.append("b is bounded")
+    if problem.domain.dimension > 2:
+        needs.append("the Cordès condition holds or A is continuous")
+    listed = f"{', '.join(needs[:-1])} and {needs[-1]}" if len(needs) > 1 else needs[0]
+    if getattr(problem, "constant_coefficients", False):
+        made.proved.append(f"What the maximum principle needs is known, since the coefficients are constant: {listed}.")
+        return
+    controls = ", for all controls" if isinstance(problem, HJB) else ""
+    made.checked.append(
+        f"What the maximum principle needs{controls}: {listed}; by interval arithmetic where the formulas allow it, else at sampled points."
+    )
+    made.assumed.append(f"Where only points could be looked at, it holds between them too: {listed}.")
+
+
+def _convexity(made: Claims, certificate: "Certificate", problem: Any, facts: Mapping[str, Any]) -> None:
+    """In one dimension the equation is linear, and convexity plays no part; an answer that is not convex is certified through w + δ|x|²/2."""
+    made.checked.append("f ≥ 0, and its integral is finite, as far as the points show.")
+    if problem.domain.dimension == 1:
+        return
+    named = EIGENVALUE.search(certificate.reason or "")
+    found = [(facts.get("convexity") or {}).get("smallest_eigenvalue"), float(named[1]) if named is not None else None]
+    smallest = min((value for value in found if value is not None), default=0.0)
+    lost = smallest < 0
+    proof = "over the whole domain, by interval arithmetic"
+    if not lost and "shift" not in (certificate.theorem or ""):
+        _known(made, "the convexity of the answer", certificate.epsilon_source, proof)
+        return
+    _known(made, "D²w + δI ≥ 0 (w is the answer, and the bound pays for δ)", certificate.epsilon_source, proof)
+    if lost:
+        made.checked.append(f"The answer itself is not convex: D²w has the eigenvalue {smallest:.3g}.".replace("-", MINUS))
+    else:
+        made.checked.append("The answer itself is not known to be convex: the eigenvalues of D²w are too near zero to be sure.")
+
+
+def _transport(made: Claims, certificate: "Certificate") -> None:
+    """The bounds of T5, and what is searched and never proved."""
+    proof = "over their whole domains, by interval arithmetic"
+    _known(made, "the bounds of D²u and of the target density", certificate.epsilon_source, proof, "hold")
+    made.checked.append(
+        "The map takes the boundary into the target, at points and by a search from the worst of them; what leaves the target counts twice."
+    )
+    made.assumed.append("The search on the boundary has found the worst: where the map takes the boundary is never proved.")
+    made.checked.append("The potential has no kink: its gradient is continuous, so that the densities see all of its second derivatives.")
+    made.checked.append("No jump of the densities was found.")
+
+
+def _gloss(name: str, dimension: int) -> str:
+    if dimension == 1 and name.startswith("T4"):
+        return "in one dimension the equation is linear, and the maximum principle bounds the error by the residual"
     found = next((gloss for start, gloss in THEOREMS.items() if name.lower().startswith(start.lower())), None)
     return found or "see the documentation of certificates"
 

@@ -5,6 +5,7 @@ import html
 import json
 import os
 import re
+import urllib.parse
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,6 +19,8 @@ from cordes.reports.html.stills import photograph
 
 MOST_RUNS = 24
 DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
+# The numbers of a result that are shown, by the table in which they are.
+NUMBERS = {"": ("residual", "parameters"), "seconds": ("solve",), "error": ("l2", "linf"), "certificate": ("rms", "Linf", "map_L2")}
 # What every result.json of a solve has.
 NEEDED = ("problem", "method", "result", "seconds", "certificate")
 
@@ -42,25 +45,55 @@ def read_run(folder: str | Path) -> Run:
         raise FileError(f"{folder} has no result.json: {remedy}")
     try:
         facts = json.loads(path.read_text(encoding="utf-8"))
+    except RecursionError:
+        raise FileError(f"{path} cannot be read: it is nested too deeply; {remedy}") from None
     except (OSError, ValueError) as error:
         raise FileError(f"{path} cannot be read: {error}.") from error
     if not isinstance(facts, dict) or any(key not in facts for key in NEEDED):
         raise FileError(f"{path} is not the result of a solve: {remedy}")
+    wrong = _wrong_fact(facts)
+    if wrong is not None:
+        raise FileError(f"{path} is not the result of a solve, {wrong}: {remedy}")
     return Run(folder.resolve().name, folder, facts, _history(folder, facts))
 
 
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _wrong_fact(facts: dict[str, Any]) -> str | None:
+    """The first fact that is not what a solve writes, in words; None where all are. Numbers may be null: that is how JSON writes what is not finite."""
+    for key in ("problem", "method", "result"):
+        if not isinstance(facts[key], str):
+            return f"{key} is no text"
+    for key, entries in NUMBERS.items():
+        group = facts.get(key) if key else facts
+        if group is None and key != "seconds":
+            continue
+        if not isinstance(group, dict):
+            return f"{key} is no table"
+        for entry in entries:
+            if group.get(entry) is not None and not _is_number(group[entry]):
+                return f"{f'{key}.' if key else ''}{entry} is no number"
+    return None
+
+
 def _history(folder: Path, facts: dict[str, Any]) -> list[dict[str, Any]]:
-    """The steps of the solve, which its report holds; those of an outer loop are in the result too."""
+    """The steps of the solve, which its report holds; those of an outer loop are in the result too. A report of something else has none."""
     try:
         found = DATA.search((folder / "report.html").read_text(encoding="utf-8"))
-        history = json.loads(found[1]).get("history", []) if found else []
-    except (OSError, ValueError):
-        history = []
-    return [step for step in history or facts.get("outer") or [] if isinstance(step, dict) and isinstance(step.get("residual"), int | float)]
+        data = json.loads(found[1]) if found else {}
+    except (OSError, ValueError, RecursionError):
+        data = {}
+    history = (data.get("history") if isinstance(data, dict) else None) or facts.get("outer")
+    steps = [step for step in history if isinstance(step, dict)] if isinstance(history, list) else []
+    return [step for step in steps if _is_number(step.get("residual")) and (step.get("seconds") is None or _is_number(step["seconds"]))]
 
 
 def write_comparison(path: str | Path, folders: Sequence[str | Path], command: Sequence[str] = ()) -> list[Run]:
     """The page of several runs. Gives the runs back, in their order."""
+    if Path(path).suffix.lower() not in (".html", ".htm"):
+        raise OptionError(f"--out {path} is no page: give a name that ends in .html, so that no other file is overwritten.")
     if len(folders) < 2:
         raise OptionError(f"A comparison needs two runs or more, and {len(folders)} was given: each solve writes its own report.html.")
     if len(folders) > MOST_RUNS:
@@ -75,27 +108,31 @@ def write_comparison(path: str | Path, folders: Sequence[str | Path], command: S
     problems = list(dict.fromkeys(run.facts["problem"] for run in runs))
     title = f"{len(runs)} runs of {problems[0]}" if len(problems) == 1 else f"{len(runs)} runs"
     data = {"kind": "comparison", "runs": {run.name: run.facts for run in runs}, "command": list(command), "charts": charts}
-    write_page(path, title, f'<p class="answer">{_summary(runs, len(problems) == 1)}</p>', [section for section in sections if section.body], data)
+    summary = f'<p class="answer">{_summary(runs, len(problems) == 1)}</p>'
+    try:
+        write_page(path, title, summary, [section for section in sections if section.body], data)
+    except OSError as error:
+        raise FileError(f"{path} cannot be written: {error.strerror or error}.") from error
     return runs
 
 
 def _distinct(runs: list[Run]) -> list[Run]:
-    """Folders of the same name are told apart by their paths, and then by numbers."""
+    """Folders of the same name, and only these, are told apart by their paths, and then by numbers."""
     names = [run.name for run in runs]
-    if len(set(names)) < len(names):
-        names = [str(run.folder) for run in runs]
-    if len(set(names)) < len(names):
-        names = [f"{name} ({k + 1})" for k, name in enumerate(names)]
+    names = [str(run.folder) if names.count(name) > 1 else name for run, name in zip(runs, names, strict=True)]
+    names = [f"{name} ({names[: k + 1].count(name)})" if names.count(name) > 1 else name for k, name in enumerate(names)]
     return [run._replace(name=name) for run, name in zip(runs, names, strict=True)]
 
 
 def _summary(runs: list[Run], same: bool) -> str:
     """Which run is the most accurate, and which the fastest; errors of different problems are not compared."""
-    fastest = min(runs, key=lambda run: _seconds(run) or float("inf"))
-    parts = [f"{text(fastest.name)} was the fastest, {number(_seconds(fastest), 2)} s" if _seconds(fastest) is not None else ""]
-    measured = [run for run in runs if run.facts.get("error")]
+    timed = [(seconds, k) for k, seconds in enumerate(_seconds(run) for run in runs) if seconds is not None]
+    parts = [f"{text(runs[min(timed)[1]].name)} was the fastest, {number(min(timed)[0], 2)} s"] if timed else []
+    # An error that is no number is none that could be ranked.
+    measured = [run for run in runs if (run.facts.get("error") or {}).get("l2") is not None]
     certified = [run for run in runs if (run.facts["certificate"] or {}).get("rms") is not None]
-    if same and len(measured) == len(runs):
+    compared = [run for run in runs if run.facts.get("error")]
+    if same and measured and len(compared) == len(runs):
         best = min(measured, key=lambda run: run.facts["error"]["l2"])
         parts.insert(0, f"{text(best.name)} has the smallest error, {number(best.facts['error']['l2'], 2)} in the root mean square")
     elif same and certified:
@@ -104,7 +141,7 @@ def _summary(runs: list[Run], same: bool) -> str:
             0,
             f"{text(best.name)} has the smallest bound of the error, {number(best.facts['certificate']['rms'], 2, up=True)} in the root mean square",
         )
-    return "; ".join(part for part in parts if part) + "."
+    return "; ".join(parts) + "." if parts else "Neither errors nor times are known."
 
 
 def _seconds(run: Run) -> float | None:
@@ -143,12 +180,14 @@ def _link(run: Run, page: Path) -> str:
     except ValueError:
         # Another drive: there is no relative way.
         return text(run.name)
-    return f'<a href="{html.escape(Path(way).as_posix())}">{text(run.name)}</a>'
+    return f'<a href="{html.escape("./" + urllib.parse.quote(Path(way).as_posix(), errors="surrogateescape"))}">{text(run.name)}</a>'
 
 
 def _convergence(runs: list[Run], charts: dict[str, Any]) -> str:
     curves = [
-        Series(run.name, [step.get("seconds", np.nan) for step in run.history], [step["residual"] for step in run.history])
+        Series(
+            run.name, [np.nan if step.get("seconds") is None else step["seconds"] for step in run.history], [step["residual"] for step in run.history]
+        )
         for run in runs
         if run.history
     ]
@@ -173,6 +212,6 @@ def _pictures(runs: list[Run]) -> str:
     """The figures that the solves left; a missing or broken one is left out."""
     shown = []
     for run in runs:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, SyntaxError, ValueError):
             shown.append(photograph(run.folder / "solution.png", f"{run.name}: {run.facts['problem']}, {run.facts['method']}"))
     return "".join(shown)

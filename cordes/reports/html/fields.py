@@ -107,9 +107,11 @@ def _bound(solution: "Solution", points: np.ndarray) -> Quantity | None:
     picture = solution.certificate.picture
     if picture is None or picture.bound is None:
         return None
-    return Quantity(
-        "bound", "bound of |error|", "The error at each point is at most this, by the maximum principle.", np.asarray(picture.bound(points))
-    )
+    place = "almost every point" if points.shape[1] > 3 else "each point"
+    green = (solution.certificate.maximum_theorem or "").startswith("Green")
+    cut = ", cut at the bound of the largest error, which Green's function gives" if green else ""
+    caption = f"The error at {place} is at most this, by the maximum principle{cut}."
+    return Quantity("bound", "bound of |error|", caption, np.asarray(picture.bound(points)))
 
 
 def _residual(values: np.ndarray, title: str = "|residual|", caption: str = "How well the equation itself is satisfied.") -> Quantity:
@@ -121,7 +123,7 @@ def _linear(solution: "Solution", points: np.ndarray, condition: "Condition | No
     few = points.shape[1] <= 3
     parts = [(_from_jet if few else _from_operator)(solution, points[start : start + CHUNK], lambda_) for start in range(0, len(points), CHUNK)]
     values, residual, epsilon, multiplier = (np.concatenate(each) for each in zip(*parts, strict=True))
-    return [*_answer(solution, values, points), _bound(solution, points), _residual(residual), *condition_pair(epsilon, multiplier)]
+    return [*_answer(solution, values, points), _bound(solution, points), _residual(residual), *condition_pair(epsilon, multiplier, lambda_)]
 
 
 def _from_jet(solution: "Solution", points: np.ndarray, lambda_: float | None) -> tuple[np.ndarray, ...]:
@@ -138,12 +140,11 @@ def _from_operator(solution: "Solution", points: np.ndarray, lambda_: float | No
     return solution(points), evaluated.residual, epsilon_at(*evaluated.local, lambda_), cordes_multiplier(evaluated.local.A)
 
 
-def condition_pair(epsilon: np.ndarray, multiplier: np.ndarray, whose: str = "") -> list[Quantity]:
-    """ε and γ."""
+def condition_pair(epsilon: np.ndarray, multiplier: np.ndarray, lambda_: float | None, whose: str = "") -> list[Quantity]:
+    """ε and γ; `lambda_` belongs to equations with lower-order terms, which make ε smaller than A alone would."""
+    largest = ": 1 where A is a multiple of the identity" if lambda_ is None else f", with drift and reaction, for λ = {lambda_:.4g}"
     return [
-        Quantity(
-            "epsilon", "ε(x)", f"The Cordès ε{whose}: 1 where A is a multiple of the identity; the condition fails where it is not positive.", epsilon
-        ),
+        Quantity("epsilon", "ε(x)", f"The Cordès ε{whose}{largest}; the condition fails where it is not positive.", epsilon),
         Quantity("multiplier", "γ(x)", f"The Cordès multiplier tr A/|A|²{whose}, with which the residual is scaled.", multiplier),
     ]
 
@@ -159,7 +160,7 @@ def _nonlinear(solution: "Solution", points: np.ndarray, condition: "Condition |
     A, b, c, f = problem.coefficients(points, jet)
     if isinstance(problem, MongeAmpere):
         residual = _residual(np.linalg.det(np.asarray(jet.hessian)) - problem.source_density(points), "|det D²u − f|")
-        return [*answer, bound, residual, *condition_pair(epsilon_at(A, b, c, lambda_), cordes_multiplier(A), " of the cofactors of D²u")]
+        return [*answer, bound, residual, *condition_pair(epsilon_at(A, b, c, lambda_), cordes_multiplier(A), lambda_, " of the cofactors of D²u")]
     multiplier = cordes_multiplier(A)
     applied = np.einsum("nij,nij->n", A, jet.hessian) + np.sum(b * jet.gradient, axis=1) - c * jet.value - f
     residual = _residual(multiplier * applied, "|scaled residual|", "γ(Lu − f) of the best control: how well the equation itself is satisfied.")
@@ -169,12 +170,12 @@ def _nonlinear(solution: "Solution", points: np.ndarray, condition: "Condition |
 def _controlled(problem: Any, points: np.ndarray, best: tuple[Any, Any, Any], lambda_: float | None, multiplier: np.ndarray) -> list[Quantity]:
     """ε: the smallest over all controls where there are few, else that of the best one."""
     if len(problem.controls) > CONTROLS:
-        return condition_pair(epsilon_at(best[0], best[1], best[2], lambda_), multiplier, " of the best control")
+        return condition_pair(epsilon_at(best[0], best[1], best[2], lambda_), multiplier, lambda_, " of the best control")
     epsilon = np.full(len(points), np.inf)
     for a in problem.controls:
         A, b, c, _ = problem.pairs(points, np.broadcast_to(a, (len(points), *a.shape)))
         epsilon = np.minimum(epsilon, epsilon_at(A, b, c, lambda_))
-    first, second = condition_pair(epsilon, multiplier)
+    first, second = condition_pair(epsilon, multiplier, lambda_)
     return [
         first._replace(caption="The Cordès ε, the smallest over all controls; the condition fails where it is not positive."),
         second._replace(caption="The Cordès multiplier tr A/|A|² of the best control."),
@@ -186,7 +187,8 @@ def _policy(problem: HJB, points: np.ndarray, jet: Jet) -> list[Quantity | None]
     chosen = np.asarray(problem.policy(points, jet)).reshape(len(points), -1)
     controls = problem.controls.reshape(len(problem.controls), -1)
     caption = "The control that is best at each point; where several are equally good, the choice means nothing."
-    if len(controls) <= NAMED_CONTROLS and problem.maximiser is None:
+    # Over a line the numbers of controls would say nothing: there the controls themselves are drawn.
+    if len(controls) <= NAMED_CONTROLS and problem.maximiser is None and points.shape[1] > 1:
         numbers = np.argmin(np.sum((chosen[:, None, :] - controls) ** 2, axis=2), axis=1).astype(float)
         names = tuple("a = " + (f"({', '.join(f'{value:.3g}' for value in a)})" if len(a) > 1 else f"{a[0]:.3g}") for a in controls)
         return [Quantity("policy", "best control", caption, numbers, categories=names)]
@@ -221,7 +223,8 @@ def _transport(solution: Any, points: np.ndarray, condition: "Condition | None")
     found.append(_residual(reached - source, "|ν(∇u) det D²u − μ|", "How well the map carries one density to the other."))
     found.append(Quantity("potential", "u", "The convex potential whose gradient is the map.", np.asarray(jet.value)))
     A, b, c, _ = problem.coefficients(points, jet)
-    return [*found, *condition_pair(epsilon_at(A, b, c, condition.lambda_ if condition else None), cordes_multiplier(A), " of the frozen equation")]
+    lambda_ = condition.lambda_ if condition is not None else None
+    return [*found, *condition_pair(epsilon_at(A, b, c, lambda_), cordes_multiplier(A), lambda_, " of the frozen equation")]
 
 
 def target_quantity(problem: Any, points: np.ndarray) -> Quantity:
@@ -236,16 +239,18 @@ def condition_quantities(problem: Any, points: np.ndarray, condition: "Condition
     """ε and γ of a problem before it is solved, or frozen at an answer; for control problems the smallest values over (a sample of) all controls."""
     if solution is not None:
         A, b, c, _ = problem.coefficients(points, solution.jet(points))
-        return condition_pair(epsilon_at(A, b, c, condition.lambda_), cordes_multiplier(A), " of the equation frozen at the answer")
+        return condition_pair(
+            epsilon_at(A, b, c, condition.lambda_), cordes_multiplier(A), condition.lambda_, " of the equation frozen at the answer"
+        )
     if problem.linear:
         A, b, c, _ = problem.coefficients(points)
-        return condition_pair(epsilon_at(A, b, c, condition.lambda_), cordes_multiplier(A))
+        return condition_pair(epsilon_at(A, b, c, condition.lambda_), cordes_multiplier(A), condition.lambda_)
     epsilon, multiplier = np.full(len(points), np.inf), np.full(len(points), np.inf)
     for a in problem.sampled_controls(CONTROLS):
         A, b, c, _ = problem.pairs(points, np.broadcast_to(a, (len(points), *a.shape)))
         epsilon, multiplier = np.minimum(epsilon, epsilon_at(A, b, c, condition.lambda_)), np.minimum(multiplier, cordes_multiplier(A))
     whose = "over all controls" if len(problem.controls) <= CONTROLS else f"over {CONTROLS} of {len(problem.controls)} controls"
-    first, second = condition_pair(epsilon, multiplier)
+    first, second = condition_pair(epsilon, multiplier, condition.lambda_)
     return [
         first._replace(caption=f"The Cordès ε, the smallest {whose}; the condition fails where it is not positive."),
         second._replace(caption=f"The Cordès multiplier tr A/|A|², the smallest {whose}."),

@@ -12,6 +12,7 @@ from PIL import Image
 
 from cordes.reports.html.charts import short
 from cordes.reports.html.mathml import formula, symbol
+from cordes.reports.html.page import plain_title
 
 # Colours of a logarithmic scale span at least two decades and at most six.
 DECADES = (2, 6)
@@ -85,17 +86,21 @@ def map_figure(shown: Map) -> tuple[str, dict[str, Any]]:
     style = ' class="sharp"' if shown.categories else ""
     image = f'<img{style} style="{cut}" src="data:image/png;base64,{picture}" alt="{html.escape(_alternative(shown, low, high))}">'
     caption = f"<figcaption>{html.escape(shown.caption)}</figcaption>" if shown.caption else ""
+    plain = plain_title(shown.title)
     body = f"""<figure class="map" data-map="{html.escape(shown.key)}">
 <div class="head">{shown.title}</div>
 <div class="frame" style="--ratio:{ratio:.4f}">
 <div class="axis up"><span>{ends[1][1]}</span><span>{names[1]}</span><span>{ends[1][0]}</span></div>
-<div class="plot" tabindex="0">{image}{_overlay(shown)}<i class="dot"></i></div>
+<div class="plot" tabindex="0" role="group" aria-label="{html.escape(f"{plain}: arrow keys read values")}">{image}{_overlay(shown)}<i class="dot"></i></div>
 <div class="axis across"><span>{ends[0][0]}</span><span>{names[0]}</span><span>{ends[0][1]}</span></div>
 </div>
 {_scale(shown, colours, low, high)}
-<output class="reading">&#160;</output>{caption}
+<output class="reading" aria-live="polite">&#160;</output>{caption}
 </figure>"""
     values = np.ascontiguousarray(np.abs(shown.values) if shown.logarithmic else shown.values, dtype="<f4")
+    if shown.key.split()[0] == "bound":
+        # A bound in single precision must still be one.
+        values = np.where(values < shown.values, np.nextafter(values, np.float32(np.inf)), values).astype("<f4")
     data = {
         "shape": list(values.shape),
         "lower": plane.lower.tolist(),
@@ -103,15 +108,25 @@ def map_figure(shown: Map) -> tuple[str, dict[str, Any]]:
         "names": [f"{shown.letter}{'₁₂₃₄₅₆₇₈₉'[k] if k < 9 else k + 1}" for k in plane.axes],
         "values": base64.b64encode(values.tobytes()).decode("ascii"),
     }
+    if shown.key.split()[0] == "bound":
+        data["up"] = True
     return body, data | ({"categories": list(shown.categories)} if shown.categories else {})
 
 
 def _alternative(shown: Map, low: float, high: float) -> str:
-    return (
-        f"{shown.key}: a map with values from {low:.3g} to {high:.3g}"
-        if not shown.categories
-        else f"{shown.key}: which of {len(shown.categories)} is best where"
-    )
+    """What a picture shows, for who cannot see it: the function, the plane, its values and where they are largest."""
+    plane, values = shown.plane, np.abs(shown.values) if shown.logarithmic else shown.values
+    axes = " and ".join(f"{shown.letter}{k + 1}" for k in plane.axes)
+    what = f"Map of {plain_title(shown.title)} over {axes}"
+    if shown.categories:
+        kept = values[np.isfinite(values)]
+        shares = [f"{name}: {100 * float(np.mean(kept == k)):.0f} %" for k, name in enumerate(shown.categories)] if kept.size else []
+        return f"{what}, share of the area of each value: {'; '.join(shares)}"
+    if _flat(low, high) or not np.any(np.isfinite(values)):
+        return f"{what}, {high:.3g} everywhere"
+    i, j = np.unravel_index(int(np.nanargmax(values)), values.shape)
+    where = ", ".join(f"{value:.2g}" for value in plane.points[i, j][list(plane.axes)])
+    return f"{what}, colours from {low:.3g} to {high:.3g}, largest at ({where})"
 
 
 def _indices(shown: Map) -> tuple[np.ndarray, float, float]:

@@ -7,15 +7,19 @@ import base64
 import html
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from cordes.certificates.certificate import directed
 
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 MINUS = "−"
+SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
 
 class Section(NamedTuple):
@@ -67,7 +71,8 @@ def write_page(
 ) -> Path:
     """Write the page of `render` to a file."""
     path = Path(path)
-    path.write_text(render(title, summary, sections, data, scripts), encoding="utf-8")
+    # Half a surrogate pair, in the name of a file, is no text: it is written as an escape, which is JSON too.
+    path.write_text(render(title, summary, sections, data, scripts), encoding="utf-8", errors="backslashreplace")
     return path
 
 
@@ -99,14 +104,22 @@ def _finite(value: Any) -> Any:
         return {str(key): _finite(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
         return [_finite(entry) for entry in value]
+    if isinstance(value, np.ndarray | np.generic):
+        return _finite(value.tolist())
     if isinstance(value, float):
-        return float(value) if math.isfinite(value) else None
+        return value if math.isfinite(value) else None
     return value
 
 
 def text(value: Any) -> str:
     """Plain text as safe HTML."""
     return html.escape(str(value))
+
+
+def plain_title(title: str) -> str:
+    """A title of a figure as plain text: indices and stars need no tags there."""
+    lowered = re.sub(r"<sub>(.*?)</sub>", lambda found: found[1].translate(SUBSCRIPTS), title)
+    return html.unescape(re.sub(r"<[^>]+>", "", lowered)).replace("∗", "*")
 
 
 def number(value: float | None, digits: int = 3, fact: str = "", up: bool | None = None) -> str:
@@ -129,7 +142,9 @@ def digits_of(value: float, digits: int = 3, up: bool | None = None) -> str:
     if not math.isfinite(value):
         return "not a number" if math.isnan(value) else ("∞" if value > 0 else f"{MINUS}∞")
     if value == 0 or 1e-3 <= abs(value) < 10**6:
-        return f"{value:.{digits}g}".replace("-", MINUS) if abs(value) < 10**digits else f"{value:,.0f}".replace(",", "\u202f").replace("-", MINUS)
+        # 99.96 has more places before the point than two digits fill.
+        fits = abs(float(f"{value:.{digits}g}")) < 10**digits
+        return (f"{value:.{digits}g}" if fits else f"{value:,.0f}".replace(",", "\u202f")).replace("-", MINUS)
     mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
     if "." in mantissa:
         mantissa = mantissa.rstrip("0").rstrip(".")
