@@ -6,10 +6,13 @@ from typing import Any
 import numpy as np
 
 from cordes.domains import Ball, Box, Ellipsoid, Polygon
-from cordes.reports.html.mathml import Untypeset, brackets, constant, symbol, words
+from cordes.reports.html.mathml import Untypeset, array, brackets, constant, symbol, typeset, words
 
 # Coordinates that are written out one by one.
 WRITTEN_OUT = 6
+# Rows of a matrix that is part of a formula, and unit vectors of a centre.
+FEW = 4
+LONGEST = 600
 
 
 def domain_formula(domain: Any) -> str:
@@ -18,24 +21,46 @@ def domain_formula(domain: Any) -> str:
         if isinstance(domain, Box):
             return _box(*domain.bounding_box)
         if isinstance(domain, Ball):
-            center = np.asarray(domain.center)
-            inside = "<mi>x</mi>" if not np.any(center) else f"<mi>x</mi><mo>−</mo>{_tuple(center)}"
-            return f"<mo>{{</mo><mo>|</mo>{inside}<mo>|</mo><mo>&lt;</mo>{constant(float(domain.radius)).mathml}<mo>}}</mo>"
+            return f"<mo>{{</mo>{_length(_shifted(np.asarray(domain.center)))}<mo>&lt;</mo>{constant(float(domain.radius)).mathml}<mo>}}</mo>"
         if isinstance(domain, Ellipsoid):
             return _ellipsoid(np.asarray(domain.center), domain.axes)
         if isinstance(domain, Polygon) and len(domain.vertices) <= 8:
             return f"{words('polygon with the corners ')}" + "<mo>,</mo>".join(_tuple(corner) for corner in domain.vertices)
     except (Untypeset, AttributeError):
         pass
-    return f"<mtext>{html.escape(repr(domain)[:200])}</mtext>"
+    text = repr(domain)
+    return f"<mtext>{html.escape(text if len(text) <= LONGEST else text[:LONGEST] + '…, all of it in the source')}</mtext>"
 
 
 def _ellipsoid(center: np.ndarray, axes: np.ndarray) -> str:
-    """By its equation where the axes are those of the coordinates and there are few."""
-    if axes.ndim == 2 or np.any(center) or len(center) > 4:
-        return f"{words('ellipsoid around ')}{_tuple(center)}"
-    parts = ((symbol("x", k + 1) / constant(float(axis))) ** 2 for k, axis in enumerate(axes))
+    """By its equation: with its semi-axes where they are those of the coordinates, else with the matrix that makes it of the unit ball."""
+    if len(center) > FEW:
+        raise Untypeset("a large matrix")
+    if axes.ndim == 2:
+        inside = f"<msup>{typeset(array(axes))}<mrow><mo>−</mo><mn>1</mn></mrow></msup>"
+        shifted = _shifted(center)
+        return f"<mo>{{</mo>{_length(inside + (brackets(shifted) if np.any(center) else shifted))}<mo>&lt;</mo><mn>1</mn><mo>}}</mo>"
+    parts = (((symbol("x", k + 1) - constant(float(m))) / constant(float(axis))) ** 2 for k, (m, axis) in enumerate(zip(center, axes, strict=True)))
     return f"<mo>{{</mo>{sum(parts, constant(0)).mathml}<mo>&lt;</mo><mn>1</mn><mo>}}</mo>"
+
+
+def _length(mathml: str) -> str:
+    return f"<mrow><mo>|</mo>{mathml}<mo>|</mo></mrow>"
+
+
+def _shifted(center: np.ndarray) -> str:
+    """x − m, as a tuple or, in many dimensions, by the unit vectors of the few coordinates that are not zero."""
+    places = np.flatnonzero(center)
+    if len(places) == 0:
+        return "<mi>x</mi>"
+    if len(center) <= WRITTEN_OUT:
+        return f"<mi>x</mi><mo>−</mo>{_tuple(center)}"
+    if len(places) > FEW:
+        raise Untypeset("a long centre")
+    shifted = symbol("x")
+    for k in places:
+        shifted = shifted - constant(float(center[k])) * symbol("e", int(k) + 1)
+    return shifted.mathml
 
 
 def _box(lower: np.ndarray, upper: np.ndarray) -> str:
@@ -52,5 +77,5 @@ def _box(lower: np.ndarray, upper: np.ndarray) -> str:
 
 def _tuple(values: np.ndarray) -> str:
     if len(values) > WRITTEN_OUT:
-        return "<mn>0</mn>" if not np.any(values) else "<mi>m</mi>"
+        raise Untypeset("many coordinates")
     return brackets("<mo>,</mo>".join(constant(float(value)).mathml for value in values))

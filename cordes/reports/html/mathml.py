@@ -6,7 +6,9 @@ Simplified is what no reader would write: 0·x, 1·x, x + 0, and sums and produc
 
 import html
 import math
+import re
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,14 @@ SUM, PRODUCT, POWER, ATOM = 1, 2, 3, 4
 POWERED = ("sin", "cos", "tan", "sinh", "cosh", "tanh")
 TIMES = "<mo>&#x2062;</mo>"
 APPLY = "<mo>&#x2061;</mo>"
+GAP = '<mspace width="0.17em"/>'
+# Significant digits of numbers that are shown in full; the attribute of those that are not.
+DIGITS, ROUNDED = 10, "data-value"
+BEGINS_WITH_DIGITS = re.compile(r"(<m(row|sup)>)*<(mn|mfrac)\b")
+ENDS_IN_DIGITS = re.compile(r"</mn>(</mrow>)*$")
+WORD_FIRST = re.compile(r"(<m(row|sup|sub|over)[^>]*>)*<mi>\w\w")
+# A word, or the bracket that closes the arguments of a function.
+WORD_LAST = re.compile(r"(\w\w</mi>|<mo>\)</mo></mrow>)(</m(row|sub)>)*$")
 # The Greek alphabet in the order of its letters; the empty name is the second form of sigma.
 GREEK_NAMES = "alpha,beta,gamma,delta,epsilon,zeta,eta,theta,iota,kappa,lambda,mu,nu,xi,omicron,pi,rho,,sigma,tau,upsilon,phi,chi,psi,omega"
 GREEK = {name: chr(0x3B1 + k) for k, name in enumerate(GREEK_NAMES.split(",")) if name}
@@ -92,8 +102,7 @@ class Node:
             return other * self
         if self.rank == ATOM and self.mathml == other.mathml:
             return self**2
-        right = other.within(PRODUCT)
-        return Node(self.within(PRODUCT) + ("<mo>·</mo>" if right.startswith("<mn>") else TIMES) + right, PRODUCT)
+        return Node(_beside(self.within(PRODUCT), other.within(PRODUCT)), PRODUCT)
 
     def __truediv__(self, other: Any) -> "Node":
         if _is_array(other):
@@ -113,7 +122,8 @@ class Node:
         other = node(other)
         if other.number == 1:
             return self
-        if self.call is not None:
+        if self.call is not None and other.number is not None and other.number > 1 and float(other.number).is_integer():
+            # Whole powers alone: sin⁻¹ is another function.
             name, arguments = self.call
             return Node(f"<msup>{name}{row(other.mathml)}</msup>{APPLY}{arguments}", POWER)
         return Node(f"<msup>{row(self.within(ATOM))}{row(other.mathml)}</msup>", POWER)
@@ -153,6 +163,21 @@ class Node:
         return int(self.number)
 
 
+def _beside(left: str, right: str) -> str:
+    """A product: a point between what would read as one number, a gap beside words and functions, else nothing."""
+    if BEGINS_WITH_DIGITS.match(right) and (ENDS_IN_DIGITS.search(left) or not right.startswith("<mfrac>")):
+        return f"{left}<mo>·</mo>{right}"
+    return f"{left}{TIMES}{GAP if WORD_LAST.search(left) or WORD_FIRST.match(right) else ''}{right}"
+
+
+@dataclass(frozen=True, eq=False)
+class Condition:
+    """What holds or does not hold: no number, so that nothing can be computed with it."""
+
+    mathml: str
+    compound: bool = False
+
+
 def node(value: Any) -> Node:
     """A node of anything that stands for a scalar."""
     if isinstance(value, Node):
@@ -188,23 +213,57 @@ def constant(value: float) -> Node:
         return Node(f"<mrow><mo>−</mo>{positive.mathml}</mrow>", SUM, value)
     if value == math.pi:
         return symbol("pi")
-    digits = f"{abs(value):.15g}"
-    if len(digits) > 9:
-        digits = f"{value:.6g}"
+    # The second zero has a sign.
+    digits = f"{value + 0.0:.{DIGITS}g}"
+    if abs(float(digits) - value) <= 1e-15 * value:
+        return _digits(digits, value)
+    rounded = f"{value:.6g}"
+    if float(rounded) == float(f"{value:.4g}"):
+        # 1.0000000001 must not become 1.
+        return _simple(value) or _digits(repr(value), value)
+    # The whole number stands in the mark, and `relation` sees that digits were left out.
+    return _simple(value) or _digits(rounded, value, f' {ROUNDED}="{value!r}"')
+
+
+def _digits(digits: str, value: float, mark: str = "") -> Node:
     if "e" in digits:
         mantissa, exponent = digits.split("e")
         power = f"<msup><mn>10</mn>{row(constant(int(exponent)).mathml)}</msup>"
-        return Node(power if mantissa == "1" else f"<mn>{mantissa}</mn><mo>·</mo>{power}", PRODUCT, value)
-    return Node(f"<mn>{digits}</mn>", ATOM, value)
+        # The mark then holds the mantissa.
+        mark = mark and f' {ROUNDED}="{value / 10.0 ** int(exponent)!r}"'
+        return Node(power if mantissa == "1" and not mark else f"<mn{mark}>{mantissa}</mn><mo>·</mo>{power}", PRODUCT, value)
+    return Node(f"<mn{mark}>{digits}</mn>", ATOM, value)
 
 
-def symbol(name: str, subscript: str | int | None = None) -> Node:
-    """A letter or a word; Greek names become letters, and digits at the end become a subscript."""
+def _simple(value: float) -> Node | None:
+    """A fraction of small numbers, times π or π², that has this very value; None where there is none."""
+    for power in range(3):
+        part = Fraction(value / math.pi**power).limit_denominator(99)
+        if not 0 < part.numerator <= 999 or abs(float(part) * math.pi**power - value) > 4e-16 * value:
+            continue
+        above = "" if part.numerator == 1 and power else f"<mn>{part.numerator}</mn>"
+        if power:
+            above += (TIMES if above else "") + ("<mi>π</mi>" if power == 1 else "<msup><mi>π</mi><mn>2</mn></msup>")
+        if part.denominator == 1:
+            return Node(above, PRODUCT if part.numerator > 1 else POWER, value)
+        return Node(f"<mfrac>{row(above)}<mn>{part.denominator}</mn></mfrac>", PRODUCT, value)
+    return None
+
+
+def relation(mathml: str) -> str:
+    """The sign between a name and its value: ≈ where digits were left out."""
+    return "<mo>≈</mo>" if ROUNDED in mathml else "<mo>=</mo>"
+
+
+def symbol(name: str, subscript: str | int | None = None, accent: bool = False) -> Node:
+    """A letter or a word; Greek names become letters, and digits at the end become a subscript. The accent tells apart what would look the same."""
     stem = name.rstrip("0123456789").rstrip("_")
     if subscript is None and stem and stem != name:
         name, subscript = stem, name[len(name.rstrip("0123456789")) :]
-    letters = GREEK.get(name.rstrip("_"), name.rstrip("_").replace("_", " ") or name)
+    letters = GREEK.get(name.rstrip("_"), name.strip("_").replace("_", " ") or name)
     shown = f"<mi>{html.escape(letters)}</mi>"
+    if accent:
+        shown = f'<mover accent="true">{shown}<mo>~</mo></mover>'
     if subscript is None:
         return Node(shown)
     below = f"<mn>{subscript}</mn>" if str(subscript).isdigit() else f"<mi>{html.escape(str(subscript))}</mi>"
@@ -243,11 +302,13 @@ def applied(name: str, *arguments: Node) -> Node:
     return Node(f"{shown}{APPLY}{brackets(inside)}", POWER, call=(shown, brackets(inside)) if name in POWERED else None)
 
 
-def cases(condition: Node, yes: Node, no: Node) -> Node:
-    """One value where a condition holds, else the other."""
+def cases(condition: Condition, yes: Node, no: Node) -> Node:
+    """One value where a condition holds, else the other; in brackets beside anything else."""
+    if not isinstance(condition, Condition):
+        raise Untypeset("a condition that is a number")
     above = f"<mtr><mtd>{yes.mathml}</mtd><mtd>{words('if ')}{condition.mathml}</mtd></mtr>"
     below = f"<mtr><mtd>{no.mathml}</mtd><mtd>{words('otherwise')}</mtd></mtr>"
-    return Node(f'<mtable class="cases">{above}{below}</mtable>')
+    return Node(f'<mtable class="cases">{above}{below}</mtable>', 0)
 
 
 def typeset(value: Any) -> str:

@@ -1,24 +1,29 @@
 """What a user wrote, as a formula: the syntax tree of a function or of an expression is walked with symbols in place of numbers.
 
-Nothing of it is executed. Functions that a coefficient calls are followed into their own source; names of numbers and of small arrays become their values.
-Whatever is not understood ends in `Untypeset`, and the caller shows the source text.
+Functions that a coefficient calls are followed into their own source; names of numbers and of small arrays become their values. Whatever is not understood
+ends in `Untypeset`, and so does a formula that, read back, has other values than the function (reading.py): the caller shows the source text then.
 """
 
 import ast
-import linecache
-import textwrap
+import builtins
 import types
-from collections.abc import Callable, Mapping
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
-from cordes.reports.html.functions import library, operand
-from cordes.reports.html.mathml import APPLY, POWER, Node, Untypeset, array, brackets, constant, node, symbol
+from cordes.reports.html.functions import SAME, binary, joint, known_function, library, number, operand
+from cordes.reports.html.mathml import APPLY, POWER, SUM, Condition, Node, Untypeset, array, brackets, constant, node, symbol
+from cordes.reports.html.reading import any_samples, verify
+from cordes.reports.html.sources import differentiated, plain, syntax_of
 
 # Calls that are followed into each other, entries of an array that are shown, and characters of a formula: beyond, the source says more.
 DEPTH, ENTRIES, LONGEST = 8, 64, 7_000
+# What letters stand for on the page; user's names that look the same get an accent.
+RESERVED = ("x", "u", "a", "pi", "e", "I", "D", "A", "b", "c", "f", "g", "mu", "nu", "X", "Y", "T", "Ω", "max", "min", "arctan2", "det", *SAME)
+VARIABLES = ("t", "s", "z", "y", "v", "w")
+METHODS = ("sum", "prod", "dot", "trace", "min", "max")
 COMPARISONS = {ast.Lt: "&lt;", ast.LtE: "≤", ast.Gt: "&gt;", ast.GtE: "≥", ast.Eq: "=", ast.NotEq: "≠"}
 
 
@@ -30,27 +35,49 @@ class Local(NamedTuple):
 
 
 class Written(NamedTuple):
-    """The value, a node or an array of nodes, and the names that were given to parts of it, in their order."""
+    """The value, a node or an array of nodes, and what was given a name, in the order of definition, by the MathML of the name: s, or q(t)."""
 
     value: Any
     definitions: dict[str, Node]
 
 
-def from_function(function: Callable, *arguments: Any) -> Written:
-    """The value of a function for symbolic arguments."""
-    reader = Reader()
+class Names:
+    """What names look like on a page, and what they stand for: no two things may look the same. Coefficients of one problem share one."""
+
+    def __init__(self, taken: Iterable[str] = ()):
+        self.reserved = {symbol(name).mathml for name in RESERVED} | set(taken)
+        self.given: dict[str, str] = {}
+
+    def free(self, look: str) -> bool:
+        return look not in self.reserved and look not in self.given
+
+    def give(self, name: str, meaning: str) -> Node | None:
+        """The symbol of a name, with an accent where its letter is taken; None where that is taken too."""
+        for accent in (False, True):
+            made = symbol(name, accent=accent)
+            if made.mathml not in self.reserved and self.given.setdefault(made.mathml, meaning) == meaning:
+                return made
+        return None
+
+
+def from_function(function: Callable, *arguments: Any, samples: list[np.ndarray] | None = None, names: Names | None = None) -> Written:
+    """The value of a function for symbolic arguments; checked at samples (N, …) of each argument, which are any numbers if they are not given."""
+    names = Names() if names is None else names
+    names.reserved |= {entry.mathml for argument in arguments for entry in np.ravel(np.array(argument, dtype=object))}
+    reader = Reader(names)
     value = reader.call(function, list(arguments), {}, 0)
-    return _checked(value, reader.definitions)
+    written = checked(value, reader.definitions)
+    verify(*written, list(arguments), any_samples(arguments) if samples is None else samples, function)
+    return written
 
 
-def from_text(text: str, names: Mapping[str, Any]) -> Written:
+def from_text(text: str, names: Mapping[str, Any]) -> Any:
     """The value of an expression in a problem file."""
-    reader = Reader()
-    value = reader.expression(ast.parse(text.strip(), mode="eval").body, dict(names), 0)
-    return _checked(value, {})
+    return Reader(Names(), file=True).expression(ast.parse(text.strip(), mode="eval").body, dict(names), 0)
 
 
-def _checked(value: Any, definitions: dict[str, Node]) -> Written:
+def checked(value: Any, definitions: dict[str, Node]) -> Written:
+    """Not too long, and made of numbers."""
     entries = value.ravel().tolist() if isinstance(value, np.ndarray) else [node(value)]
     size = sum(len(node(entry).mathml) for entry in entries) + sum(len(each.mathml) for each in definitions.values())
     if len(entries) > ENTRIES or size > LONGEST:
@@ -58,69 +85,15 @@ def _checked(value: Any, definitions: dict[str, Node]) -> Written:
     return Written(value, definitions)
 
 
-def source_text(function: Any) -> str | None:
-    """The text of a function as its author wrote it, or None where there is none."""
-    try:
-        syntax, lines = _syntax(function)
-    except Untypeset:
-        return None
-    if isinstance(syntax, ast.Lambda):
-        return ast.get_source_segment("".join(lines), syntax)
-    first = min([syntax.lineno, *(each.lineno for each in syntax.decorator_list)])
-    return textwrap.dedent("".join(lines[first - 1 : syntax.end_lineno])).rstrip()
-
-
-def _syntax(function: Any) -> tuple[Any, list[str]]:
-    """The syntax tree of a Python function, found by its place in its file; several on one line are told apart by their columns."""
-    code = getattr(plain(function), "__code__", None)
-    if code is None:
-        raise Untypeset("no Python function")
-    lines = tuple(linecache.getlines(code.co_filename))
-    kinds = (ast.Lambda,) if code.co_name == "<lambda>" else (ast.FunctionDef,)
-    wanted = list(code.co_varnames[: code.co_argcount])
-    spots = [place for place in code.co_positions() if None not in place and place[1] >= place[0]]  # pyright: ignore[reportOptionalOperand]
-    found = []
-    for each in ast.walk(_tree(lines)):
-        if not isinstance(each, kinds) or [argument.arg for argument in (*each.args.posonlyargs, *each.args.args)] != wanted:
-            continue
-        first = min([each.lineno, *(mark.lineno for mark in getattr(each, "decorator_list", []))])
-        if first == code.co_firstlineno and (isinstance(each, ast.FunctionDef) or _covers(each.body, spots)):
-            found.append(each)
-    if len(found) != 1:
-        raise Untypeset("the source is not known")
-    return found[0], list(lines)
-
-
-def plain(function: Any) -> Any:
-    """The function itself below `jax.jit`. Other wrappers, `jax.grad` above all, have values of their own, though they tell what they wrap."""
-    while type(function).__name__ in ("PjitFunction", "_lru_cache_wrapper"):
-        function = function.__wrapped__
-    if hasattr(function, "__wrapped__"):
-        raise Untypeset("a wrapped function")
-    return function
-
-
-def _covers(body: ast.expr, spots: list) -> bool:
-    """Whether instructions at (line, end line, column, end column) come from this expression."""
-    spots = [spot for spot in spots if spot[3] > spot[2] or spot[1] > spot[0]]
-    start, end = (body.lineno, body.col_offset), (body.end_lineno, body.end_col_offset)
-    return bool(spots) and all(start <= (spot[0], spot[2]) and (spot[1], spot[3]) <= end for spot in spots)  # pyright: ignore[reportOperatorIssue]
-
-
-@lru_cache(maxsize=32)
-def _tree(lines: tuple[str, ...]) -> ast.AST:
-    try:
-        return ast.parse("".join(lines))
-    except SyntaxError:
-        raise Untypeset("the source cannot be read") from None
-
-
 class Reader:
     """Walks syntax trees; names that functions give to scalars on the way are kept in `definitions` and stand as symbols from there on, and so do functions
     of one number, under their MathML."""
 
-    def __init__(self) -> None:
+    def __init__(self, names: Names, file: bool = False) -> None:
         self.definitions: dict[str, Node] = {}
+        self.names, self.file = names, file
+        # Inside a function of a number nothing gets a name: it would depend on the variable.
+        self.naming = True
 
     # Functions ------------------------------------------------------------------------------------------------------------------------------------
 
@@ -135,42 +108,56 @@ class Reader:
 
     def _function_of_a_number(self, function: Any, argument: Node, depth: int) -> Node | None:
         """A function of one number that has a name keeps it, q(x₁), and is written down once; derivatives by `jax.grad` get their primes."""
-        primes, function = _differentiated(function)
+        primes, function = differentiated(function)
         name = function.syntax.name if isinstance(function, Local) else getattr(function, "__name__", "<lambda>")
         if name == "<lambda>":
             if primes:
                 raise Untypeset("the derivative of a function without a name")
             return None
-        syntax = function.syntax if isinstance(function, Local) else _syntax(function)[0]
-        variable = symbol(syntax.args.args[0].arg)
         head = symbol(name.lstrip("_")).mathml
+        variable = self._variable((function.syntax if isinstance(function, Local) else syntax_of(function)[0]).args)
         heading = f"{head}{APPLY}{brackets(variable.mathml)}"
+        naming, self.naming = self.naming, False
         value = self._followed(function, [variable], {}, depth)
+        self.naming = naming
         if not isinstance(value, Node):
             raise Untypeset("a function of a number that is none")
-        if self.definitions.setdefault(heading, value).mathml != value.mathml:
+        meaning = f"{heading}={value.mathml}"
+        if head in self.names.reserved or self.names.given.setdefault(head, meaning) != meaning:
             if primes:
                 raise Untypeset("two functions of one name")
             return None
+        self.definitions[heading] = value
         marked = f"<msup>{head}<mo>{'′' * primes}</mo></msup>" if primes else head
         return Node(f"{marked}{APPLY}{brackets(argument.mathml)}", POWER)
+
+    def _variable(self, parameters: ast.arguments) -> Node:
+        """The variable of a function of a number under its own name, or under another one where that stands for something else."""
+        for name in (*(each.arg for each in (*parameters.posonlyargs, *parameters.args)[:1]), *VARIABLES):
+            if self.names.free(symbol(name).mathml):
+                return symbol(name)
+        raise Untypeset("no letter for a variable")
 
     def _followed(self, function: Any, arguments: list, named: dict[str, Any], depth: int) -> Any:
         """The body of a function with its arguments put in."""
         if isinstance(function, Local):
             syntax, scope = function
+            defaults = [self.expression(each, scope, depth) for each in syntax.args.defaults]
+            by_name = {
+                each.arg: self.expression(value, scope, depth)
+                for each, value in zip(syntax.args.kwonlyargs, syntax.args.kw_defaults, strict=True)
+                if value is not None
+            }
         else:
-            syntax, _ = _syntax(function)
+            syntax, _ = syntax_of(function)
             inner = plain(function)
             cells = dict(zip(inner.__code__.co_freevars, (cell.cell_contents for cell in inner.__closure__ or ()), strict=True))
             scope = {**inner.__globals__, **cells}
-            defaults = inner.__defaults__ or ()
-            names = [argument.arg for argument in syntax.args.args]
-            scope |= {name: _known(value) for name, value in zip(names[len(names) - len(defaults) :], defaults, strict=True)}
-        names = [argument.arg for argument in syntax.args.args]
-        if len(arguments) > len(names) or syntax.args.vararg or syntax.args.kwarg:
-            raise Untypeset("other arguments than expected")
-        scope = {**scope, **dict(zip(names, arguments, strict=False)), **named}
+            defaults, by_name = (
+                [_known(each) for each in inner.__defaults__ or ()],
+                {name: _known(each) for name, each in (inner.__kwdefaults__ or {}).items()},
+            )
+        scope = {**scope, **_bound(syntax.args, arguments, named, defaults, by_name)}
         if isinstance(syntax, ast.Lambda):
             return self.expression(syntax.body, scope, depth)
         return self._body(syntax.body, scope, depth)
@@ -181,6 +168,8 @@ class Reader:
                 case ast.Expr(value=ast.Constant()):
                     continue
                 case ast.FunctionDef():
+                    if any(_resolved(each, scope) is not jax.jit for each in statement.decorator_list):
+                        raise Untypeset("a decorated function")
                     scope[statement.name] = Local(statement, scope)
                 case ast.Return(value=ast.expr() as value):
                     return self.expression(value, scope, depth)
@@ -205,13 +194,12 @@ class Reader:
 
     def _named(self, name: str, value: Any) -> Any:
         """A compound scalar keeps the name that it was given; numbers, single symbols and arrays are passed on, and so is a second one of the same name."""
-        if not isinstance(value, Node) or value.number is not None or (value.mathml.count("<mi>") <= 1 and value.rank > POWER):
+        simple = isinstance(value, Node) and (value.number is not None or (value.mathml.count("<mi>") <= 1 and value.rank > POWER))
+        made = self.names.give(name, value.mathml) if isinstance(value, Node) and not simple and self.naming else None
+        if made is None:
             return value
-        known = self.definitions.get(name)
-        if known is not None and known.mathml != value.mathml:
-            return value
-        self.definitions[name] = value
-        return symbol(name)
+        self.definitions[made.mathml] = value
+        return made
 
     # Expressions ----------------------------------------------------------------------------------------------------------------------------------
 
@@ -231,27 +219,27 @@ class Reader:
             case ast.ListComp(elt=part, generators=[loop]) | ast.GeneratorExp(elt=part, generators=[loop]) if not loop.ifs:
                 return self._loop(part, loop, scope, depth)
             case ast.UnaryOp(op=ast.USub(), operand=part):
-                return -operand(at(part))
+                return -number(at(part))
             case ast.UnaryOp(op=ast.UAdd(), operand=part):
-                return at(part)
+                return number(at(part))
             case ast.BinOp(left=left, op=operator, right=right):
-                return _binary(operator, operand(at(left)), operand(at(right)))
+                return binary(operator, at(left), at(right))
             case ast.Compare(left=first, ops=operators, comparators=others):
-                parts = [node(at(first)).mathml]
+                parts = [node(at(first)).within(SUM)]
                 for operator, other in zip(operators, others, strict=True):
-                    parts.append(f"<mo>{COMPARISONS[type(operator)]}</mo>{node(at(other)).mathml}")
-                return Node("".join(parts), 0)
+                    parts.append(f"<mo>{COMPARISONS[type(operator)]}</mo>{node(at(other)).within(SUM)}")
+                return Condition("".join(parts))
             case ast.BoolOp(op=operator, values=parts):
-                word = "and" if isinstance(operator, ast.And) else "or"
-                return Node(f"<mtext> {word} </mtext>".join(node(at(part)).mathml for part in parts), 0)
+                return joint("and" if isinstance(operator, ast.And) else "or", [at(part) for part in parts])
             case ast.Subscript(value=value, slice=place):
                 return operand(at(value))[self._place(place, scope, depth)]
+            case ast.Attribute(value=owner) if isinstance(_resolved(owner, scope), types.ModuleType):
+                return _known(_resolved(tree, scope))
             case ast.Attribute(value=value, attr="T"):
-                return operand(at(value)).T
-            case ast.Attribute(value=ast.Name(id=name), attr="pi") if isinstance(scope.get(name), types.ModuleType):
-                return symbol("pi")
+                return number(at(value)).T
             case ast.Call(func=function, args=arguments, keywords=keywords):
-                return self._call(function, [at(argument) for argument in arguments], {each.arg: at(each.value) for each in keywords}, scope, depth)
+                kept = [each for each in keywords if not (each.arg == "dtype" and _is_float(_resolved(each.value, scope)))]
+                return self._call(function, [at(argument) for argument in arguments], {str(each.arg): at(each.value) for each in kept}, scope, depth)
         raise Untypeset(f"an expression, {type(tree).__name__}")
 
     def _loop(self, part: ast.expr, loop: ast.comprehension, scope: dict[str, Any], depth: int) -> list:
@@ -281,21 +269,38 @@ class Reader:
         return node(self.expression(tree, scope, depth)).__index__()
 
     def _call(self, function: ast.expr, arguments: list, named: dict, scope: dict[str, Any], depth: int) -> Any:
-        match function:
-            case ast.Name(id=name) if name in scope and not isinstance(scope[name], types.ModuleType):
-                return self.call(scope[name], arguments, named, depth + 1)
-            case ast.Name(id=name):
-                pass
-            case ast.Attribute(attr=name, value=owner) if _root(owner, scope) is not None:
-                pass
-            case ast.Attribute(attr=name, value=value):
-                # A method of an array: x.sum(), x.dot(y).
-                arguments = [self.expression(value, scope, depth), *arguments]
-            case _:
+        if self.file:
+            if not isinstance(function, ast.Name) or named:
                 raise Untypeset("a call of something that has no name")
-        if named:
-            raise Untypeset("named arguments")
-        return library(name, arguments)
+            return library(function.id, arguments, "file")
+        target = _resolved(function, scope)
+        if target is range:
+            return [constant(k) for k in range(*(argument.__index__() for argument in arguments))]
+        if target is not None:
+            known = known_function(target)
+            if known is None:
+                return self.call(target, arguments, named, depth + 1)
+            if named:
+                raise Untypeset("named arguments")
+            return library(known[1], arguments, known[0])
+        if isinstance(function, ast.Attribute) and function.attr in METHODS and not named:
+            # A method of an array: x.sum(), x.dot(y).
+            value = self.expression(function.value, scope, depth)
+            if isinstance(value, np.ndarray):
+                return library(function.attr, [value, *arguments], "array")
+        raise Untypeset("a call of something that has no name")
+
+
+def _bound(parameters: ast.arguments, arguments: list, named: dict[str, Any], defaults: list, by_name: dict[str, Any]) -> dict[str, Any]:
+    """What each parameter of a function stands for; all of them must be known."""
+    names = [each.arg for each in (*parameters.posonlyargs, *parameters.args)]
+    every = [*names, *(each.arg for each in parameters.kwonlyargs)]
+    if len(arguments) > len(names) or parameters.vararg or parameters.kwarg or not set(named) <= set(every[len(arguments) :]):
+        raise Untypeset("other arguments than expected")
+    given = dict(zip(names[len(names) - len(defaults) :], defaults, strict=True)) | by_name | dict(zip(names, arguments, strict=False)) | named
+    if set(given) != set(every):
+        raise Untypeset("an argument that is missing")
+    return given
 
 
 def _matched(target: ast.expr, value: Any) -> list[tuple[str, Any]]:
@@ -308,27 +313,34 @@ def _matched(target: ast.expr, value: Any) -> list[tuple[str, Any]]:
     raise Untypeset("a loop over something that has no name")
 
 
-def _differentiated(function: Any) -> tuple[int, Any]:
-    """How often `jax.grad` was applied, and to what. It is known by the name of its inner function; where that changes, the source is shown instead."""
-    count = 0
-    while hasattr(function, "__wrapped__") and "grad_f" in {
-        getattr(getattr(cell.cell_contents, "__code__", None), "co_name", "") for cell in getattr(function, "__closure__", None) or ()
-    }:
-        count, function = count + 1, function.__wrapped__
-    return count, function
+def _resolved(tree: ast.expr, scope: dict[str, Any]) -> Any:
+    """The object behind a name or a dotted name of a module; None where there is none."""
+    match tree:
+        case ast.Name(id=name):
+            return scope[name] if name in scope else getattr(builtins, name, None)
+        case ast.Attribute(value=owner, attr=name):
+            module = _resolved(owner, scope)
+            return getattr(module, name, None) if isinstance(module, types.ModuleType) else None
+    return None
 
 
-def _root(owner: ast.expr, scope: dict[str, Any]) -> types.ModuleType | None:
-    """The module at the root of a dotted name."""
-    while isinstance(owner, ast.Attribute):
-        owner = owner.value
-    found = scope.get(owner.id) if isinstance(owner, ast.Name) else None
-    return found if isinstance(found, types.ModuleType) else None
+def _is_float(kind: Any) -> bool:
+    """Whether this is the type of all computations: others round."""
+    try:
+        return kind is not None and np.dtype(kind) == np.float64
+    except TypeError:
+        return False
 
 
 def _known(value: Any) -> Any:
     """What a name of the surroundings stands for: numbers and small arrays their values, functions themselves."""
-    if isinstance(value, Node | Local | list | types.ModuleType) or (isinstance(value, np.ndarray) and value.dtype == object) or callable(value):
+    if isinstance(value, bool | np.bool_):
+        raise Untypeset("a value that is no number")
+    if (
+        isinstance(value, Node | Condition | Local | list | types.ModuleType)
+        or (isinstance(value, np.ndarray) and value.dtype == object)
+        or callable(value)
+    ):
         return value
     shape = getattr(value, "shape", None)
     if isinstance(value, int | float) or shape == ():
@@ -336,20 +348,3 @@ def _known(value: Any) -> Any:
     if shape is not None and 0 < np.prod(shape) <= ENTRIES:
         return array(np.asarray(value, dtype=float))
     raise Untypeset(f"a value of type {type(value).__name__}")
-
-
-def _binary(operator: ast.operator, left: Any, right: Any) -> Any:
-    match operator:
-        case ast.Add():
-            return left + right
-        case ast.Sub():
-            return left - right
-        case ast.Mult():
-            return left * right
-        case ast.Div():
-            return left / right
-        case ast.Pow():
-            return left**right
-        case ast.MatMult():
-            return left @ right
-    raise Untypeset(f"the operator {type(operator).__name__}")
