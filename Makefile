@@ -4,21 +4,22 @@ BIN := .venv/bin
 
 .PHONY: demo docs test lint format clean
 
+# compat: a path instead of a finder, or a folder that holds the clone would hide the package of the same name.
 .venv/installed: pyproject.toml
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --config-settings editable_mode=compat --editable .
 	touch $@
 
 .venv/installed-test: .venv/installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[test]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --config-settings editable_mode=compat --editable ".[test]"
 	touch $@
 
 demo: .venv/installed
 	$(BIN)/cordes solve ex4.2-discontinuous --out demo
-	@echo "The figure is demo/solution.png, the answer demo/answer.cordes."
+	@echo "Open demo/report.html. The answer itself is demo/answer.cordes."
 
 .venv/installed-docs: .venv/installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[docs]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --config-settings editable_mode=compat --editable ".[docs]"
 	touch $@
 
 # Strict: a broken link or anchor, or a page that is not in the navigation, ends the build; --quiet would hide these from --strict too.

@@ -311,3 +311,10 @@ def test_version_and_help(invoke):
     status, stdout, _ = invoke("solve", "--help")
     assert status == 0
     assert "program" in stdout
+
+
+def test_a_file_named_without_its_ending_is_pointed_out(invoke, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    status, stdout, _ = invoke("check", "disk", "--json")
+    assert status == 2
+    assert "Did you mean the file disk.toml?" in json.loads(stdout)["error"]["message"]

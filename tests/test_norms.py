@@ -193,3 +193,9 @@ def test_limits_shrink_with_the_sample_and_grow_with_the_confidence():
         assert width(6400, 0.99, proved) < 0.5 * width(1200, 0.99, proved)
         assert width(1200, 0.999, proved) > width(1200, 0.9, proved)
     assert width(1200, 0.99, True) > width(1200, 0.99, False)
+
+
+def test_values_near_a_pole_have_no_norm():
+    values = np.array([1.0, 1e150, 1.0, 1.0])
+    assert math.isinf(fixed_rule(np.zeros((4, 1)), np.ones(4)).norm(values).upper)
+    assert math.isinf(Sample(np.zeros((4, 1)), 1.0, 0.99, 1, True).norm(values, 2.0, 1e200).upper)

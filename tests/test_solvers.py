@@ -254,6 +254,7 @@ def test_training_continues(problem, method):
         ({"method": "adam", "preset": "papr"}, "no preset 'papr'. Did you mean paper"),
         ({"inputs": "power"}, "no inputs 'power'. Did you mean powers"),
         ({"activation": "tahn"}, "no activation 'tahn'. Did you mean tanh"),
+        ({"tolerance": 1e-3}, "no option for .* 'tolerance'. Did you mean tol"),
         ({"method": "adam", "epochs": 5, "width": 4, "depth": 1, "points": 20}, "epochs = 5: at least 10"),
     ],
 )

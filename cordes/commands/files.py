@@ -22,6 +22,9 @@ def load_argument(argument: str) -> Any:
     from cordes.problems.files import load_problem
 
     path = Path(argument)
+    beside = [Path(argument + suffix) for suffix in (".toml", ".py")]
+    if argument not in gallery and not path.exists() and (found := [str(file) for file in beside if file.exists()]):
+        raise FileError(f"There is no problem '{argument}'. Did you mean the file {' or '.join(found)}?")
     if argument in gallery or not (path.suffix in (".py", ".toml") or path.exists()):
         return gallery[argument]
     problem = load_problem(path)

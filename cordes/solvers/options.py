@@ -23,6 +23,8 @@ OUTER = {
 STOCHASTIC = {"estimator", "probes", "width", "depth", "activation", "learning_rate", "points", "epochs", "singular", "inputs", "delta"}
 ESTIMATORS = ("exact", "stochastic")
 DUAL_LOOP = {"warm_up", "inner_epochs"}
+# What `solve` itself takes, for whoever misspells it.
+ARGUMENTS = ("tol", "seed", "multiplier", "start", "max_seconds", "progress")
 LOOPS = ("newton", "fixed-point", "direct")
 
 
@@ -91,7 +93,7 @@ def _check_names(problem: Any, method: str, options: dict) -> None:
             raise OptionError(
                 f"{name} belongs to the dual loop of Adam for nonlinear equations: pass method='adam' for such a problem, or leave it out."
             )
-        raise unknown(f"option for {method}", name, known)
+        raise unknown(f"option for {method}", name, [*known, *ARGUMENTS])
 
 
 def _check_outer(problem: Any, method: str, options: dict) -> None:

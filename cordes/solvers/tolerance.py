@@ -44,7 +44,7 @@ def reach(
     tol: float, target: float, run: Callable[[float, State | None], Answer], finish: Callable[[Answer], Solution], start: State | None
 ) -> Solution:
     """Solve, certify, and ask for a smaller residual while the certificate is too large and the solver still gets what it is asked for."""
-    state = start
+    state, best, smallest = start, None, math.inf
     for attempt in range(ATTEMPTS):
         answer = run(target, state)
         solution = finish(answer)
@@ -55,12 +55,16 @@ def reach(
         if bound <= tol:
             solution.result = Result.converged
             return solution
+        # A smaller residual need not have the smaller bound.
+        if bound < smallest:
+            best, smallest = solution, bound
         if answer.result is not Result.converged or attempt + 1 == ATTEMPTS:
             break
         target *= min(0.5, SAFETY * tol / bound)
         state = State(answer.network, jnp.asarray(answer.amplitudes))
-    solution.result = answer.result if answer.result in _ENDS else Result.tolerance_not_reached
-    return solution
+    best = best or solution
+    best.result = answer.result if answer.result in _ENDS else Result.tolerance_not_reached
+    return best
 
 
 _ENDS = (Result.interrupted, Result.time_out, Result.nonfinite)
