@@ -21,3 +21,11 @@ def solved():
         return made[key]
 
     return make
+
+
+# Files are shared out whole: the longest ones first, or one worker waits at the end for the other.
+LONGEST = ["test_study_command.py", "test_examples.py", "test_browser.py", "test_certificates.py", "test_transport_certificates.py", "test_docs.py"]
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST))

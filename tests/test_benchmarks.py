@@ -202,3 +202,12 @@ def test_one_of_the_papers_tables():
     assert 0 < facts["until"]["seconds"] <= facts["default"]
     line = tables.summary([{"name": "ex4.2-continuous", "target": 5e-4, "paper_seconds": 72.33, "ratio": 9.0, "default_ratio": 4.0, **facts}])
     assert "ex4.2-continuous" in line.splitlines()[1]
+
+
+def test_the_performance_page_shows_the_results():
+    """`python benchmarks/performance_tables.py` writes its tables anew."""
+    import performance_tables
+
+    text = performance_tables.PAGE.read_text(encoding="utf-8")
+    assert performance_tables.page(text) == text
+    assert {name for _, name, _ in performance_tables.MARK.findall(text)} == set(performance_tables.TABLES)

@@ -195,6 +195,11 @@ def test_limits_shrink_with_the_sample_and_grow_with_the_confidence():
     assert width(1200, 0.99, True) > width(1200, 0.99, False)
 
 
+def test_equal_values_have_their_norm():
+    norm = Sample(np.zeros((1000, 1)), 4.0, 0.99, 1).norm(np.full(1000, 3.0))
+    assert (norm.lower, norm.upper) == (pytest.approx(6.0), pytest.approx(6.0))
+
+
 def test_values_near_a_pole_have_no_norm():
     values = np.array([1.0, 1e150, 1.0, 1.0])
     assert math.isinf(fixed_rule(np.zeros((4, 1)), np.ones(4)).norm(values).upper)

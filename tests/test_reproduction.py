@@ -85,8 +85,7 @@ def test_figures_are_there_and_not_blank():
         path = DOCUMENT.parent / name
         assert path.stat().st_size < 400_000
         with Image.open(path) as picture:
-            pixels = np.asarray(picture.convert("RGB"))
-        assert len(np.unique(pixels.reshape(-1, 3), axis=0)) > 20
+            assert len(picture.convert("RGB").getcolors(picture.width * picture.height) or ()) > 20
 
 
 def test_an_unknown_mark_is_refused(tmp_path):

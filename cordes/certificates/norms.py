@@ -99,7 +99,8 @@ class Sample(NamedTuple):
         else:
             if float(np.sum(density)) ** 2 < FEWEST * float(np.sum(density**2)):
                 return Norm(0.0, math.inf, math.inf)
-            quantile, skewness = float(-ndtri(failure)), float(np.mean((density - mean) ** 3)) / max(deviation, 1e-300) ** 3
+            quantile = float(-ndtri(failure))
+            skewness = float(np.mean(((density - mean) / deviation) ** 3)) if deviation > 0 else 0.0
             # Johnson 1978: skewed values pull the mean and the deviation of a sample down together.
             correction = max(skewness, 0.0) * deviation / (6 * size) * (2 * quantile**2 + 1)
             reach = quantile * deviation / math.sqrt(size) + correction
