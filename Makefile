@@ -35,7 +35,7 @@ lint: .venv/installed-test
 
 # -rs: what did not run is named with its reason, such as the browser tests where there is no Chromium.
 test: lint
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -rs
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -rs
 
 format: .venv/installed-test
 	$(BIN)/ruff check --fix .
