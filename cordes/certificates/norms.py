@@ -20,8 +20,8 @@ AGREEMENT = 0.01
 SAFETY = 3.0
 # The normal approximation needs (Σ|v|ᵖ)²/Σ|v|²ᵖ to be this large. With 40 the fifth to tenth powers of normal values miss their mean thirty times too often.
 FEWEST = 500
-# Values beyond this are those of a pole: their squares overflow, and no number of points sees how large they are.
-HUGE = 1e100
+# Values that are so many times the median are those of a pole: no number of points sees how large they are.
+HUGE = 1e120
 
 
 class Norm(NamedTuple):
@@ -34,6 +34,14 @@ class Norm(NamedTuple):
     @property
     def converged(self) -> bool:
         return self.spread <= AGREEMENT
+
+
+def _bounded(values: np.ndarray, scale: float) -> bool:
+    """Whether the largest value is a finite number, and no pole."""
+    if not np.isfinite(scale):
+        return False
+    size = np.abs(values)
+    return scale == 0 or scale / HUGE < float(np.median(size[size > 0]))
 
 
 class Quadrature(NamedTuple):
@@ -50,7 +58,7 @@ class Quadrature(NamedTuple):
     def norm(self, values: np.ndarray, power: float = 2.0, bound: float | None = None) -> Norm:
         """The Lᵖ norm of values at the points."""
         scale = float(np.max(np.abs(values), initial=0.0))
-        if scale == 0 or not scale < HUGE:
+        if scale == 0 or not _bounded(values, scale):
             return Norm(0.0, 0.0) if scale == 0 else Norm(0.0, math.inf, math.inf)
         # Scaled first: high powers of small residuals underflow.
         density, cell = (np.abs(values) / scale) ** power, self.nodes.cell
@@ -84,7 +92,7 @@ class Sample(NamedTuple):
         """Limits of the Lᵖ norm; `bound` is a proved bound of |values| over the whole domain."""
         size, failure = len(values), (1 - self.confidence) / (2 * self.count)
         scale = float(np.max(np.abs(values), initial=0.0))
-        if not scale < HUGE:
+        if not _bounded(values, scale):
             return Norm(0.0, math.inf, math.inf)
         if scale == 0 and bound is None:
             return Norm(0.0, 0.0)
