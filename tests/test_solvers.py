@@ -1,5 +1,6 @@
 """The three methods: accuracy, stopping, continuing, honesty, and options that are refused."""
 
+import copy
 import itertools
 
 import jax
@@ -348,3 +349,23 @@ def test_residual_of_the_solution_is_the_equation(solved):
     np.testing.assert_allclose(solution.residual(x), expected, atol=1e-11)
     assert np.max(np.abs(expected)) < 1e-5
     assert "converged" in repr(solution)
+
+
+def test_a_second_solve_prepares_nothing_again():
+    """Lift, singular points and compiled functions belong to the problem; the answer is the same to the last bit."""
+    problem = cordes.Linear(cordes.Ball([0, 0], 1), 1.0, 1.0, g=lambda x: jnp.abs(x[0]) ** 3, interfaces=[lambda x: x[0]])
+    first, second = (cordes.solve(problem, features=60, progress=False) for _ in range(2))
+    assert first.seconds["compile"] > 0
+    assert second.seconds["compile"] == 0
+    points = problem.domain.interior_points(50, seed=1)
+    assert np.array_equal(first(points), second(points))
+
+
+def test_a_copy_with_other_data_is_prepared_anew():
+    problem = cordes.Linear(SQUARE, 1.0, 1.0, g=lambda x: x[0])
+    cordes.solve(problem, features=40, progress=False)
+    other = copy.copy(problem)
+    other.g = lambda x: 2 * x[0]
+    edge = np.array([[0.5, -1.0], [1.0, 0.25]])
+    np.testing.assert_allclose(cordes.solve(other, features=40, progress=False)(edge), 2 * edge[:, 0], atol=1e-13)
+    np.testing.assert_allclose(cordes.solve(problem, features=40, progress=False)(edge), edge[:, 0], atol=1e-13)

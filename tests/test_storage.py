@@ -1,5 +1,6 @@
 """Saved answers come back as they were, and nothing else is taken for one."""
 
+import copy
 import json
 from pathlib import Path
 
@@ -234,5 +235,6 @@ def test_the_fit_of_the_lift_is_kept(tmp_path, monkeypatch):
     # Continued on such a machine, it starts where it was.
     again = cordes.solve(problem, start=cordes.load(path), features=60, progress=False)
     assert again.fits[0].coefficients.tolist() == solution.fits[0].coefficients.tolist()
-    # The replaced fit is used where none was kept.
-    assert cordes.solve(problem, features=60, progress=False).fits[0].coefficients.tolist() != solution.fits[0].coefficients.tolist()
+    # The replaced fit is used where none was kept; the problem itself keeps what it was prepared with.
+    fresh = cordes.solve(copy.copy(problem), features=60, progress=False)
+    assert fresh.fits[0].coefficients.tolist() != solution.fits[0].coefficients.tolist()

@@ -1,6 +1,7 @@
 """From a problem to rows: the part of a solve that every method shares."""
 
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -55,23 +56,29 @@ class System:
         if singular_points is not None:
             self.singular_points = singular_points
         elif singular and hard and problem.linear:
-            self.singular_points = find_singular_points(self.domain, problem.interfaces, self.coefficients)
+            self.singular_points = _kept(problem, "singular", lambda: find_singular_points(self.domain, problem.interfaces, self.coefficients))
         self.inputs = inputs
         self.richness = self._affordable_richness() if richness is None else richness
+        made = self._ansatz(fits) if fits else _kept(problem, (hard, inputs), self._ansatz)
+        self.ansatz = made.with_singular(self._singular_functions()) if hard else made
+
+    def _ansatz(self, fits: Sequence[Fit] = ()) -> Ansatz:
+        problem = self.problem
         g = None if problem.zero_g else problem.g
-        shown = problem.interfaces if inputs != "coordinates" else ()
-        powers = POWERS if shown and inputs == "powers" else ()
-        self.ansatz = Ansatz(self.domain, g, problem.interfaces, shown, self._singular_functions(), powers, hard, fits=fits)
+        shown = problem.interfaces if self.inputs != "coordinates" else ()
+        powers = POWERS if shown and self.inputs == "powers" else ()
+        return Ansatz(self.domain, g, problem.interfaces, shown, powers=powers, hard=self.hard, fits=fits)
 
     def _affordable_richness(self) -> int:
         """The richest singular functions that do not dominate the cost; `enrich` can go on from there."""
         for level in reversed(range(1, len(RICHNESS))):
-            if SingularFunctions(self.domain, self.singular_points, *RICHNESS[level]).count <= AFFORDABLE:
+            if self._singular_functions(level).count <= AFFORDABLE:
                 return level
         return 0
 
-    def _singular_functions(self) -> SingularFunctions:
-        return SingularFunctions(self.domain, self.singular_points, *RICHNESS[self.richness])
+    def _singular_functions(self, level: int | None = None) -> SingularFunctions:
+        largest, degree = RICHNESS[self.richness if level is None else level]
+        return SingularFunctions(self.domain, self.singular_points, largest, degree, self.problem.interfaces)
 
     def freeze(self, jet: Callable[[np.ndarray], Jet] | None, **choices: Any) -> None:
         """Freeze a nonlinear problem at a state, given by its jet at points; `choices` go to the problem."""
@@ -152,6 +159,18 @@ class System:
         size = (weight / count) ** 0.5
         g = np.asarray(jax.vmap(self.problem.g)(jnp.asarray(x)))
         return self.ansatz.freeze(x, np.zeros((count, d, d)), np.zeros((count, d)), -np.ones(count), g, np.full(count, size))
+
+
+def _kept(problem: Any, key: Any, make: Callable[[], Any]) -> Any:
+    """What follows from a problem alone and serves all its solves, with what is compiled for it: other seeds or sizes do not prepare it again."""
+    owner, prepared = problem.__dict__.get("_prepared", (None, None))
+    if owner is None or owner() is not problem:
+        # A copy of a problem, with other data perhaps, prepares itself.
+        prepared = {}
+        problem._prepared = weakref.ref(problem), prepared
+    if key not in prepared:
+        prepared[key] = make()
+    return prepared[key]
 
 
 class Clock:
