@@ -23,7 +23,8 @@ from cordes.domains.unit_cube import gauss_rule, tensor_rule
 ORDERS = {1: (4, 8), 2: (3, 6), 3: (2, 4)}
 # Next to an interface a line is cut once more at these shares of its length: answers are often worst there.
 NEAR_INTERFACE = (1e-4, 1e-2, 0.15)
-GRADED_LEVELS = 2
+# Halvings of the cells at a singular point, and at a corner around which too little was seen: 2⁻⁴⁰ is about 1e-12.
+GRADED_LEVELS, CORNER_LEVELS = 2, 40
 # In the plane a cell with more than this share of all differences is cut into eight slices at once, others into two.
 OUTSTANDING = 0.03
 # An interface function that is smaller than this share of its size in a cell is zero there.
@@ -305,6 +306,9 @@ def adaptive_nodes(mesh: Mesh, evaluate: Callable[[np.ndarray], Any], indicator:
         sums = [_cell_sums(nodes, indicator(values), len(cells.patch)) for nodes, values, cells in kept]
         coarse, fine, doubt = (np.concatenate([entry[k] for entry in sums]) for k in range(3))
         total = np.maximum(np.sum(fine, axis=0), 1e-300)
+        if not np.all(np.isfinite(total)):
+            # A pole: halves of cells would be taken without end.
+            break
         error = np.max(np.abs(fine - coarse) / total, axis=1)
         apart = float(np.max(np.abs(np.sum(fine - coarse, axis=0)) / total))
         steady = previous is not None and float(np.max(np.abs(total - previous) / total)) <= AGREEMENT
@@ -334,7 +338,8 @@ def _cell_sums(nodes: Nodes, density: np.ndarray, count: int) -> tuple[np.ndarra
     """Integrals over each cell by the coarse and the fine rule, (count, J), and the doubt about each direction, (count, J, d)."""
 
     def sums(weight: np.ndarray) -> np.ndarray:
-        return np.stack([np.bincount(nodes.cell, weight * column, count) for column in density.T], axis=1)
+        with np.errstate(invalid="ignore"):
+            return np.stack([np.bincount(nodes.cell, weight * column, count) for column in density.T], axis=1)
 
     return sums(nodes.coarse), sums(nodes.fine), np.stack([sums(column) for column in nodes.doubt.T], axis=2)
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from cordes.certificates.reasons import short
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -19,6 +21,10 @@ def directed(value: float, digits: int, up: bool) -> float:
         return value
     rounding = decimal.ROUND_CEILING if up else decimal.ROUND_FLOOR
     return float(decimal.Context(prec=digits, rounding=rounding).create_decimal(decimal.Decimal(float(value))))
+
+
+class NoBoundError(Exception):
+    """Why there is no bound, as a sentence."""
 
 
 class Picture(NamedTuple):
@@ -70,8 +76,8 @@ class Certificate:
         later = ("map_L2", "W2", "maximum_theorem", "contraction", "constant", "epsilon_source", "points", "reason")
         return {name: getattr(self, name) for name in names} | {"energy": energy} | {name: getattr(self, name) for name in later}
 
-    def rows(self) -> list[tuple[str, str]]:
-        """What a person wants to know, one line each."""
+    def rows(self, verbose: bool = False) -> list[tuple[str, str]]:
+        """What a person wants to know, one line each; `verbose` for all reasons why a theorem does not apply and not only the nearest."""
         if self.map_L2 is not None and self.W2 is not None:
             return self._transport_rows()
         rows = []
@@ -95,7 +101,7 @@ class Certificate:
         if self.level is not None:
             rows.append(("level", self._level()))
         if self.reason is not None:
-            rows.append(("reason" if self.rms is None else "not covered", self.reason))
+            rows.append(("reason" if self.rms is None else "not covered", self.reason if verbose else short(self.reason)))
         return rows
 
     def _transport_rows(self) -> list[tuple[str, str]]:

@@ -21,7 +21,17 @@ import scipy.special
 
 from cordes.blocks import in_blocks
 from cordes.certificates.candidate import Candidate
-from cordes.certificates.convexity import Convexity, Hessians, _least_eigenvalue, _places, eigenvalues, inside, polished, proved, smallest_eigenvalue
+from cordes.certificates.convexity import (
+    Convexity,
+    Hessians,
+    eigenvalue_bound,
+    eigenvalues,
+    inside,
+    polished,
+    proved,
+    smallest_eigenvalue,
+    worst_places,
+)
 from cordes.certificates.norms import Measure
 from cordes.certificates.regularity import kink
 from cordes.domains import Ball, Box, Ellipsoid
@@ -71,11 +81,7 @@ def _proved(domain: AbstractDomain, hessian_at: Hessians, function: Callable | N
     """A lower bound of the smallest eigenvalue of ±D²φ by interval arithmetic, None where it is too far from what is attained."""
     if function is None or domain.dimension not in CELLS:
         return None
-    hessian = enclose(lambda x: sign * jet_of(function)(x).hessian)
-
-    def bound(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-        with np.errstate(over="ignore", invalid="ignore"):
-            return np.min([_least_eigenvalue(piece) for piece in hessian(lower, upper)], axis=0)
+    bound = eigenvalue_bound(lambda x: sign * jet_of(function)(x).hessian)
 
     def values(x: np.ndarray) -> np.ndarray:
         return eigenvalues(hessian_at(x))[:, 0]
@@ -148,7 +154,7 @@ def _search(domain: AbstractDomain, values: Any, points: np.ndarray, at_points: 
     center, rng = np.asarray(domain.center), np.random.default_rng(BOUNDARY_SEED)
     if domain.dimension == 1:
         return points[int(np.argmin(at_points))], float(np.min(at_points))
-    x, found = _places(domain, points, at_points)
+    x, found = worst_places(domain, points, at_points)
     radius = np.full(len(x), 4 * float(np.max(np.linalg.norm(points - center, axis=1))) / len(points) ** (1 / (domain.dimension - 1)))
     for _ in range(ROUNDS):
         step = rng.standard_normal((len(x), TRIES, domain.dimension))

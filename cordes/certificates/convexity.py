@@ -13,6 +13,7 @@ import numpy as np
 from cordes.domains import Box
 from cordes.domains.domain import AbstractDomain
 from cordes.intervals import Interval, UnsupportedOperation, enclose, infimum
+from cordes.intervals.suprema import CellBound
 from cordes.jet import jet_of
 
 SEARCH_SEED = 5_550_201
@@ -85,7 +86,7 @@ def polished(domain: AbstractDomain, values: Values, points: np.ndarray, at_poin
     Every second point starts one half of the searches, the others the other half. If both halves end at the same value, it is the smallest one as far
     as points of this density can tell; if not, the difference shows what a third half might have found, and is taken off (at most half of the value).
     """
-    halves = [_places(domain, points[k::2], at_points[k::2]) for k in (0, 1)]
+    halves = [worst_places(domain, points[k::2], at_points[k::2]) for k in (0, 1)]
     count, start, at_start = len(halves[0][0]), *(np.concatenate(parts) for parts in zip(*halves, strict=True))
     x, found = descend(domain, values, start, at_start, _spacing(domain, len(points)))
     worst = int(np.argmin(found))
@@ -99,7 +100,7 @@ def _spacing(domain: AbstractDomain, count: int) -> float:
     return 2 * (domain.volume / max(count, 1)) ** (1 / domain.dimension)
 
 
-def _places(domain: AbstractDomain, points: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def worst_places(domain: AbstractDomain, points: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The worst points that are not all in one place."""
     lower, upper = domain.bounding_box
     reach, left, chosen = APART * float(np.max(upper - lower)), np.ones(len(points), bool), []
@@ -149,12 +150,7 @@ def proved(domain: AbstractDomain, function: Callable, values: Values, known: Co
     """What interval arithmetic on the formula of a function of one point makes of what samples have shown: a proved bound where it gets close to them."""
     if domain.dimension not in CELLS or not np.isfinite(known.smallest):
         return known
-    hessian = enclose(lambda x: jet_of(function)(x).hessian)
-
-    def bound(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-        with np.errstate(over="ignore", invalid="ignore"):
-            return np.min([_least_eigenvalue(piece) for piece in hessian(lower, upper)], axis=0)
-
+    bound = eigenvalue_bound(lambda x: jet_of(function)(x).hessian)
     tolerance = (1 - POSITIVE) * known.smallest if known.smallest > 0 else -NEGATIVE * known.smallest
     try:
         found = infimum(bound, values, domain, known.smallest, known.point, tolerance, CELLS[domain.dimension])
@@ -165,6 +161,17 @@ def proved(domain: AbstractDomain, function: Callable, values: Values, known: Co
     if found.attained < known.smallest:
         return Convexity(found.attained, found.point, "sampled", min(found.attained, known.lower))
     return known
+
+
+def eigenvalue_bound(hessian: Callable) -> CellBound:
+    """A lower bound on each cell of the smallest eigenvalue of the symmetric matrices that `hessian` gives at points."""
+    enclosure = enclose(hessian)
+
+    def bound(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.min([_least_eigenvalue(piece) for piece in enclosure(lower, upper)], axis=0)
+
+    return bound
 
 
 def _least_eigenvalue(hessian: Interval) -> np.ndarray:

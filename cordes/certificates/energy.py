@@ -181,6 +181,11 @@ def normalised(weights: Sequence[float], lambda_: float, eigenvalue: float, dime
     return tuple(weight / (largest * (1 + 1e-14)) for weight in weights)  # pyright: ignore[reportReturnType]
 
 
+def bounded_exponential(value: float) -> float:
+    """exp, cut off where a search has lost its way."""
+    return math.exp(min(max(value, -60.0), 60.0))
+
+
 class Pilot(NamedTuple):
     """The whitened equation and the residual at points that serve to choose parameters and for nothing else; λ₁ of the whitened domain; which terms exist."""
 
@@ -193,6 +198,14 @@ class Pilot(NamedTuple):
 
     def contraction(self, scheme: Scheme) -> float:
         return float(np.sum(np.max(scheme.defects(self.at), axis=0)))
+
+    def weights_of(self, theta: np.ndarray) -> tuple[float, tuple[float, float, float, float]]:
+        """λ and the weights from the logarithms of the weights and of λ, which searches run over; zero for terms that do not exist."""
+        beta, second, first, zeroth, lambda_ = (bounded_exponential(value) for value in theta)
+        if not self.reaction:
+            lambda_ = zeroth = 0.0
+        weights = (beta, second, first if self.drift else 0.0, zeroth)
+        return lambda_, normalised(weights, lambda_, self.eigenvalue, self.at.dimension)
 
     def thinned(self, count: int = 200) -> "Pilot":
         """Fewer points for searches: an even selection, and the extreme ones, which decide about suprema."""
@@ -239,11 +252,7 @@ def choose_weighted(pilot: Pilot, evaluations: int = 300) -> list[Scheme]:
     found: list[Scheme] = []
 
     def scheme_of(theta: np.ndarray, theorem: str = "T2") -> Weighted:
-        beta, second, first, zeroth, lambda_ = (math.exp(min(max(value, -60.0), 60.0)) for value in theta)
-        if not pilot.reaction:
-            lambda_ = zeroth = 0.0
-        weights = (beta, second, first if pilot.drift else 0.0, zeroth)
-        return Weighted(lambda_, normalised(weights, lambda_, pilot.eigenvalue, d), theorem)
+        return Weighted(*pilot.weights_of(theta), theorem)
 
     def objective(theta: np.ndarray) -> float:
         scheme = scheme_of(theta)

@@ -21,7 +21,8 @@ from cordes.certificates.exponential import Transform
 from cordes.certificates.hjb_coverage import ContinuumCoverage, ControlCoverage, choose_common
 from cordes.certificates.hjb_energy import ROUNDING_OF_EQUATIONS, Best, ControlPilot, Extremes, Pairs, Seen, rounding_of
 from cordes.certificates.hypotheses import boundary_gap, not_seen, refusal
-from cordes.certificates.linear import assemble, disagreement_of, measure_of, pilot_points_of, with_gap
+from cordes.certificates.layers import refusal_of
+from cordes.certificates.linear import assemble, disagreement_of, measured_closely, no_maximum, pilot_points_of, with_gap
 from cordes.certificates.maximum import Limits, Maximum, MaximumPrinciple, Profile, best_of, determinant_root, maxima
 from cordes.certificates.norms import unresolved
 from cordes.certificates.preconditioner import preconditioners
@@ -108,7 +109,8 @@ class Compared:
     def densities(self, state: State) -> np.ndarray:
         """What the cells are refined for: the energy norm and the ABP norm."""
         d = self.problem.domain.dimension
-        return np.stack([state.scaled.size**2, (state.plain.size / state.root) ** d], axis=1)
+        with np.errstate(over="ignore"):
+            return np.stack([state.scaled.size**2, (state.plain.size / state.root) ** d], axis=1)
 
 
 class ControlledEquation(Equation):
@@ -202,8 +204,9 @@ def certify_hjb(problem: Any, candidate: Candidate, singular: np.ndarray, confid
     reason = _unusable(problem, pilot, pilot_points)
     if reason is not None:
         return Certificate(reason=reason)
-    measure, state = measure_of(problem, singular, confidence, compared.evaluate, compared.densities, NORMS_OF_A_SAMPLE)
-    reason = _unusable(problem, state, measure.points) or not_seen(problem, candidate, measure.points)
+    how = (problem, singular, confidence, compared.evaluate, compared.densities, NORMS_OF_A_SAMPLE)
+    measure, state, layers = measured_closely(*how, lambda x: compared.evaluate(x).scaled.least, lambda state: state.scaled.size)
+    reason = _unusable(problem, state, measure.points) or not_seen(problem, candidate, measure.points) or refusal_of(layers)
     if reason is not None:
         return Certificate(reason=reason)
     kind = ControlledEquation if problem.maximiser is None else ContinuumEquation
@@ -303,7 +306,7 @@ def _maximum(equation: ControlledEquation, coverage: Coverage, energies: list[En
     top = _both(best_of(first), best_of(second))
     if not top.converged:
         return None, [], f"the ABP norm did not converge: {unresolved(equation.measure, max(norm.spread for norm in top.norms))}"
-    return (top, found, None) if math.isfinite(top.bound) else (None, [], "the drift is too large for the ABP bound")
+    return (top, found, None) if math.isfinite(top.bound) else (None, [], no_maximum(best.size))
 
 
 def _both(one: Maximum, two: Maximum) -> Maximum:

@@ -17,7 +17,7 @@ from scipy.optimize import minimize
 
 from cordes.blocks import in_blocks
 from cordes.certificates.contraction import LARGEST_COVERED, Ball, Contraction, Coverage
-from cordes.certificates.energy import Invariants, Local, Pilot, Scheme, TraceSplit, gradient_factor, normalised
+from cordes.certificates.energy import Invariants, Local, Pilot, Scheme, TraceSplit, bounded_exponential, gradient_factor
 from cordes.certificates.hjb_energy import Pairs
 from cordes.domains import Box
 from cordes.intervals import UnsupportedOperation, enclose
@@ -244,11 +244,7 @@ def choose_common(pilot: Pilot, evaluations: int = 400) -> Sequence[Scheme]:
     thinned = pilot.thinned()
 
     def scheme_of(theta: np.ndarray) -> CommonWeighted:
-        beta, second, first, zeroth, lambda_, G = (math.exp(min(max(value, -60.0), 60.0)) for value in theta)
-        if not pilot.reaction:
-            lambda_ = zeroth = 0.0
-        weights = (beta, second, first if pilot.drift else 0.0, zeroth)
-        return CommonWeighted(lambda_, normalised(weights, lambda_, pilot.eigenvalue, d), G)
+        return CommonWeighted(*pilot.weights_of(theta[:5]), bounded_exponential(theta[5]))
 
     def objective(theta: np.ndarray) -> float:
         scheme = scheme_of(theta)

@@ -38,15 +38,18 @@ CHORDS, CHORD_NUMBERS, LEAST_CHORDS = 256, 1 << 19, 32
 # Distances from a singular point, in units of the domain, at which its rays are crossed, and the step across relative to them.
 RAY_RADII, RAY_STEP = np.array([1e-3, 1e-2, 0.1, 0.3]), 1e-5
 EPSILON = float(np.finfo(np.float64).eps)
+SINGLE_PRECISION = (
+    "double precision is off (jax_enable_x64): second derivatives in single precision certify nothing. Leave JAX_ENABLE_X64 unset or set it to 1."
+)
 
 
 def refusal(problem: Any, candidate: Candidate) -> str | None:
     """The first hypothesis that fails, as a sentence, or None."""
     if not jax.config.read("jax_enable_x64"):
-        return "double precision is off (jax_enable_x64): second derivatives in single precision certify nothing. Leave JAX_ENABLE_X64 unset or set it to 1."
+        return SINGLE_PRECISION
     if isinstance(candidate, AnswerCandidate) and not candidate.solution.exact_boundary:
         return 'the boundary values are only penalised (boundary="soft"), not exact: solve with boundary="hard".'
-    for check in (_mismatch, _kink, _false_derivatives, _undeclared_jump):
+    for check in (_mismatch, roughness, _undeclared_jump):
         found = check(problem, candidate)
         if found is not None:
             return found
@@ -101,17 +104,14 @@ def boundary_gap(problem: Any, candidate: Candidate) -> Gap:
     return Gap(float(np.max(difference + rounding)), largest, exact, reason)
 
 
-def _kink(problem: Any, candidate: Candidate) -> str | None:
+def roughness(problem: Any, candidate: Candidate) -> str | None:
+    """A kink of an answer, or derivatives that are not its own."""
     found = candidate.kink()
-    if found is None:
-        return None
-    return (
-        f"the answer may have a kink, where second derivatives hide a jump of the gradient ({found}); "
-        "a residual of zero would prove nothing. Use smooth functions, x|x| or max(x, 0)² in place of |x| and max(x, 0)."
-    )
-
-
-def _false_derivatives(problem: Any, candidate: Candidate) -> str | None:
+    if found is not None:
+        return (
+            f"the answer may have a kink, where second derivatives hide a jump of the gradient ({found}); "
+            "a residual of zero would prove nothing. Use smooth functions, x|x| or max(x, 0)² in place of |x| and max(x, 0)."
+        )
     return false_derivatives(candidate, problem.domain.interior_points(COMPARED_POINTS, BOUNDARY_SEED, "sobol"))
 
 

@@ -5,7 +5,7 @@ with `energy`, `contraction`, `preconditioner`, `exponential`), the bounds of th
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,19 +13,18 @@ import numpy as np
 
 from cordes.certificates.barrier import network_bound
 from cordes.certificates.candidate import Candidate, Evaluated
-from cordes.certificates.cells import Mesh, adaptive_nodes
 from cordes.certificates.certificate import Certificate, Picture
 from cordes.certificates.contraction import Coverage
 from cordes.certificates.energy import Local, TraceSplit
 from cordes.certificates.hypotheses import Gap, boundary_gap, maximum_principle_fails, not_seen, refusal
-from cordes.certificates.maximum import Maximum, MaximumPrinciple, best_of, maxima
-from cordes.certificates.norms import Measure, Quadrature, Sample, unresolved
+from cordes.certificates.layers import Layer, refusal_of, unseen_layers
+from cordes.certificates.maximum import LIKE_A_POLE, Maximum, MaximumPrinciple, best_of, maxima
+from cordes.certificates.norms import Measure, Quadrature, Sample, bounded, refined_quadrature, unresolved
 from cordes.certificates.preconditioner import anisotropy, preconditioners
 from cordes.certificates.theorems import EnergyBound, Equation, about_laplacian, energy_bounds, failure
 from cordes.condition import epsilon_at
 from cordes.domains.constants import polar_factor
 from cordes.domains.domain import AbstractDomain
-from cordes.errors import DomainError
 from cordes.problems.coefficients import show
 
 PILOT_SEED, SAMPLE_SEED = 5_550_001, 5_550_002
@@ -56,11 +55,11 @@ def certify_linear(
     hopeless = _hopeless(problem, pilot_points, pilot)
     if hopeless is not None:
         return Certificate(reason=hopeless)
-    equation = _measured(problem, candidate, singular, confidence, residual_bound, pilot_points, pilot)
+    equation, layers = _measured(problem, candidate, singular, confidence, residual_bound, pilot_points, pilot)
     reason = _not_finite(equation.evaluated, equation.measure.points) or _contradicted(equation)
     if reason is not None:
         return Certificate(reason=reason)
-    reason = not_seen(problem, candidate, equation.measure.points)
+    reason = not_seen(problem, candidate, equation.measure.points) or refusal_of(layers)
     if reason is not None:
         return Certificate(reason=reason)
     extra = (lambda principle: network_bound(problem, candidate, principle, singular)) if barrier else None
@@ -163,26 +162,60 @@ def _measured(
     residual_bound: float | None,
     pilot_points: np.ndarray,
     pilot: Evaluated,
-) -> Equation:
-    """The residual on the points of the norms; the pilot points serve to choose parameters."""
-    measure, evaluated = measure_of(problem, singular, confidence, candidate.evaluate, _densities, NORMS_OF_A_SAMPLE, residual_bound is not None)
-    return Equation(problem, candidate, measure, evaluated, pilot, pilot_points, residual_bound)
+) -> tuple[Equation, list[Layer]]:
+    """The residual on the points of the norms, and what they do not see; the pilot points serve to choose parameters."""
+
+    def scaled(evaluated: Evaluated, size: np.ndarray) -> np.ndarray:
+        return problem.domain.dimension / np.trace(evaluated.local.A, axis1=1, axis2=2) * size
+
+    def least(x: np.ndarray) -> np.ndarray:
+        evaluated = candidate.evaluate(x)
+        return scaled(evaluated, evaluated.least)
+
+    how = (problem, singular, confidence, candidate.evaluate, _densities, NORMS_OF_A_SAMPLE)
+    if residual_bound is not None:
+        # What the user vouches for is no pole.
+        (measure, evaluated), layers = measure_of(*how, proved=True), []
+    else:
+        measure, evaluated, layers = measured_closely(*how, least, lambda evaluated: scaled(evaluated, evaluated.size))
+    return Equation(problem, candidate, measure, evaluated, pilot, pilot_points, residual_bound), layers
+
+
+def measured_closely(
+    problem: Any, singular: np.ndarray, confidence: float, evaluate: Callable, densities: Callable, norms: int, least: Callable, size: Callable
+) -> tuple[Measure, Any, list[Layer]]:
+    """`measure_of`, and once more with small cells at the corners and singular points around which it sees too little; the layers that stay unseen.
+    `least` bounds the residual at points from below, `size` gives its upper bound from what is evaluated."""
+    how = (problem, singular, confidence, evaluate, densities, norms)
+
+    def looked_at(measure: Measure, evaluated: Any) -> tuple[Measure, Any, list[Layer]]:
+        values = size(evaluated)
+        layers = unseen_layers(problem.domain, singular, least, measure.norm(values).upper) if np.all(np.isfinite(values)) else []
+        return measure, evaluated, layers
+
+    measure, evaluated, layers = looked_at(*measure_of(*how))
+    corners = [layer.corner for layer in layers if layer.corner is not None]
+    if not corners or len(corners) < len(layers) or isinstance(measure, Sample):
+        return measure, evaluated, layers
+    return looked_at(*measure_of(*how, corners=corners))
 
 
 def measure_of(
-    problem: Any, singular: np.ndarray, confidence: float, evaluate: Callable, densities: Callable, norms: int, proved: bool = False
+    problem: Any,
+    singular: np.ndarray,
+    confidence: float,
+    evaluate: Callable,
+    densities: Callable,
+    norms: int,
+    proved: bool = False,
+    corners: Sequence[np.ndarray] = (),
 ) -> tuple[Measure, Any]:
     """The points of the norms and what `evaluate` gives there: quadrature refined for the `densities` in up to three dimensions, where the domain has a
-    mesh and no proof is asked for; else a sample that serves for a number of `norms`."""
+    mesh and no proof is asked for, with small cells around `corners`; else a sample that serves for a number of `norms`."""
     domain, d = problem.domain, problem.domain.dimension
-    if d <= 3 and not proved:
-        try:
-            mesh = Mesh(domain, problem.interfaces, singular)
-        except DomainError:
-            mesh = None
-        if mesh is not None:
-            nodes, evaluated = adaptive_nodes(mesh, evaluate, densities, BUDGETS[d])
-            return Quadrature(nodes), evaluated
+    refined = None if proved else refined_quadrature(domain, problem.interfaces, singular, evaluate, densities, BUDGETS, corners)
+    if refined is not None:
+        return refined
     points = domain.interior_points(int(np.clip(SAMPLE_NUMBERS // d**2, LEAST_SAMPLE, SAMPLE_POINTS)), SAMPLE_SEED)
     return Sample(points, domain.volume, confidence, norms, proved), evaluate(points)
 
@@ -203,7 +236,8 @@ def _densities(evaluated: Evaluated) -> np.ndarray:
     size = evaluated.size
     scale = np.max(np.abs(A), axis=(1, 2))
     root = scale * np.maximum(np.linalg.det(A / scale[:, None, None]), 1e-300) ** (1 / d)
-    return np.stack([(d / np.trace(A, axis1=1, axis2=2) * size) ** 2, (size / root) ** d], axis=1)
+    with np.errstate(over="ignore"):
+        return np.stack([(d / np.trace(A, axis1=1, axis2=2) * size) ** 2, (size / root) ** d], axis=1)
 
 
 def _coverage(problem: Any, equation: Equation) -> Coverage:
@@ -224,12 +258,10 @@ def _coverage(problem: Any, equation: Equation) -> Coverage:
 def disagreement_of(measure: Measure, energies: list[EnergyBound]) -> list[str]:
     """Why the energy bounds are not given, where their norms did not converge."""
     spreads = [energy.norm.spread for energy in energies]
-    if energies and min(spreads) > 0.01:
-        return [
-            f"the norm of the residual did not converge: {unresolved(measure, min(spreads))}; a jump or a peak may be unresolved: "
-            "declare the interface, or solve more accurately"
-        ]
-    return []
+    if not energies or min(spreads) <= 0.01:
+        return []
+    remedy = "; a jump or a peak may be unresolved: declare the interface, or solve more accurately" if min(spreads) < math.inf else ""
+    return [f"the norm of the residual did not converge: {unresolved(measure, min(spreads))}{remedy}"]
 
 
 def _maximum(
@@ -258,7 +290,14 @@ def _maximum(
     best = best_of(found)
     if not best.converged:
         return None, [], f"the ABP norm did not converge: {unresolved(equation.measure, max(norm.spread for norm in best.norms))}"
-    return (best, found, None) if math.isfinite(best.bound) else (None, [], "the drift is too large for the ABP bound")
+    return (best, found, None) if math.isfinite(best.bound) else (None, [], no_maximum(principle.size()))
+
+
+def no_maximum(size: np.ndarray) -> str:
+    """Why the bounds of the maximum are infinite."""
+    if bounded(size, LIKE_A_POLE):
+        return "the drift is too large for the ABP bound"
+    return f"no bound of the largest error: the residual has a pole, it reaches {np.max(size):.3g} at the points of the norms"
 
 
 def assemble(equation: Equation, energies: list[EnergyBound], maximum: Maximum | None, others: list[Maximum], reasons: list[str]) -> Certificate:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cordes.certificates.candidate import Evaluated
-from cordes.certificates.norms import Measure, Norm, Quadrature
+from cordes.certificates.norms import Measure, Norm, Quadrature, bounded
 from cordes.certificates.pointwise import drift_factor, exponential_barrier
 from cordes.domains.constants import circumscribed, largest_polar_factor, polar_factor
 from cordes.domains.domain import AbstractDomain
@@ -19,6 +19,9 @@ from cordes.domains.domain import AbstractDomain
 SHARES = (1.0, 0.999, 0.99)
 # The size of a barrier is chosen on some of the points; a little more keeps the violation elsewhere at zero.
 MARGIN = 1.05
+# Residuals of which the largest is so many times the smallest get no barrier: its multiple, chosen where cells were refined to a pole, would cover the pole at
+# the points there are and nowhere between.
+LIKE_A_POLE = 1e40
 
 
 class Maximum(NamedTuple):
@@ -129,6 +132,8 @@ class MaximumPrinciple:
     def with_barrier(self, barrier: Barrier) -> Maximum:
         """The best multiple of a barrier, with its violation. The multiple is chosen on the coarse points, the violation measured on the others too."""
         size, chosen = self.size(), self._choosing_points() & (barrier.minus_operator > 0)
+        if not bounded(size, LIKE_A_POLE):
+            chosen = np.zeros_like(chosen)
         ratio = np.sort(size[chosen] / barrier.minus_operator[chosen])
         found = []
         for share in SHARES if len(ratio) else ():

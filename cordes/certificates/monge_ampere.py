@@ -20,13 +20,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cordes.certificates.candidate import Candidate, FunctionCandidate
-from cordes.certificates.cells import Mesh, adaptive_nodes
-from cordes.certificates.certificate import Certificate, Picture
+from cordes.certificates.certificate import Certificate, NoBoundError, Picture
 from cordes.certificates.convexity import Convexity, cofactors_of, descend, edge_points, eigenvalues, inside, polished, proved, smallest_eigenvalue
 from cordes.certificates.hypotheses import boundary_gap, not_seen, refusal
-from cordes.certificates.norms import AGREEMENT, Measure, Norm, Quadrature, Sample
+from cordes.certificates.norms import AGREEMENT, Measure, Norm, Quadrature, Sample, refined_quadrature
 from cordes.domains.constants import circumscribed, largest_polar_factor, polar_factor
-from cordes.errors import DomainError
 from cordes.problems.coefficients import show
 
 # Points of the search for convexity: functions are cheaper than networks, whose quadrature points are looked at too.
@@ -39,6 +37,8 @@ EPSILON = float(np.finfo(np.float64).eps)
 STILL = 0.9
 # The lower limit of a determinant's root is trusted up to this relative rounding; beyond it is zero.
 TRUSTED = 0.25
+# An eigenvalue of D²w below zero by this share of the mean of f^(1/d) is no rounding and no ripple: the answer is not convex.
+LOST = 0.05
 # A bound that exceeds the range of w is useless; the loss of convexity is to blame where the shift has at least this share of it.
 BLAME = 0.1
 # A pole of f is suspected where f exceeds its mean so much; of an integrable one the largest values have less than this share of those before.
@@ -46,10 +46,6 @@ SUSPECT, POLE_SHARE, POLE_ROUNDS = 1e3, 0.5, 120
 # The sets of the largest values: points in each, their number, each a tenth of the last one, random steps, and how far apart those compared are.
 TAIL_POINTS, TAIL_LEVELS, TAIL_MOVES, TAIL_SPAN = 2048, 12, 12, 5
 NO_ENERGY = "no bounds of ∇v and D²v: the linear equations behind Monge–Ampère have no common Cordès constant"
-
-
-class NoBoundError(Exception):
-    """Why there is no bound, as a sentence."""
 
 
 class Densities(NamedTuple):
@@ -92,7 +88,7 @@ def certify_monge_ampere(problem: Any, candidate: Candidate, singular: np.ndarra
     """The bounds that the theorem gives, or the reason why there are none. `singular` (K, d) are points around which the residual may be large."""
     reason = refusal(problem, candidate)
     if reason is not None:
-        return Certificate(reason=reason)
+        return Certificate(reason=_Attempt(problem, candidate).with_convexity(reason))
     return bounds(problem, candidate, singular, confidence, boundary_gap(problem, candidate).addition)
 
 
@@ -122,12 +118,21 @@ class _Attempt:
         self._check_density(measure, local.f)
         sides = self._norms(measure, local, shift, gap)
         largest = sides.largest(self.domain)
-        self._check_convergence(sides, largest)
         if convexity is not None:
+            # Before the norms are blamed: where convexity is lost they rarely converge.
             self._check_use(convexity, sides, largest)
+        self._check_convergence(sides, largest)
         return self._assemble(measure, sides, largest, convexity)
 
     # Convexity
+
+    def with_convexity(self, reason: str) -> str:
+        """Another reason, behind the loss of convexity where there is one: an answer that went astray misses its boundary values, too."""
+        convexity = self._search()
+        if convexity is None or not convexity.smallest < -LOST * self.problem.curvature:
+            return reason
+        lost = f"convexity lost: D²w has the eigenvalue {convexity.smallest:.4g} at x = {show(convexity.point)}"
+        return "; ".join([lost, *([self.problem.rough.why] if self.problem.rough is not None else []), reason])
 
     def _smallest(self, x: np.ndarray) -> np.ndarray:
         return eigenvalues(np.asarray(self.candidate.jet(x).hessian))[:, 0]
@@ -217,14 +222,9 @@ class _Attempt:
         def indicator(local: Densities) -> np.ndarray:
             return np.stack([np.maximum(*_sides(local, shift)) ** d, local.f], axis=1)
 
-        if d <= 3:
-            try:
-                mesh = Mesh(domain, self.problem.interfaces, singular)
-            except DomainError:
-                mesh = None
-            if mesh is not None:
-                nodes, local = adaptive_nodes(mesh, evaluate, indicator, BUDGETS[d])
-                return Quadrature(nodes), local
+        refined = refined_quadrature(domain, self.problem.interfaces, singular, evaluate, indicator, BUDGETS)
+        if refined is not None:
+            return refined
         points = domain.interior_points(SAMPLE_POINTS, SAMPLE_SEED)
         return Sample(points, domain.volume, confidence, NORMS_OF_A_SAMPLE), evaluate(points)
 
@@ -309,10 +309,14 @@ class _Attempt:
     def _check_use(self, convexity: Convexity, sides: Sides, largest: float) -> None:
         x = np.concatenate([self.domain.interior_points(SEARCH_POINTS, SEARCH_SEED), edge_points(self.domain)])
         reach = float(np.ptp(self.candidate.value(x)[0]))
-        if sides.shift > 0 and largest > reach and sides.raised > BLAME * largest:
+        if sides.shift > 0 and largest > reach and (sides.raised > BLAME * largest or sides.raised > reach):
+            rough = getattr(self.problem, "rough", None)
+            remedy = (
+                "start from a convex function, or solve with more features" if rough is None else f"{rough.why}, so that D²u is not bounded there"
+            )
             raise NoBoundError(
                 f"convexity lost: D²w has the eigenvalue {convexity.smallest:.4g} at x = {show(convexity.point)}. Made convex, the answer would be known to "
-                f"{largest:.2g} only, more than its own range {reach:.2g}: start from a convex function, or solve with more features"
+                f"{largest:.2g} only, more than its own range {reach:.2g}: {remedy}"
             )
 
     # The result

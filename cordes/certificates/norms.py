@@ -7,12 +7,15 @@ too few of the points carry the integral, as they do for high powers.
 """
 
 import math
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
 
-from cordes.certificates.cells import Nodes
+from cordes.certificates.cells import CORNER_LEVELS, Mesh, Nodes, adaptive_nodes
+from cordes.domains.domain import AbstractDomain
+from cordes.errors import DomainError
 
 # n and 2n points must agree to this share of the norm.
 AGREEMENT = 0.01
@@ -20,7 +23,7 @@ AGREEMENT = 0.01
 SAFETY = 3.0
 # The normal approximation needs (Σ|v|ᵖ)²/Σ|v|²ᵖ to be this large. With 40 the fifth to tenth powers of normal values miss their mean thirty times too often.
 FEWEST = 500
-# Values that are so many times the median are those of a pole: no number of points sees how large they are.
+# A largest value that is so many times the smallest belongs to a pole, to which cells were refined without end: no number of points sees how large it is.
 HUGE = 1e120
 
 
@@ -36,12 +39,11 @@ class Norm(NamedTuple):
         return self.spread <= AGREEMENT
 
 
-def _bounded(values: np.ndarray, scale: float) -> bool:
-    """Whether the largest value is a finite number, and no pole."""
-    if not np.isfinite(scale):
-        return False
+def bounded(values: np.ndarray, ratio: float = HUGE) -> bool:
+    """Whether the largest value is a finite number, and not so many times the smallest that it is one of a pole."""
     size = np.abs(values)
-    return scale == 0 or scale / HUGE < float(np.median(size[size > 0]))
+    largest = float(np.max(size, initial=0.0))
+    return np.isfinite(largest) and (largest == 0 or largest / ratio < float(np.min(size[size > 0])))
 
 
 class Quadrature(NamedTuple):
@@ -58,7 +60,7 @@ class Quadrature(NamedTuple):
     def norm(self, values: np.ndarray, power: float = 2.0, bound: float | None = None) -> Norm:
         """The Lᵖ norm of values at the points."""
         scale = float(np.max(np.abs(values), initial=0.0))
-        if scale == 0 or not _bounded(values, scale):
+        if scale == 0 or not bounded(values):
             return Norm(0.0, 0.0) if scale == 0 else Norm(0.0, math.inf, math.inf)
         # Scaled first: high powers of small residuals underflow.
         density, cell = (np.abs(values) / scale) ** power, self.nodes.cell
@@ -92,7 +94,7 @@ class Sample(NamedTuple):
         """Limits of the Lᵖ norm; `bound` is a proved bound of |values| over the whole domain."""
         size, failure = len(values), (1 - self.confidence) / (2 * self.count)
         scale = float(np.max(np.abs(values), initial=0.0))
-        if not _bounded(values, scale):
+        if not bounded(values):
             return Norm(0.0, math.inf, math.inf)
         if scale == 0 and bound is None:
             return Norm(0.0, 0.0)
@@ -119,8 +121,33 @@ class Sample(NamedTuple):
 Measure = Quadrature | Sample
 
 
+def refined_quadrature(
+    domain: AbstractDomain,
+    interfaces: Sequence[Callable],
+    singular: np.ndarray | None,
+    evaluate: Callable,
+    densities: Callable,
+    budgets: Mapping[int, int],
+    corners: Sequence[np.ndarray] = (),
+) -> tuple[Quadrature, Any] | None:
+    """Quadrature whose cells are refined for the `densities` of what `evaluate` gives at points, and that. `budgets` are the points after which this ends, by
+    dimension; None in other dimensions, and where the domain has no mesh. Around the `corners` the cells are small from the start."""
+    if domain.dimension not in budgets:
+        return None
+    try:
+        mesh = Mesh(domain, interfaces, singular)
+    except DomainError:
+        return None
+    for corner in corners:
+        mesh.grade(corner, CORNER_LEVELS)
+    nodes, evaluated = adaptive_nodes(mesh, evaluate, densities, budgets[domain.dimension])
+    return Quadrature(nodes), evaluated
+
+
 def unresolved(measure: Measure, spread: float) -> str:
     """Why a norm is not given."""
+    if spread == math.inf and isinstance(measure, Quadrature):
+        return "it has a pole, to which the points were refined without end; f must be square integrable"
     if isinstance(measure, Sample):
         return f"too few of the {len(measure.points):,} independent points carry it for the normal approximation"
     return f"n and 2n points per direction differ by {100 * spread:.2g} %"
