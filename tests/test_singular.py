@@ -195,7 +195,8 @@ def test_a_kink_along_a_line_is_no_cone():
     assert len(locations(problem_on(cordes.Ball([0, 0], 1), A=lambda x: (2 + jnp.abs(x[0] - 0.2)) * jnp.eye(2)))) == 0
 
 
-def test_a_disk_has_no_singular_points_but_its_crossings():
+def test_singular_points_of_a_disk():
+    """The crossing, and the points where the interfaces meet the circle."""
     disk = cordes.Ball([0, 0], 1)
     assert len(locations(problem_on(disk))) == 0
 
@@ -203,7 +204,9 @@ def test_a_disk_has_no_singular_points_but_its_crossings():
         s = jnp.sign(x[0] - 0.2) * jnp.sign(x[1] + 0.1)
         return jnp.array([[2.0, s], [s, 2.0]])
 
-    same(locations(problem_on(disk, A, interfaces=[lambda x: x[0] - 0.2, lambda x: x[1] + 0.1])), [[0.2, -0.1]])
+    across, along = np.sqrt(1 - 0.2**2), np.sqrt(1 - 0.1**2)
+    expected = [[0.2, -0.1], [0.2, -across], [0.2, across], [-along, -0.1], [along, -0.1]]
+    same(locations(problem_on(disk, A, interfaces=[lambda x: x[0] - 0.2, lambda x: x[1] + 0.1])), expected)
 
 
 @pytest.mark.parametrize("radius", [0.5, 1.2])

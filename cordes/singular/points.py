@@ -1,8 +1,8 @@
 """Where singular functions are needed: corners, crossings of interfaces, points where an interface meets the boundary.
 
-At such a point the plane (or the corner) falls into sectors between rays; in each sector the coefficient matrix is frozen at its limit. Only
-two-dimensional domains with straight edges have corners; crossings inside are found on every two-dimensional domain. Interfaces that are not
-straight near the point are left alone: the rays would not be where the coefficients jump. Tips of cones in the coefficients (A contains |x|) are found too.
+At such a point the plane (or the corner) falls into sectors between rays; in each sector the coefficient matrix is frozen at its limit. Crossings and
+corners where an interface is not straight are left alone: the rays would not be where the coefficients jump. On a smooth boundary both may bend
+(`charts`); the edges are the tangent there. Tips of cones in the coefficients (A contains |x|) are found too.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,12 +16,18 @@ import numpy as np
 from cordes.domains.domain import AbstractDomain
 from cordes.singular.cones import find_cones
 
+# Samples of φ along a smooth boundary, and the share of a turn where they begin: not on an axis, where interfaces like to be.
+BOUNDARY_SAMPLES, FIRST_ANGLE = 1601, 0.0917
+# An interface that meets a smooth boundary at a smaller angle than this touches it rather than crosses it.
+SMALLEST_ANGLE = 0.05
+
 
 class SingularPoint(NamedTuple):
     """A point, the angles of its rays, and A in each sector between two neighbouring rays.
 
     On the boundary the first and last ray are the two edges; inside, the last ray is the first one after a full turn. `step` is the gain of one term of
-    the expansion over the one that caused it: 1 in general, 2 where A is constant in each sector and there is no drift at the point.
+    the expansion over the one that caused it: 1 in general, 2 where A is constant in each sector, there is no drift at the point and nothing is curved.
+    On a smooth boundary `interface` is the number of the one that arrives, and `others` are the other points (K, 2) where it meets the boundary.
     """
 
     location: np.ndarray
@@ -29,6 +35,8 @@ class SingularPoint(NamedTuple):
     matrices: np.ndarray
     on_boundary: bool
     step: int = 1
+    interface: int | None = None
+    others: np.ndarray = np.zeros((0, 2))
 
     @property
     def sectors(self) -> int:
@@ -41,7 +49,8 @@ class SingularPoint(NamedTuple):
     @classmethod
     def from_data(cls, data: dict[str, Any]) -> "SingularPoint":
         location, rays, matrices = (np.asarray(data[name]) for name in ("location", "rays", "matrices"))
-        return cls(location, rays, matrices, data["on_boundary"], data["step"])
+        others = np.asarray(data.get("others", []), dtype=np.float64).reshape(-1, 2)
+        return cls(location, rays, matrices, data["on_boundary"], data["step"], data.get("interface"), others)
 
 
 def find_singular_points(domain: AbstractDomain, interfaces: Sequence[Callable], coefficients: Callable) -> list[SingularPoint]:
@@ -57,6 +66,8 @@ def find_singular_points(domain: AbstractDomain, interfaces: Sequence[Callable],
     found: list[SingularPoint] = []
     if domain.vertices is not None:
         found += _on_boundary(domain.vertices, lines, coefficients, size)
+    else:
+        found += _on_smooth_boundary(domain, lines, coefficients, size)
     for location in _crossings(domain, lines, size):
         rays = np.sort(np.concatenate([line.directions(location) for line in lines if line.passes(location)]) % (2 * np.pi))
         if all(line.straight_at(location) for line in lines if line.passes(location)):
@@ -131,7 +142,7 @@ def _on_boundary(vertices: np.ndarray, lines: list[_Interface], coefficients: Ca
         following, previous = vertices[(k + 1) % len(vertices)], vertices[k - 1]
         candidates.append((corner, following - corner, previous - corner))
         for line in lines:
-            for point in _zeros_on_segment(line, corner, following):
+            for point in _zeros_on_curve(line, lambda s, start=corner, end=following: start + s[:, None] * (end - start)):
                 ends = min(np.linalg.norm(point - corner), np.linalg.norm(point - following))
                 known = any(np.linalg.norm(point - other) < 1e-7 * size for other, _, _ in candidates)
                 if ends > 1e-7 * size and not known:
@@ -157,10 +168,38 @@ def _on_boundary(vertices: np.ndarray, lines: list[_Interface], coefficients: Ca
     return found
 
 
-def _zeros_on_segment(line: _Interface, start: np.ndarray, end: np.ndarray, samples: int = 401) -> list[np.ndarray]:
-    """Sign changes of φ along a segment, by bisection."""
+def _on_smooth_boundary(domain: AbstractDomain, lines: list[_Interface], coefficients: Callable, size: float) -> list[SingularPoint]:
+    """Points where one interface crosses a smooth boundary and a coefficient jumps there."""
+
+    def boundary(s: np.ndarray) -> np.ndarray:
+        angles = 2 * np.pi * (s + FIRST_ANGLE)
+        return domain.boundary_at(np.stack([np.cos(angles), np.sin(angles)], axis=1))
+
+    found = []
+    for number, line in enumerate(lines):
+        zeros = _zeros_on_curve(line, boundary, BOUNDARY_SAMPLES)
+        for k, location in enumerate(zeros):
+            inward = np.asarray(jax.grad(domain.distance)(location))
+            start = np.arctan2(-inward[0], inward[1])
+            offset = np.min((line.directions(location) - start) % (2 * np.pi))
+            crosses = np.linalg.norm(inward) > 0 and SMALLEST_ANGLE < offset < np.pi - SMALLEST_ANGLE
+            # Coordinates can make one interface straight, not two.
+            if not crosses or [other for other in lines if other.passes(location)] != [line]:
+                continue
+            point = _with_matrices(location, start + np.array([0.0, offset, np.pi]), coefficients, size, on_boundary=True)
+            if _jumps(point, coefficients, size):
+                mean = np.mean(point.matrices, axis=0)
+                if np.max(np.abs(point.matrices - mean)) <= 1e-4 * np.max(np.abs(mean)):
+                    # A varies without a jump.
+                    point = point._replace(matrices=np.stack([mean, mean]))
+                found.append(point._replace(step=1, interface=number, others=np.delete(np.array(zeros), k, axis=0)))
+    return found
+
+
+def _zeros_on_curve(line: _Interface, curve: Callable[[np.ndarray], np.ndarray], samples: int = 401) -> list[np.ndarray]:
+    """Sign changes of φ along a curve with a parameter between 0 and 1, by bisection."""
     s = np.linspace(0, 1, samples)
-    values = np.asarray(line.values(start + s[:, None] * (end - start)))
+    values = np.asarray(line.values(curve(s)))
     if np.max(np.abs(values)) == 0:
         return []
     zeros = [s[i] for i in range(1, samples - 1) if values[i] == 0]
@@ -168,10 +207,10 @@ def _zeros_on_segment(line: _Interface, start: np.ndarray, end: np.ndarray, samp
         low, high, sign = s[i], s[i + 1], np.sign(values[i])
         for _ in range(60):
             middle = (low + high) / 2
-            same = np.sign(np.asarray(line.values((start + middle * (end - start))[None]))[0]) == sign
+            same = np.sign(np.asarray(line.values(curve(np.array([middle]))))[0]) == sign
             low, high = (middle, high) if same else (low, middle)
         zeros.append((low + high) / 2)
-    return [start + z * (end - start) for z in zeros]
+    return list(curve(np.array(zeros))) if zeros else []
 
 
 def _crossings(domain: AbstractDomain, lines: list[_Interface], size: float) -> list[np.ndarray]:

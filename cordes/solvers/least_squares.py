@@ -4,7 +4,7 @@ The number and the frequency of the features grow until the residual on fresh po
 At each size a few candidates compete on fresh points: the frequency reached so far, a higher one, and (first stage) which inputs the features see.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -25,8 +25,13 @@ ROUNDING = 1e-10
 OVERSAMPLING = 2.5
 # Inputs that leave a smaller share than this at the first size need no rival.
 PROMISING = 1e-4
+# The same where an interface of a jump meets a smooth boundary. Away from there the solution is smooth on both sides of it, for which φ|φ| is right however
+# few features are; other inputs win by chance at first and get no better.
+PROMISING_JUMP = 0.1
 FIRST_FREQUENCIES = (1.0, 2.0, 4.0)
 GROWTH = 1.6
+# Features that serve where no tolerance is asked for; with one there may be twice as many.
+USUAL = {1: 500, 2: 1000, 3: 1500}
 
 
 class Candidate(NamedTuple):
@@ -39,14 +44,29 @@ class Candidate(NamedTuple):
     inputs: str
 
 
+def usual_size(dimension: int) -> int:
+    """The largest number of features where the user says nothing."""
+    return USUAL.get(dimension, 4000)
+
+
 def stage_widths(dimension: int, features: int | None, start: int | None, demanding: bool = False) -> list[int]:
     """Sizes of the stages, each twice the last, up to `features`; a tolerance (`demanding`) may take twice as many. A continued solve begins beyond
     where it was."""
-    largest = features or (2 * start if start else (1 + demanding) * {1: 500, 2: 1000, 3: 1500}.get(dimension, 4000))
+    largest = features or (2 * start if start else (1 + demanding) * usual_size(dimension))
     widths = [min(2 * start, largest) if start else min(COLUMNS, largest)]
     while widths[-1] < largest:
         widths.append(min(2 * widths[-1], largest))
     return widths
+
+
+# A stage helps if it leaves at most this share of the residual.
+HELPS = 0.5
+
+
+def still_helps(history: Sequence[dict]) -> bool:
+    """Whether the last stage helped so much that a larger one is worth its time."""
+    residuals = [stage["residual"] for stage in history if "residual" in stage]
+    return len(residuals) < 2 or residuals[-1] <= HELPS * residuals[-2]
 
 
 class Search:
@@ -134,7 +154,7 @@ def solve_least_squares(
                 if search.done or clock.over or search.residual < 0.1 * before < np.inf:
                     break
             history.append(_facts(search, width, clock))
-            if search.residual > 0.5 * before and not search.done and not clock.over:
+            if search.residual > HELPS * before and not search.done and not clock.over:
                 if tol is None or not system.enrich():
                     break
                 # More features of this kind do not help any more; more singular functions may. The same size is tried again with them.
@@ -196,7 +216,7 @@ def first_candidates(search: Search, frequency: float | None, choices: list[str]
     system = search.system
     for inputs in choices or input_choices(system):
         yield frequency or middle, inputs
-        if search.residual < PROMISING * search.scale:
+        if search.residual < (PROMISING_JUMP if system.jump_meets_boundary else PROMISING) * search.scale:
             break
     if frequency is None:
         assert search.best is not None

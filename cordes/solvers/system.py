@@ -15,7 +15,7 @@ from cordes.domains.boundary_fit import Fit
 from cordes.jet import Jet
 from cordes.points import Points, collocation_points
 from cordes.problems.linear import Coefficients, cordes_multiplier
-from cordes.singular import SingularFunctions, SingularPoint, find_singular_points
+from cordes.singular import SingularFunctions, SingularPoint, curves, find_singular_points
 from cordes.solvers.answer import Answer
 
 # Generic powers of |φ| for solutions that are rougher at an interface than a jump of D²u; chosen once, without looking at any exact solution.
@@ -78,7 +78,8 @@ class System:
 
     def _singular_functions(self, level: int | None = None) -> SingularFunctions:
         largest, degree = RICHNESS[self.richness if level is None else level]
-        return SingularFunctions(self.domain, self.singular_points, largest, degree, self.problem.interfaces)
+        curved = _kept(self.problem, "curves", lambda: curves(self.domain, self.problem.interfaces))
+        return SingularFunctions(self.domain, self.singular_points, largest, degree, curved)
 
     def freeze(self, jet: Callable[[np.ndarray], Jet] | None, **choices: Any) -> None:
         """Freeze a nonlinear problem at a state, given by its jet at points; `choices` go to the problem."""
@@ -115,6 +116,11 @@ class System:
         self.richness += 1
         self.ansatz = self.ansatz.with_singular(self._singular_functions())
         return True
+
+    @property
+    def jump_meets_boundary(self) -> bool:
+        """Whether a coefficient jumps across an interface that meets a smooth boundary."""
+        return any(point.interface is not None for point in self.singular_points)
 
     @property
     def columns(self) -> int:
