@@ -1,9 +1,11 @@
 """cordes: elliptic equations in non-divergence form, solved with neural networks and checked."""
 
 import os
+import sys
 from pathlib import Path
 
 from cordes.citation import citation
+from cordes.natural_names import hint as _hint
 
 __version__ = "0.1.0"
 
@@ -30,10 +32,10 @@ if not os.environ.get("_CORDES_COMPLETE"):
     from cordes.gallery import gallery
     from cordes.problems.hjb import HJB
     from cordes.problems.linear import Linear, UndeclaredJumpWarning
-    from cordes.problems.monge_ampere import ConvexityWarning, MongeAmpere
+    from cordes.problems.monge_ampere import ConvexityWarning, MongeAmpere, UnboundedHessianWarning
     from cordes.problems.transport import Transport
     from cordes.results import Result
-    from cordes.solution import Solution
+    from cordes.solution import OutsideDomainWarning, Solution
     from cordes.solvers.choose import solve
     from cordes.storage import load
 
@@ -50,10 +52,12 @@ __all__ = [
     "Ellipsoid",
     "Linear",
     "MongeAmpere",
+    "OutsideDomainWarning",
     "Polygon",
     "Result",
     "Solution",
     "Transport",
+    "UnboundedHessianWarning",
     "UndeclaredJumpWarning",
     "certify",
     "check",
@@ -62,3 +66,11 @@ __all__ = [
     "load",
     "solve",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Names that are not here: the ones that are natural to look for are answered with what they are called."""
+    known = _hint(name)
+    if known is None:
+        raise AttributeError(f"module 'cordes' has no attribute {name!r}", name=name, obj=sys.modules[__name__])
+    raise AttributeError(known)

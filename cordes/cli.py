@@ -120,7 +120,7 @@ def check_command(
 ) -> Report:
     """Measure the Cordès condition: ε, where it is worst, and the range of the multiplier. A violation is no failure: the exit status is 0."""
     from cordes.condition import check
-    from cordes.reports.facts import condition_facts
+    from cordes.reports.facts import condition_facts, negative_facts
     from cordes.reports.tables import condition_table
 
     made, solution = load_argument(problem), None
@@ -138,6 +138,7 @@ def check_command(
         **condition_facts(condition),
         "worst_point": condition.worst_point.tolist(),
         "multiplier_range": list(condition.multiplier_range),
+        "negative_c": negative_facts(condition),
     }
     complete = True
     if folder is not None:
@@ -171,6 +172,9 @@ def solve_command(
     argmax: Annotated[str | None, typer.Option(help="HJB: scaled (default), or unscaled as in the paper.")] = None,
     max_seconds: Annotated[float | None, typer.Option(help="Stop then, with the best answer so far.")] = None,
     barrier: Annotated[bool, typer.Option("--barrier", help="Train a barrier network for a sharper bound of the largest error.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Print every theorem that gives no bound with its reason, not only the nearest.")
+    ] = False,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -193,7 +197,8 @@ def solve_command(
     from cordes.reports.tables import solution_table
 
     seconds = {"import": process_seconds() if context.obj["own_process"] else None}
-    same = {name: value for name, value in context.params.items() if name not in ("process_id", "out", "as_json")} | {"version": cordes.__version__}
+    own = ("process_id", "out", "as_json", "verbose")
+    same = {name: value for name, value in context.params.items() if name not in own} | {"version": cordes.__version__}
     # Before the problem is made, since that already uses a device.
     with distribution.session(coordinator, processes, process_id, same):
         made = load_argument(problem)
@@ -224,7 +229,7 @@ def solve_command(
         complete = folder is None or write_files(folder, solution, facts, condition, context.obj["words"])
         done = solution.result is cordes.Result.converged and complete
         status = DONE if done else NOT_AS_ASKED
-        return Report(facts, solution_table(facts, solution.certificate.rows()), status) if distribution.is_first() else status
+        return Report(facts, solution_table(facts, solution.certificate.rows(verbose)), status) if distribution.is_first() else status
 
 
 @app.command("report")

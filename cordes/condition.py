@@ -9,12 +9,13 @@ import functools
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 from scipy.optimize import minimize_scalar
 
+from cordes.domains.constants import first_eigenvalue
 from cordes.errors import OptionError
 from cordes.problems.coefficients import show
 from cordes.problems.linear import cordes_multiplier
@@ -27,10 +28,25 @@ PAIRS = 1 << 16
 ENCLOSED = 8
 
 
+class NegativeReaction(NamedTuple):
+    """The smallest c < 0 at the sampled points, where it is, and a lower bound of the first eigenvalue of -Δ in the domain."""
+
+    value: float
+    point: np.ndarray
+    eigenvalue: float
+
+    def __str__(self) -> str:
+        return (
+            f"c is negative: c = {self.value:.4g} at x = {show(self.point)}. The equation is A:D²u + b·∇u - cu = f, and its theory wants c ≥ 0: with c < 0 the "
+            "maximum principle fails, and a solution may not exist or not be the only one. A bound of the error is then to be had only where -c is small "
+            f"(with A = I: below the first eigenvalue of the domain, which is at least {self.eigenvalue:.4g}). If your equation has + cu, change the sign of c."
+        )
+
+
 @dataclass(frozen=True)
 class Condition:
     """What `check` found. `source` is `analytic` (constant coefficients, or the user's own bound) `interval` (a lower bound over the
-    whole domain, by interval arithmetic) or `sampled`: true at the sampled points only."""
+    whole domain, by interval arithmetic) or `sampled`: true at the sampled points only. `negative` says where c < 0, if it is anywhere."""
 
     epsilon: float
     satisfied: bool
@@ -38,13 +54,15 @@ class Condition:
     worst_point: np.ndarray
     multiplier_range: tuple[float, float]
     source: str
+    negative: NegativeReaction | None = None
 
     def __str__(self) -> str:
         verdict = "satisfied" if self.satisfied else "VIOLATED"
         best = f", best λ = {self.lambda_:.4g}" if self.lambda_ is not None else ""
         low, high = self.multiplier_range
         point = ", ".join(f"{value:.4g}" for value in self.worst_point)
-        return f"Cordès condition {verdict}: ε = {self.epsilon:.4g} ({self.source}){best}, worst at ({point}); multiplier in [{low:.4g}, {high:.4g}]"
+        negative = f". {self.negative}" if self.negative is not None else ""
+        return f"Cordès condition {verdict}: ε = {self.epsilon:.4g} ({self.source}){best}, worst at ({point}); multiplier in [{low:.4g}, {high:.4g}]{negative}"
 
 
 def epsilon_at(A: np.ndarray, b: np.ndarray, c: np.ndarray, lambda_: float | None) -> np.ndarray:
@@ -54,6 +72,12 @@ def epsilon_at(A: np.ndarray, b: np.ndarray, c: np.ndarray, lambda_: float | Non
     if lambda_ is None:
         return trace**2 / square - (d - 1)
     return (trace + c / lambda_) ** 2 / (square + np.sum(b**2, axis=-1) / (2 * lambda_) + c**2 / lambda_**2) - d
+
+
+def negative_reaction(domain: Any, points: np.ndarray, c: np.ndarray) -> NegativeReaction | None:
+    """Where c, at points that may be repeated for several controls, is smallest, if that is below zero."""
+    least = int(np.argmin(c))
+    return NegativeReaction(float(c[least]), points[least % len(points)], float(first_eigenvalue(domain))) if c[least] < 0 else None
 
 
 def best_lambda(A: np.ndarray, b: np.ndarray, c: np.ndarray) -> float:
@@ -82,8 +106,10 @@ def warn_if_violated(problem: Any, count: int = 1024) -> None:
     worst = int(np.argmin(epsilon))
     if epsilon[worst] <= 0:
         best = f" even with the best λ = {lambda_:.4g}" if lambda_ is not None else ""
+        negative = negative_reaction(problem.domain, points, c)
+        why = f"The reason: {negative} " if negative is not None else ""
         warnings.warn(
-            f"The Cordès condition is violated: ε = {epsilon[worst]:.4g} at x = {show(points[worst % count])}{best}. The problem is solved all the same.",
+            f"The Cordès condition is violated: ε = {epsilon[worst]:.4g} at x = {show(points[worst % count])}{best}. {why}The problem is solved all the same.",
             CordesConditionWarning,
             stacklevel=3,
         )
@@ -120,7 +146,8 @@ def check(problem: Any) -> Condition:
         smallest, source, place = _covered(problem, problem.linearise, problem.coefficients, points, (A, b, c), lambda_, smallest, place)
     elif problem.maximiser is None and len(problem.controls) <= ENCLOSED:
         smallest, source, place = _covered_controls(problem, points, lambda_)
-    return Condition(smallest, smallest > 0, lambda_, place, (float(multiplier.min()), float(multiplier.max())), source)
+    negative = negative_reaction(problem.domain, points, c)
+    return Condition(smallest, smallest > 0, lambda_, place, (float(multiplier.min()), float(multiplier.max())), source, negative)
 
 
 def _points(domain: Any) -> np.ndarray:

@@ -24,6 +24,11 @@ class Result(enum.StrEnum):
     def remedy(self) -> str:
         return _TEXT[self][1]
 
+    @property
+    def command_remedy(self) -> str:
+        """The remedy in the words of the command line."""
+        return _COMMANDS.get(self, self.remedy)
+
 
 _TEXT: dict[Result, tuple[str, str]] = {
     Result.converged: (
@@ -35,7 +40,7 @@ _TEXT: dict[Result, tuple[str, str]] = {
         "Allow more features (features=…) or steps (steps=…), declare interfaces where coefficients jump, or ask for less.",
     ),
     Result.not_certifiable: (
-        "No theorem gives a bound for this problem.",
+        "No theorem gives a bound of the error for this answer; the certificate says why.",
         "Read the reason of the certificate; solve without tol to get the answer alone.",
     ),
     Result.stagnated: (
@@ -54,4 +59,12 @@ _TEXT: dict[Result, tuple[str, str]] = {
         "The loss became infinite or not a number; the last finite answer is returned.",
         "Lower the learning rate, or check the data for poles.",
     ),
+}
+_COMMANDS: dict[Result, str] = {
+    Result.tolerance_not_reached: "Allow more features (--features) or steps (--steps), declare interfaces where coefficients jump, or ask for less (--tol).",
+    Result.not_certifiable: "Read the reason below; solve without --tol to get the answer alone.",
+    Result.stagnated: "Look for undeclared interfaces or a rough solution; try --method gauss-newton or more --features.",
+    Result.time_out: "Allow more time (--max-seconds).",
+    Result.interrupted: "Run the command again; from Python a solve can go on with start=cordes.load('DIR/answer.cordes').",
+    Result.convexity_lost: _TEXT[Result.convexity_lost][1].replace("more features, or start=… from an easier f", "more --features, or --form convex"),
 }

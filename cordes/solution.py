@@ -2,6 +2,7 @@
 
 import functools
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,6 +12,7 @@ import numpy as np
 
 from cordes.errors import OptionError
 from cordes.jet import Jet
+from cordes.problems.coefficients import show
 from cordes.results import Result
 
 if TYPE_CHECKING:
@@ -24,6 +26,14 @@ if TYPE_CHECKING:
 # Errors in three and more dimensions are measured at points of this seed, which no solver uses.
 ERROR_POINTS, ERROR_SEED = 50_000, 987_654_321
 GRID = 200
+# A point that misses the closed domain by less than this share of its size is taken for one of its boundary, seen through rounding.
+ROUNDING = 1e-6
+# Of more points than this only so many, evenly spread, and the outermost in each direction are looked at: a look must cost nothing beside the values.
+LOOKED_AT = 2048
+
+
+class OutsideDomainWarning(UserWarning):
+    """An answer was asked for its values outside of the domain, where there is no equation."""
 
 
 class Error(NamedTuple):
@@ -60,33 +70,40 @@ class Solution:
         self._certificate: Certificate | None = None
         self._ansatz = system.ansatz
         self._residual = jax.jit(jax.vmap(problem.residual))
+        self._asked_outside = False
 
     @property
     def method(self) -> str:
         return self.facts["method"]
 
     def __call__(self, x: Any) -> np.ndarray:
-        """u at points (..., d)."""
+        """u at points (..., d) of the closed domain; the first call with points outside warns (`OutsideDomainWarning`): values there mean nothing."""
         flat, shape = self._flatten(x)
+        self._look(flat)
         return self._ansatz.value(self.network, self.amplitudes, flat).reshape(shape)
 
     def jet(self, x: Any) -> Jet:
-        """u, ∇u and D²u at points (..., d) in one pass."""
+        """u, ∇u and D²u at points (..., d) in one pass, without a look at where the points are."""
         flat, shape = self._flatten(x)
         jet = self._ansatz.jet(self.network, self.amplitudes, flat)
         return Jet(*(np.asarray(part).reshape((*shape, *part.shape[1:])) for part in jet))  # pyright: ignore[reportArgumentType]
 
     def gradient(self, x: Any) -> np.ndarray:
         """∇u, shape (..., d)."""
-        return np.asarray(self.jet(x).gradient)
+        flat, shape = self._flatten(x)
+        self._look(flat)
+        return np.asarray(self.jet(flat).gradient).reshape((*shape, flat.shape[1]))
 
     def hessian(self, x: Any) -> np.ndarray:
         """D²u, shape (..., d, d)."""
-        return np.asarray(self.jet(x).hessian)
+        flat, shape = self._flatten(x)
+        self._look(flat)
+        return np.asarray(self.jet(flat).hessian).reshape((*shape, flat.shape[1], flat.shape[1]))
 
     def residual(self, x: Any) -> np.ndarray:
         """Lu - f at points (..., d), without the multiplier."""
         flat, shape = self._flatten(x)
+        self._look(flat)
         return np.asarray(self._residual(flat, self.jet(flat))).reshape(shape)
 
     def policy(self, x: Any) -> np.ndarray:
@@ -94,6 +111,7 @@ class Solution:
         if not hasattr(self.problem, "policy"):
             raise OptionError(f"A {type(self.problem).__name__} problem has no controls: policies exist for HJB problems.")
         flat, shape = self._flatten(x)
+        self._look(flat)
         controls = self.problem.policy(flat, self.jet(flat))
         return controls.reshape((*shape, *controls.shape[1:]))
 
@@ -106,7 +124,7 @@ class Solution:
         from cordes.certificates.convexity import smallest_eigenvalue
 
         domain = self.problem.domain
-        return smallest_eigenvalue(domain, self.hessian, error_points(domain)[::4])
+        return smallest_eigenvalue(domain, lambda x: np.asarray(self.jet(x).hessian), error_points(domain)[::4])
 
     def error(self, reference: Callable | None = None) -> Error | None:
         """The error against the exact solution, or against any function of points (n, d) -> (n,); None where there is nothing to compare with."""
@@ -209,6 +227,26 @@ class Solution:
         if points.ndim == 0 or points.shape[-1] != d:
             raise OptionError(f"Points have shape {points.shape}, but the last axis must have length {d}, the dimension of the domain.")
         return points.reshape(-1, d), points.shape[:-1]
+
+    def _look(self, points: np.ndarray) -> None:
+        """Warn about points outside of the domain, once for each solution: a second table of the same points needs no second warning."""
+        if self._asked_outside:
+            return
+        domain = self.problem.domain
+        lower, upper = domain.bounding_box
+        slack, few = ROUNDING * float(np.max(upper - lower)), points
+        if len(points) > LOOKED_AT:
+            few = points[np.concatenate([np.arange(0, len(points), -(-len(points) // LOOKED_AT)), points.argmin(axis=0), points.argmax(axis=0)])]
+        if np.all(domain.contains(few, tolerance=slack)):
+            return
+        outside = ~domain.contains(points, tolerance=slack)
+        self._asked_outside = True
+        warnings.warn(
+            f"{int(np.sum(outside))} of {len(points)} points lie outside of {domain!r}, first x = {show(points[int(np.argmax(outside))])}: there is no "
+            "equation, and no bound holds for the values there. Leave such points out (domain.contains(points) finds them), or solve on a larger domain.",
+            OutsideDomainWarning,
+            stacklevel=3,
+        )
 
     def __repr__(self) -> str:
         error = self.error() if self.problem.exact is not None else None

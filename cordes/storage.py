@@ -18,6 +18,7 @@ from cordes.errors import FileError
 from cordes.networks.mlp import MLP
 from cordes.networks.network import AbstractNetwork
 from cordes.networks.random_features import RandomFeatures
+from cordes.plain import plain
 from cordes.results import Result
 from cordes.singular import SingularPoint
 from cordes.solution import Solution
@@ -69,7 +70,7 @@ def save(solution: Solution, path: str | Path) -> Path:
     for k, (weight, bias) in enumerate(network.layers):
         arrays[f"weight{k}"], arrays[f"bias{k}"] = np.asarray(weight), np.asarray(bias)
     arrays["probes"], arrays["values"], arrays["equation"] = probes, solution(probes), _equation(solution.problem, probes)
-    arrays["facts"] = np.frombuffer(json.dumps(facts).encode(), dtype=np.uint8)
+    arrays["facts"] = np.frombuffer(json.dumps(plain(facts)).encode(), dtype=np.uint8)
     temporary = path.with_name(path.name + ".part")
     with open(temporary, "wb") as file:
         np.savez_compressed(file, allow_pickle=False, **arrays)

@@ -31,8 +31,9 @@ for axes, (name, domain) in zip(panels, domains.items(), strict=True):
     solution = cordes.solve(cordes.Linear(domain, A=1.0, f=0.0, g=harmonic, exact=harmonic), tol=1e-7)
     errors[name] = solution.error().linf
     print(f"{name:<8} area {domain.volume:.4f}, largest error {errors[name]:.1e}, certified {solution.certificate.Linf:.1e}")
-    inside = domain.contains(grid)
-    colours = axes.contourf(grid[..., 0], grid[..., 1], np.where(inside, solution(grid), np.nan), levels=np.linspace(-4, 4, 41))
+    inside, values = domain.contains(grid), np.full(grid.shape[:2], np.nan)
+    values[inside] = solution(grid[inside])
+    colours = axes.contourf(grid[..., 0], grid[..., 1], values, levels=np.linspace(-4, 4, 41))
     axes.set(title=name, xlabel="$x_1$", ylabel="$x_2$", aspect="equal")
 figure.colorbar(colours, ax=panels, label="u", shrink=0.8)
 figure.savefig(sys.argv[1] if len(sys.argv) > 1 else "07_curved_domains.png", dpi=120)

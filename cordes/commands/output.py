@@ -49,7 +49,11 @@ def usage_message(error: Any) -> str:
 
 
 def as_json_text(facts: Any) -> str:
-    return json.dumps(without_nonfinite(facts), allow_nan=False)
+    """One object for programs; numbers of NumPy are written as Python's."""
+    # Imported here: a shell that completes a word waits for no NumPy.
+    from cordes.plain import plain
+
+    return json.dumps(without_nonfinite(plain(facts)), allow_nan=False)
 
 
 def without_nonfinite(value: Any) -> Any:

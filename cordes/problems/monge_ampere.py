@@ -8,6 +8,7 @@ In two dimensions `form="convex"` freezes inf_A (A:D²u - 2√(f det A)) = 0 ove
 Bellman, which only convex functions solve, and whose steps are elliptic from any state. `form="plain"` is Newton's method as it is in textbooks, for comparison.
 """
 
+import functools
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -22,6 +23,7 @@ from cordes.domains import Box
 from cordes.domains.domain import AbstractDomain
 from cordes.errors import CoefficientError, OptionError, unknown
 from cordes.jet import Jet
+from cordes.problems.boundary_curvature import Rough, rough_point
 from cordes.problems.coefficients import as_function, check_exact, check_finite, check_shape, sample, show
 from cordes.problems.linear import Coefficients, check_boundary_data, check_domain, check_interfaces, warn_about_jumps
 
@@ -35,11 +37,16 @@ class ConvexityWarning(UserWarning):
     """No convex function takes the boundary values."""
 
 
+class UnboundedHessianWarning(ConvexityWarning):
+    """No convex function with bounded second derivatives takes the boundary values."""
+
+
 class MongeAmpere:
     """det D²u = f in `domain`, u convex, u = g on its boundary.
 
     Checked when made, at sampled points: shapes, traceability, NaN, f ≥ 0, continuity of g. Assumed: f is integrable, and there is a convex function with
-    these boundary values; a solve that ends without convexity says so (`convexity_lost`).
+    these boundary values; a solve that ends without convexity says so (`convexity_lost`). A solve warns where f and g leave no room for bounded second
+    derivatives (`UnboundedHessianWarning`).
     """
 
     linear = False
@@ -113,6 +120,16 @@ class MongeAmpere:
             stacklevel=4,
         )
         return True
+
+    @functools.cached_property
+    def rough(self) -> Rough | None:
+        """Where the boundary values leave no room for bounded second derivatives, and why; None where nothing speaks against them."""
+        return None if self.impossible else rough_point(self.domain, self.f, self.g)
+
+    def warn(self) -> None:
+        """What is better known before a long solve."""
+        if self.rough is not None:
+            warnings.warn(self.rough.sentence, UnboundedHessianWarning, stacklevel=3)
 
     def _size_of_curvature(self) -> float:
         """A size for D²u where f vanishes everywhere: that of the boundary values over the square of the domain's diameter."""

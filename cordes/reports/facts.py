@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+from cordes.reports.advice import stages
+
 if TYPE_CHECKING:
     from cordes.condition import Condition
     from cordes.solution import Solution
@@ -12,6 +14,12 @@ REFERENCES: dict[str, list[tuple[float, float]]] = {"ex4.4-continuous": [(0.0, 0
 
 def condition_facts(condition: "Condition") -> dict[str, Any]:
     return {"epsilon": condition.epsilon, "satisfied": bool(condition.satisfied), "lambda": condition.lambda_, "source": condition.source}
+
+
+def negative_facts(condition: "Condition") -> dict[str, Any] | None:
+    """Where c < 0, and what that means; None where it is not."""
+    negative = condition.negative
+    return None if negative is None else {"value": negative.value, "point": negative.point.tolist(), "meaning": str(negative)}
 
 
 def solution_facts(solution: "Solution", condition: "Condition", seconds: dict[str, Any]) -> dict[str, Any]:
@@ -29,7 +37,16 @@ def solution_facts(solution: "Solution", condition: "Condition", seconds: dict[s
         "certificate": certificate.facts(),
         "residual": solution.residual_rms,
         "seed": solution.facts["seed"],
-    } | _outer_facts(solution)
+    } | (_tolerance_facts(solution) | _outer_facts(solution))
+
+
+def _tolerance_facts(solution: "Solution") -> dict[str, Any]:
+    """Where a tolerance was asked for: of which norm, what was certified, and how the residual fell with the size of the network."""
+    asked, norm = solution.facts.get("tol"), solution.problem.tolerance_norm
+    if asked is None:
+        return {}
+    found = [{"size": size, "residual": residual} for size, residual in stages(solution.history)]
+    return {"tolerance": {"asked": asked, "norm": norm, "certified": getattr(solution.certificate, norm), "stages": found}}
 
 
 def _outer_facts(solution: "Solution") -> dict[str, Any]:

@@ -20,7 +20,8 @@ from matplotlib.patheffects import AbstractPathEffect, withStroke
 from PIL import Image
 
 from cordes.domains import Ellipsoid
-from cordes.reports.plots import Panel, _linear_scale, _logarithmic_scale, _row, _slice, draw_panels
+from cordes.reports.plots import Panel, draw_panels, draw_row, linear_scale, logarithmic_scale, slice_of
+from cordes.reports.transport_plots import grid_lines
 from cordes.solution import Error
 
 # Dots per inch, and the largest file in bytes: errors at rounding level and folded surfaces are noise to PNG, which it cannot press.
@@ -110,22 +111,10 @@ def plot_deformed_grid(domain: Any, densities: tuple[Values, Values], exact: Val
     panels = [Panel(title, density, False, shared=False) for title, density in zip(titles, densities, strict=True)]
     panels += [_error_panel(answer, exact, "|map error| of {}") for answer in answers]
     figure = draw_panels(domain, panels, lambda: headline, None)
-    lines = _grid(domain)
+    lines = grid_lines(domain, GRID_LINES, POINTS_PER_LINE)
     for axes, shown in zip(figure.axes, (lines, [answers[-1].values(line) for line in lines]), strict=False):
         axes.add_collection(LineCollection(shown, colors="white", linewidths=0.5, alpha=0.8))
     return resized(figure, PANEL_WIDTH * len(panels))
-
-
-def _grid(domain: Any) -> list[np.ndarray]:
-    """Vertical and horizontal lines over a rectangle, each an array (n, 2)."""
-    lower, upper = domain.bounding_box
-    lines = []
-    for axis in (0, 1):
-        for position in np.linspace(lower[axis], upper[axis], GRID_LINES):
-            line = np.full((POINTS_PER_LINE, 2), position)
-            line[:, 1 - axis] = np.linspace(lower[1 - axis], upper[1 - axis], POINTS_PER_LINE)
-            lines.append(line)
-    return lines
 
 
 def plot_against_reference(domain: Any, reference: Answer, answers: Sequence[Answer], headline: str) -> Figure:
@@ -141,7 +130,7 @@ def plot_against_reference(domain: Any, reference: Answer, answers: Sequence[Ans
     figure.suptitle(headline)
     grid = figure.add_gridspec(2, columns, width_ratios=[1.0] * len(panels) + [1.15], height_ratios=(3, 2))
     maps = np.array([figure.add_subplot(grid[:, k]) for k in range(len(panels))])
-    _row(figure, maps, panels, _slice(domain, (0, 1)), (0, 1))
+    draw_row(figure, maps, panels, slice_of(domain, (0, 1)), (0, 1))
     above = figure.add_subplot(grid[0, -1])
     _cross_section(above, figure.add_subplot(grid[1, -1], sharex=above), domain, reference, answers)
     return figure
@@ -191,7 +180,7 @@ def plot_cutaway(domain: Ellipsoid, answers: Sequence[Answer], exact: Values, he
         if panel.logarithmic:
             values = np.abs(values)
         # The surface, where boundary values may be exact and errors zero, has no say in the colours of errors.
-        norm = _logarithmic_scale(values[view.flat]) if panel.logarithmic else _linear_scale(values)
+        norm = logarithmic_scale(values[view.flat]) if panel.logarithmic else linear_scale(values)
         colours = ScalarMappable(norm, "magma" if panel.logarithmic else "viridis")
         _show(axes, view, colours.to_rgba(np.clip(values, norm.vmin, norm.vmax))[:, :3])
         _draw_edges(axes, domain, view)

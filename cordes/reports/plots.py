@@ -133,7 +133,7 @@ def _maps(domain: Any, panels: list[Panel], headline: str) -> Figure:
     figure.suptitle("\n".join(textwrap.fill(line, columns, break_long_words=False) for line in headline.splitlines()))
     grid = figure.subplots(len(planes), len(panels), squeeze=False, height_ratios=heights)
     for plane, row in zip(planes, grid, strict=True):
-        _row(figure, row, panels, _slice(domain, plane), plane)
+        draw_row(figure, row, panels, slice_of(domain, plane), plane)
     return figure
 
 
@@ -141,7 +141,8 @@ def _panel_height(size: np.ndarray, plane: tuple[int, int]) -> float:
     return float(np.clip(PANEL_WIDTH * size[plane[1]] / size[plane[0]], 0.25 * PANEL_WIDTH, 2 * PANEL_WIDTH))
 
 
-def _slice(domain: Any, plane: tuple[int, int]) -> Slice:
+def slice_of(domain: Any, plane: tuple[int, int]) -> Slice:
+    """The plane of two coordinates through the centre."""
     lower, upper = domain.bounding_box
     i, j = plane
     edges = (np.linspace(lower[i], upper[i], RESOLUTION + 1), np.linspace(lower[j], upper[j], RESOLUTION + 1))
@@ -150,10 +151,10 @@ def _slice(domain: Any, plane: tuple[int, int]) -> Slice:
     # A hair off the centre: interfaces often run through it, and on them a coefficient that jumps has neither of its values.
     points[:] = domain.center + 1e-6 * (upper - lower)
     points[..., i], points[..., j] = np.meshgrid(*middles, indexing="ij")
-    return Slice(points, domain.contains(points), edges, _outline(domain, plane))
+    return Slice(points, domain.contains(points), edges, outline_of(domain, plane))
 
 
-def _outline(domain: Any, plane: tuple[int, int]) -> np.ndarray:
+def outline_of(domain: Any, plane: tuple[int, int]) -> np.ndarray:
     """A closed polyline around the part of the plane through the centre that lies in the domain, shape (n, 2)."""
     if domain.vertices is not None:
         return np.concatenate([domain.vertices, domain.vertices[:1]])
@@ -167,7 +168,8 @@ def _outline(domain: Any, plane: tuple[int, int]) -> np.ndarray:
     return np.asarray(domain.boundary_at(directions))[:, list(plane)]
 
 
-def _row(figure: Figure, row: np.ndarray, panels: list[Panel], part: Slice, plane: tuple[int, int]) -> None:
+def draw_row(figure: Figure, row: np.ndarray, panels: list[Panel], part: Slice, plane: tuple[int, int]) -> None:
+    """Coloured maps of all panels on one slice, each in its axes and with its colour bar."""
     images = []
     for panel in panels:
         image = np.full(part.inside.shape, np.nan)
@@ -175,7 +177,7 @@ def _row(figure: Figure, row: np.ndarray, panels: list[Panel], part: Slice, plan
         images.append(np.abs(image) if panel.logarithmic else image)
     # The first and the second panel, exact and computed, share their colours.
     linear = [image for image, panel in zip(images, panels, strict=True) if not panel.logarithmic and panel.shared]
-    shared = _linear_scale(np.stack(linear)) if linear else None
+    shared = linear_scale(np.stack(linear)) if linear else None
     for axes, panel, image in zip(row, panels, images, strict=True):
         norm, colours = _colours(panel, image, shared)
         mesh = axes.pcolormesh(*part.edges, image.T, norm=norm, cmap=colours, rasterized=True)
@@ -192,8 +194,8 @@ def _colours(panel: Panel, image: np.ndarray, shared: Normalize | None) -> tuple
         count = len(panel.categories)
         return BoundaryNorm(np.arange(count + 1) - 0.5, count), colormaps["tab10" if count <= 10 else "tab20"].resampled(count)
     if panel.logarithmic:
-        return _logarithmic_scale(image), "magma"
-    return (shared, "viridis") if panel.shared else (_linear_scale(image), "viridis")
+        return logarithmic_scale(image), "magma"
+    return (shared, "viridis") if panel.shared else (linear_scale(image), "viridis")
 
 
 def _frame(axes: Axes, edges: tuple[np.ndarray, np.ndarray]) -> None:
@@ -204,13 +206,14 @@ def _frame(axes: Axes, edges: tuple[np.ndarray, np.ndarray]) -> None:
     axes.set_ylim(edges[1][0] - 0.02 * widths[1], edges[1][-1] + 0.02 * widths[1])
 
 
-def _linear_scale(values: np.ndarray) -> Normalize:
+def linear_scale(values: np.ndarray) -> Normalize:
+    """From the smallest finite value to the largest."""
     finite = values[np.isfinite(values)]
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
     return Normalize(low, high) if high > low else Normalize(low - 0.5, high + 0.5)
 
 
-def _logarithmic_scale(values: np.ndarray) -> Normalize:
+def logarithmic_scale(values: np.ndarray) -> Normalize:
     """From the second percentile to the maximum; linear where everything is zero."""
     positive = values[np.isfinite(values) & (values > 0)]
     if not positive.size:

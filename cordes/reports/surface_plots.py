@@ -54,11 +54,11 @@ def plot_surface(
     if not maps:
         raise SurfaceError("There is no flat map to draw.")
     reports = {name: measure(disk, uv, size) for name, uv in maps.items()}
-    ratios = {name: _log_ratio(disk.mesh, uv) for name, uv in maps.items()}
+    ratios = {name: log_area_ratio(disk.mesh, uv) for name, uv in maps.items()}
     limit = max(float(np.percentile(np.abs(next(iter(ratios.values()))), 98)), 0.1)
-    screen, depth = _projection(disk.mesh, toward, up)
-    normals = _normals(disk.mesh, np.column_stack([screen, depth]))
-    relief = _relief(disk.mesh)
+    screen, depth = project(disk.mesh, toward, up)
+    normals = vertex_normals(disk.mesh, np.column_stack([screen, depth]))
+    relief = relief_of(disk.mesh)
     surface = _rasterise(screen, depth, disk.mesh)
     lower, upper = (np.zeros(2), np.asarray(size)) if size is not None else (-np.ones(2), np.ones(2))
     # The columns are as wide as what they show, all of one height.
@@ -91,12 +91,13 @@ def _aspect(points: np.ndarray) -> float:
     return float(np.clip(extent[0] / extent[1], 0.5, 2.5))
 
 
-def _log_ratio(mesh: Mesh, uv: np.ndarray) -> np.ndarray:
+def log_area_ratio(mesh: Mesh, uv: np.ndarray) -> np.ndarray:
+    """For each face the logarithm of its share of the flat area over its share of the area of the surface."""
     flat, areas = np.abs(flat_areas(uv, mesh.faces)), mesh.areas
     return np.log(np.maximum(flat / np.sum(flat), 1e-300) * np.sum(areas) / areas)
 
 
-def _projection(mesh: Mesh, toward: np.ndarray | None, up: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+def project(mesh: Mesh, toward: np.ndarray | None, up: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     """Screen coordinates (n, 2) and the nearness to the viewer (n,)."""
     corner = mesh.vertices[mesh.faces]
     normals = np.cross(corner[:, 1] - corner[:, 0], corner[:, 2] - corner[:, 0])
@@ -124,7 +125,7 @@ def _projection(mesh: Mesh, toward: np.ndarray | None, up: np.ndarray | None) ->
     return np.stack([centered @ right, centered @ np.cross(front, right)], axis=1), centered @ front
 
 
-def _normals(mesh: Mesh, position: np.ndarray) -> np.ndarray:
+def vertex_normals(mesh: Mesh, position: np.ndarray) -> np.ndarray:
     """Unit normals at the vertices, from the faces around them with their areas as weights."""
     corner = position[mesh.faces]
     normals = np.cross(corner[:, 1] - corner[:, 0], corner[:, 2] - corner[:, 0])
@@ -140,9 +141,9 @@ def _light(normals: np.ndarray) -> np.ndarray:
     return (0.45 + 0.55 * np.clip(front * (normals @ direction) / length, 0, 1)) * np.where(front < 0, BACK, 1.0)
 
 
-def _relief(mesh: Mesh) -> np.ndarray:
+def relief_of(mesh: Mesh) -> np.ndarray:
     """Brightness for the flat map, which has no light: folds inward are dark and ridges bright, by the mean curvature."""
-    curvature = np.sum((cotangent_laplacian(mesh) @ mesh.vertices) * _normals(mesh, mesh.vertices), axis=1) / (star_sums(mesh, mesh.areas) / 3)
+    curvature = np.sum((cotangent_laplacian(mesh) @ mesh.vertices) * vertex_normals(mesh, mesh.vertices), axis=1) / (star_sums(mesh, mesh.areas) / 3)
     # Averaged over the stars: the curvature of a single vertex shows the triangulation more than the shape.
     curvature = star_sums(mesh, np.mean(curvature[mesh.faces], axis=1)) / star_sums(mesh, np.ones(len(mesh.faces)))
     scale = np.percentile(np.abs(curvature), 80)

@@ -6,6 +6,8 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from cordes.certificates.certificate import directed
+from cordes.reports.advice import bounded, remedy, verdict
 from cordes.results import Result
 
 
@@ -24,6 +26,8 @@ def condition_table(facts: Mapping[str, Any]) -> Table:
     table = _two_columns(facts["problem"])
     low, high = facts["multiplier_range"]
     table.add_row("Cordès condition", condition_line(facts))
+    if facts.get("negative_c"):
+        table.add_row("reaction", Text(facts["negative_c"]["meaning"], style="bold yellow"))
     table.add_row("domain", Text(facts["domain"]))
     table.add_row("worst point", Text(f"({', '.join(_short(value) for value in facts['worst_point'])})"))
     table.add_row("multiplier", f"{_short(low)}" if low == high else f"from {_short(low)} to {_short(high)}")
@@ -45,10 +49,12 @@ def solution_table(facts: Mapping[str, Any], certificate: Iterable[tuple[str, st
     table.add_row("Cordès condition", condition_line(facts["condition"]))
     table.add_row("method", f"{facts['method']}, seed {facts['seed']}")
     result = Result(facts["result"])
-    converged = result is Result.converged
-    table.add_row("result", Text(f"{result.value}: {result.sentence}", style="green" if converged else "bold yellow"))
-    if not converged:
-        table.add_row("what to do", Text(result.remedy))
+    good = result is Result.converged and bounded(facts)
+    table.add_row("result", Text(f"{result.value}{verdict(facts)}", style="green" if good else "bold yellow"))
+    if not good:
+        table.add_row("what to do", Text(remedy(facts)))
+    if facts.get("tolerance"):
+        table.add_row("tolerance", _tolerance_line(facts["tolerance"]))
     if facts["error"] is not None:
         exact = "map" if facts.get("transport") else "solution"
         table.add_row("error", f"l2 {_number(facts['error']['l2'])}, maximum {_number(facts['error']['linf'])} (against the exact {exact})")
@@ -70,6 +76,13 @@ def solution_table(facts: Mapping[str, Any], certificate: Iterable[tuple[str, st
     if facts.get("files"):
         table.add_row("files", Text("\n".join(facts["files"])))
     return table
+
+
+def _tolerance_line(facts: Mapping[str, Any]) -> str:
+    """What was asked for beside what was reached."""
+    name = {"rms": "root mean square error", "Linf": "largest error", "map_L2": "error of the map"}[facts["norm"]]
+    reached = "no bound" if facts["certified"] is None else f"{directed(facts['certified'], 3, up=True):.3g}"
+    return f"asked {_short(facts['asked'])}, certified {reached} ({name})"
 
 
 def _outer_line(step: Mapping[str, Any]) -> str:

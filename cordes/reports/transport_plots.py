@@ -25,7 +25,7 @@ def plot_transport(solution: "TransportSolution", path: str | Path | None = None
     figure = Figure(figsize=(11, 5), layout="constrained")
     FigureCanvasAgg(figure)
     left, right = figure.subplots(1, 2)
-    lines = _grid_lines(problem.domain)
+    lines = grid_lines(problem.domain, LINES, POINTS_PER_LINE)
     _density(figure, left, problem.domain, problem.source_density, "source density")
     left.add_collection(LineCollection(lines, colors="white", linewidths=0.5, alpha=0.8))
     _density(figure, right, problem.target_domain, problem.target_density, "target density")
@@ -62,16 +62,16 @@ def _density(figure: Figure, axes: Any, domain: Any, density: Any, label: str) -
     figure.colorbar(mesh, ax=axes, label=label, shrink=0.85)
 
 
-def _grid_lines(domain: Any) -> list[np.ndarray]:
-    """Vertical and horizontal lines, cut to the domain; each an array (n, 2)."""
+def grid_lines(domain: Any, lines: int, points: int) -> list[np.ndarray]:
+    """Vertical and horizontal lines, so many each with so many points, cut to the domain; each an array (n, 2)."""
     lower, upper = domain.bounding_box
-    lines = []
+    found = []
     for axis in (0, 1):
-        along = np.linspace(lower[1 - axis], upper[1 - axis], POINTS_PER_LINE)
-        for position in np.linspace(lower[axis], upper[axis], LINES):
-            line = np.empty((POINTS_PER_LINE, 2))
+        along = np.linspace(lower[1 - axis], upper[1 - axis], points)
+        for position in np.linspace(lower[axis], upper[axis], lines):
+            line = np.empty((points, 2))
             line[:, axis], line[:, 1 - axis] = position, along
             inside = line[domain.contains(line, tolerance=1e-12)]
             if len(inside) > 1:
-                lines.append(inside)
-    return lines
+                found.append(inside)
+    return found

@@ -1,9 +1,13 @@
 """Adam on the mean square of the rows: what the paper does. The loop runs inside one compiled scan, ten epochs at a time."""
 
+from collections.abc import Callable
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from jax import Array
 
 from cordes import distribution
 from cordes.ansatz import Rows
@@ -61,18 +65,44 @@ def solve_adam(
     fresh = cast(stack(system.rows(system.fresh_points(seed)), extra_rows), dtype)
     count, scale = rows.count, float(np.linalg.norm(fresh.target))
     rows, fresh = distribution.place(rows), distribution.place(fresh)
-    carry = (state.parameters, optax.adam(learning_rate).init(state.parameters))
-    best, best_residual = state, float(residual_norm(state, fresh))
-    history = [{"epoch": 0, "loss": float(residual_norm(state, rows)) ** 2, "residual": best_residual, "seconds": clock.seconds}]
-    result = None
+    first = float(residual_norm(state, fresh))
+    history = [{"epoch": 0, "loss": float(residual_norm(state, rows)) ** 2, "residual": first, "seconds": clock.seconds}]
+
+    def advance(carry):
+        return _advance(carry, state, rows, learning_rate)
+
+    def measure(current: State) -> Array:
+        return residual_norm(current, fresh)
+
+    memory = optax.adam(learning_rate).init(state.parameters)
+    best, best_residual, result = run_epochs(state, memory, advance, measure, epochs, tol, 0.1 * scale, clock, progress, history)
+    best = distribution.local(cast(best, jnp.float64))
+    return Answer(best.network, best.amplitudes, result, best_residual, count, history)
+
+
+def run_epochs(
+    state: State,
+    memory: Any,
+    advance: Callable[[Any], tuple[Any, Array]],
+    measure: Callable[[State], Array],
+    epochs: int,
+    tol: float | None,
+    small: float,
+    clock: Clock,
+    progress: Progress,
+    history: list[dict],
+) -> tuple[State, float, Result]:
+    """The best state by the residual on fresh points that `measure` gives, this residual, and how it ended; the history, which has the start, grows.
+    `advance` does CHUNK epochs on parameters and the memory of the optimiser, and gives their losses."""
+    carry, best, best_residual, result = (state.parameters, memory), state, history[0]["residual"], None
     try:
         for done in range(CHUNK, epochs + 1, CHUNK):
-            carry, losses = _advance(carry, state, rows, learning_rate)
+            carry, losses = advance(carry)
             loss = float(losses[-1])
             if done % REPORT and done + CHUNK <= epochs and not clock.over:
                 continue
             current = state.with_parameters(carry[0])
-            value = float(residual_norm(current, fresh))
+            value = float(measure(current))
             history.append({"epoch": done, "loss": loss, "residual": value, "seconds": clock.seconds})
             progress.update(step=done, total=epochs, loss=loss, residual=min(value, best_residual))
             if value < best_residual:
@@ -82,7 +112,4 @@ def solve_adam(
                 break
     except KeyboardInterrupt:
         result = Result.interrupted
-    if result is None:
-        result = late_end(best_residual, tol, 0.1 * scale)
-    best = distribution.local(cast(best, jnp.float64))
-    return Answer(best.network, best.amplitudes, result, best_residual, count, history)
+    return best, best_residual, result or late_end(best_residual, tol, small)

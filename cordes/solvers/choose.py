@@ -1,6 +1,5 @@
 """`solve`: one verb over all problems and methods."""
 
-import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,13 +10,14 @@ from cordes.compilation import CompileTimer
 from cordes.condition import warn_if_violated
 from cordes.domains.boundary_fit import Fit
 from cordes.errors import unknown
+from cordes.plain import plain_number
 from cordes.problems.transport import Transport
 from cordes.results import Result
 from cordes.solution import Solution
 from cordes.solvers.adam import PAPER, solve_adam
 from cordes.solvers.answer import Answer
 from cordes.solvers.gauss_newton import solve_gauss_newton
-from cordes.solvers.least_squares import solve_least_squares
+from cordes.solvers.least_squares import solve_least_squares, still_helps, usual_size
 from cordes.solvers.nonlinear import NonlinearRun
 from cordes.solvers.options import METHODS, check_arguments, choose_method
 from cordes.solvers.progress import Progress
@@ -55,12 +55,15 @@ def solve(
     `learning_rate`, `points`, `epochs`, `precision`, `preset="paper"`; `estimator="stochastic"` takes `probes` random directions instead of all second
     derivatives, for linear problems in hundreds of dimensions.
 
-    Nonlinear problems are solved by an outer loop over the method (`outer_steps` at most). Its `start` may be a solution of another problem on the same
-    domain. `HJB`: `argmax="unscaled"` chooses controls without the multiplier; `outer="fixed-point"` takes the contracting fixed point instead of Newton's
-    method, which otherwise takes over where Newton stalls. `MongeAmpere`: `form="convex"` (two dimensions), `damping=False`; `tol` bounds the certified
-    maximum. Adam: `warm_up` epochs on the start, then `inner_epochs` for each outer step until `epochs` are used up; `outer="direct"` trains on the
-    nonlinear residual itself.
+    Nonlinear problems are solved by an outer loop over the method, of `outer_steps` at most in all: over all sizes of the network and all tolerances on the
+    way to `tol`; a rival that is tried beside it (other inputs, another form of the equation) has as many of its own. Its `start` may be a solution of
+    another problem on the same domain. `HJB`: `argmax="unscaled"` chooses controls without the multiplier; `outer="fixed-point"` takes the contracting fixed
+    point instead of Newton's method, which otherwise takes over where Newton stalls. `MongeAmpere`: `form="convex"` (two dimensions), `damping=False`; `tol`
+    bounds the certified maximum. Adam: `warm_up` epochs on the start, then `inner_epochs` for each outer step until `epochs` are used up; `outer="direct"`
+    trains on the nonlinear residual itself.
     """
+    tol, seed, max_seconds = (plain_number(value) for value in (tol, seed, max_seconds))
+    options = {name: plain_number(value) for name, value in options.items()}
     chosen = choose_method(problem, method, start)
     check_arguments(problem, chosen, tol, max_seconds, start, options)
     if chosen == "adam" and options.pop("preset", None) == "paper":
@@ -70,8 +73,10 @@ def solve(
     with CompileTimer() as timer, share_cores():
         system, settings = _system(problem, chosen, multiplier, start, options)
         warn_if_violated(problem)
+        if hasattr(problem, "warn"):
+            problem.warn()
         state = State(start.network, jnp.asarray(start.amplitudes)) if start is not None and problem.linear else None
-        facts = {"method": chosen, "seed": seed, "multiplier": multiplier, **settings}
+        facts = {"method": chosen, "seed": seed, "multiplier": bool(multiplier), "tol": tol, **settings}
 
         def finish(answer: Answer) -> Solution:
             answer = answer._replace(network=distribution.local(answer.network), amplitudes=distribution.local(answer.amplitudes))
@@ -79,10 +84,12 @@ def solve(
 
         with Progress(f"{problem.name}: {chosen}", progress) as bar:
             if problem.linear:
-                run = functools.partial(_run, chosen, system, seed, clock, bar, settings, options)
+                run = LinearRun(chosen, system, seed, clock, bar, settings, options, tol is not None and start is None)
             else:
                 run = NonlinearRun(chosen, system, seed, clock, bar, start, settings, options, tol is not None)
-            solution = finish(run(None, state)) if tol is None else reach(tol, residual_target(problem, multiplier, tol), run, finish, state)
+            solution = (
+                finish(run(None, state)) if tol is None else reach(tol, residual_target(problem, multiplier, tol), run, finish, state, run.extend)
+            )
     total, certify = clock.seconds, solution.seconds["certify"]
     solution.seconds |= {"total": total, "compile": timer.seconds, "solve": max(total - timer.seconds - certify, 0.0), "certify": certify}
     return solution
@@ -115,16 +122,41 @@ def make_system(
     return System(problem, multiplier, settings["delta"], hard, settings["singular"], settings["inputs"], richness, singular_points, fits)
 
 
-def _run(method: str, system: System, seed: int, clock: Clock, bar: Progress, settings: dict, options: dict, tol, start: State | None) -> Answer:
-    extra = system.boundary_rows(1000, seed, settings["boundary_weight"]) if settings["boundary"] == "soft" else None
-    if method == "least-squares":
-        return solve_least_squares(system, tol, seed, clock, bar, start, extra_rows=extra, **options)
-    if options.get("estimator") == "stochastic":
-        settings = {"steps" if name == "epochs" else name: value for name, value in options.items() if name != "estimator"}
-        return solve_stochastic(system, tol, seed, clock, bar, start, **settings)
-    options = {name: value for name, value in options.items() if name != "estimator"}
-    solver = solve_gauss_newton if method == "gauss-newton" else solve_adam
-    return solver(system, tol, seed, clock, bar, start, extra_rows=extra, **options)
+class LinearRun:
+    """One solve of a linear problem; called again with the state that it left it goes on. `staged` keeps the features to their usual number until `extend`."""
+
+    def __init__(self, method: str, system: System, seed: int, clock: Clock, bar: Progress, settings: dict, options: dict, staged: bool):
+        self.method, self.system, self.arguments, self.settings, self.options = method, system, (seed, clock, bar), settings, options
+        usual = usual_size(system.domain.dimension)
+        self.usual = usual if staged and method == "least-squares" and (options.get("features") or 2 * usual) > usual else None
+        self.last: Answer | None = None
+
+    def __call__(self, tol: float | None, start: State | None) -> Answer:
+        earlier = self.last.history if start is not None and self.last is not None else []
+        if start is not None and self.usual is not None and start.network.coefficients.shape[0] >= self.usual:
+            self.usual = None
+        answer = self._run(tol, start)
+        self.last = answer._replace(history=[*earlier, *answer.history])
+        return self.last
+
+    def extend(self) -> bool:
+        """Allow more features than usual, where the last ones helped."""
+        usual, self.usual = self.usual, None
+        return usual is not None and self.last is not None and still_helps(self.last.history)
+
+    def _run(self, tol: float | None, start: State | None) -> Answer:
+        seed, clock, bar = self.arguments
+        options = self.options if self.usual is None else {**self.options, "features": self.usual}
+        soft = self.settings["boundary"] == "soft"
+        extra = self.system.boundary_rows(1000, seed, self.settings["boundary_weight"]) if soft else None
+        if self.method == "least-squares":
+            return solve_least_squares(self.system, tol, seed, clock, bar, start, extra_rows=extra, **options)
+        if options.get("estimator") == "stochastic":
+            settings = {"steps" if name == "epochs" else name: value for name, value in options.items() if name != "estimator"}
+            return solve_stochastic(self.system, tol, seed, clock, bar, start, **settings)
+        options = {name: value for name, value in options.items() if name != "estimator"}
+        solver = solve_gauss_newton if self.method == "gauss-newton" else solve_adam
+        return solver(self.system, tol, seed, clock, bar, start, extra_rows=extra, **options)
 
 
 __all__ = ["METHODS", "Result", "choose_method", "make_system", "solve"]

@@ -15,12 +15,11 @@ import optax
 from cordes.ansatz import Ansatz
 from cordes.errors import OptionError
 from cordes.jet import Jet, jet_of
-from cordes.results import Result
-from cordes.solvers.adam import CHUNK, REPORT
+from cordes.solvers.adam import CHUNK, run_epochs
 from cordes.solvers.answer import Answer
 from cordes.solvers.progress import Progress
 from cordes.solvers.system import Clock, System
-from cordes.solvers.training import State, cast, early_end, initial_state, late_end
+from cordes.solvers.training import State, cast, initial_state
 
 
 def solve_direct(
@@ -53,7 +52,7 @@ def solve_direct(
         return cast((x, collocation.weight, *fixed), dtype)
 
     rows, fresh = prepared(system.points(points, seed)), prepared(system.fresh_points(seed))
-    loss_of = functools.partial(_loss, system=system, template=state, choices=choices)
+    loss_of = functools.partial(nonlinear_loss, system=system, template=state, choices=choices)
     optimiser = optax.adam(learning_rate)
 
     def epoch(carry, _):
@@ -63,34 +62,16 @@ def solve_direct(
         return (optax.apply_updates(parameters, update), memory), loss
 
     advance = jax.jit(lambda carry: jax.lax.scan(epoch, carry, None, length=CHUNK))
-    measure = jax.jit(lambda parameters: jnp.sqrt(loss_of(parameters, fresh)))
-    carry = (state.parameters, optimiser.init(state.parameters))
-    best, best_residual = state, float(measure(state.parameters))
-    first = best_residual
-    history = [{"epoch": 0, "residual": best_residual, "seconds": clock.seconds}]
-    result = None
-    try:
-        for done in range(CHUNK, epochs + 1, CHUNK):
-            carry, losses = advance(carry)
-            if done % REPORT and done + CHUNK <= epochs and not clock.over:
-                continue
-            value = float(measure(carry[0]))
-            history.append({"epoch": done, "loss": float(losses[-1]), "residual": value, "seconds": clock.seconds})
-            progress.update(step=done, total=epochs, loss=float(losses[-1]), residual=min(value, best_residual))
-            if value < best_residual:
-                best, best_residual = state.with_parameters(carry[0]), value
-            result = early_end(value, best_residual, tol, clock)
-            if result is not None:
-                break
-    except KeyboardInterrupt:
-        result = Result.interrupted
-    if result is None:
-        result = late_end(best_residual, tol, 0.1 * first)
+    measure = jax.jit(lambda current: jnp.sqrt(loss_of(current.parameters, fresh)))
+    first = float(measure(state))
+    history = [{"epoch": 0, "residual": first, "seconds": clock.seconds}]
+    memory = optimiser.init(state.parameters)
+    best, best_residual, result = run_epochs(state, memory, advance, measure, epochs, tol, 0.1 * first, clock, progress, history)
     best = cast(best, jnp.float64)
     return Answer(best.network, best.amplitudes, result, best_residual, len(np.asarray(rows[0])), history)
 
 
-def _loss(parameters: Any, data: tuple, system: System, template: State, choices: dict[str, Any]) -> jax.Array:
+def nonlinear_loss(parameters: Any, data: tuple, system: System, template: State, choices: dict[str, Any]) -> jax.Array:
     """The sum of the squares of the weighted nonlinear residual."""
     x, weight, lift, distance = data
     state, problem = template.with_parameters(parameters), system.problem

@@ -9,7 +9,7 @@ import numpy as np
 from cordes.ansatz import Rows
 from cordes.results import Result
 from cordes.solvers.answer import Answer
-from cordes.solvers.least_squares import GROWTH, OVERSAMPLING, Search, first_candidates, stage_widths
+from cordes.solvers.least_squares import GROWTH, OVERSAMPLING, Search, first_candidates, stage_widths, usual_size
 from cordes.solvers.progress import Progress
 from cordes.solvers.system import Clock, System
 from cordes.solvers.training import State, initial_state
@@ -35,12 +35,16 @@ class FeatureSteps:
         oversampling: float = OVERSAMPLING,
         demanding: bool = False,
         inputs: list[str] | None = None,
+        staged: bool = False,
     ):
-        """`inputs` are those that compete at the start."""
+        """`inputs` are those that compete at the start; `staged` keeps sizes beyond the usual one back until `extend` is called."""
         self.search = Search(system, None, seed, activation, extra_rows, oversampling)
         self.clock, self.given = clock, frequency
         self.widths = stage_widths(system.domain.dimension, features, None, demanding)
         self.width = self.widths.pop(0)
+        usual = usual_size(system.domain.dimension)
+        self.reserve = [width for width in self.widths if staged and width > usual]
+        self.widths = [width for width in self.widths if width not in self.reserve]
         self.kind: tuple[float, str] | None = None
         self.grown, self.stages = False, 0
         self.singular = singular
@@ -100,6 +104,11 @@ class FeatureSteps:
             self.singular = False
             return True
         return False
+
+    def extend(self, system: System) -> bool:
+        """On to the sizes that were kept back, if there are any."""
+        self.widths, self.reserve = [*self.widths, *self.reserve], []
+        return bool(self.widths) and self.refine(system)
 
 
 class TrainedSteps:

@@ -105,7 +105,8 @@ class NewtonLoop:
                     continue
                 if (not limited and self._fall_back()) or self.inner.refine(self.system):
                     stalled, current = 0, best
-                elif stalled >= PATIENCE:
+                elif stalled >= PATIENCE or (limited and stalled and self.history[-1].get("changed") == 0):
+                    # The same controls give the same linear equation, and the same network the same answer.
                     break
         except KeyboardInterrupt:
             if best is None or best.answer is None:

@@ -54,6 +54,9 @@ class NonlinearRun:
         self.method, self.system, self.seed, self.clock, self.bar = method, system, seed, clock, bar
         self.stages = self._stages(system.problem, options.pop("continuation", None))
         self.start, self.points = start, start.points if start is not None else 0
+        # Networks beyond the usual size wait until a certificate has shown that they are needed.
+        self.staged = demanding and not isinstance(system.problem, Transport)
+        self.record: list[dict] = []
         self.kind = options.pop("outer", "newton")
         self.choices: dict[str, Any] = {"form": options.pop("form")} if "form" in options else {}
         if options.pop("argmax", "scaled") == "unscaled":
@@ -78,6 +81,7 @@ class NonlinearRun:
                 settings["singular"],
                 demanding=demanding or isinstance(system.problem, Transport),
                 inputs=inputs,
+                staged=self.staged,
                 **options,
             )
             self.inner = self.features(None)
@@ -122,10 +126,24 @@ class NonlinearRun:
             jet, continued = lambda x: ansatz.jet(state.network, state.amplitudes, x), state  # pyright: ignore[reportAssignmentType]
         else:
             jet, continued = None if self.start is None else self.start.jet, self._continued()
-        return self._with_rival(self._solve(tol, jet, continued), tol, jet)
+        answer = self._with_rival(self._solve(tol, jet, continued, self.record if state is not None else []), tol, jet)
+        self.record = answer.history
+        return answer
 
-    def _solve(self, tol: float | None, jet: JetAt | None, continued: State | None) -> Answer:
-        history: list[dict] = []
+    def extend(self) -> bool:
+        """Allow larger networks than usual, where there are any and steps are left."""
+        staged, self.staged = self.staged, False
+        if not staged or self.kind in ("direct", "dual") or not isinstance(self.inner, FeatureSteps) or self._steps_left(self.record) < 1:
+            return False
+        return self.inner.extend(self.system)
+
+    def _steps_left(self, history: list[dict]) -> int:
+        """Of the steps that the user allows in all; the first entry is the start, and the stages on the way to a wide density are not counted."""
+        taken = sum("share" not in step for step in history)
+        return self.outer.steps - max(taken - (len(history) == taken), 0)
+
+    def _solve(self, tol: float | None, jet: JetAt | None, continued: State | None, history: list[dict]) -> Answer:
+        history = list(history)
         if jet is None and self.stages:
             jet, history = self._continuation()
         if jet is None and self.method == "least-squares":
@@ -154,12 +172,12 @@ class NonlinearRun:
     def _with_rival(self, answer: Answer, tol: float | None, jet: JetAt | None) -> Answer:
         """Where the cofactors of a Monge–Ampère equation in the plane lead nowhere, its convex form is tried, and the better answer kept."""
         open_form = self.system.problem.has_convex_form and "form" not in self.choices and self.method == "least-squares"
-        if not open_form or answer.result not in FAILURES or self.clock.over or self.system.problem.impossible:
+        if not open_form or answer.result not in FAILURES or self.clock.over or self.system.problem.impossible or self.staged:
             return answer
         place = self.system.place
         self.choices["form"] = "convex"
         self.inner = self.features(None)
-        rival = self._solve(tol, jet, None)
+        rival = self._solve(tol, jet, None, [])
         if (rival.result in FAILURES, rival.result is Result.convexity_lost, rival.residual) < (
             True,
             answer.result is Result.convexity_lost,
@@ -171,7 +189,8 @@ class NonlinearRun:
         return answer
 
     def _loop(self, inner: Inner, history: list[dict] | None = None) -> NewtonLoop:
-        return NewtonLoop(self.system, inner, self.outer, self.seed, self.clock, self.bar, history)
+        outer = self.outer._replace(steps=self._steps_left(history or []))
+        return NewtonLoop(self.system, inner, outer, self.seed, self.clock, self.bar, history)
 
     def _tournament(self, tol: float | None) -> tuple[JetAt | None, State | None, list[dict]]:
         """Which inputs suit the solution is seen at the end of the loop only, since early iterates are rougher: with interfaces, a small network of each kind

@@ -41,30 +41,48 @@ def residual_target(problem: Any, multiplier: bool, tol: float) -> float:
 
 
 def reach(
-    tol: float, target: float, run: Callable[[float, State | None], Answer], finish: Callable[[Answer], Solution], start: State | None
+    tol: float,
+    target: float,
+    run: Callable[[float, State | None], Answer],
+    finish: Callable[[Answer], Solution],
+    start: State | None,
+    extend: Callable[[], bool] = lambda: False,
 ) -> Solution:
-    """Solve, certify, and ask for a smaller residual while the certificate is too large and the solver still gets what it is asked for."""
+    """Solve, certify, and ask for a smaller residual while the certificate is too large and the solver still gets what it is asked for.
+
+    `extend` lets the solver be larger than usual and says whether that is any use: it is asked once the usual size has missed the residual, and after a look
+    at the certificate, which may be small enough all the same. The answer with the smallest bound is kept: a smaller residual need not have it.
+    """
     state, best, smallest = start, None, math.inf
     for attempt in range(ATTEMPTS):
         answer = run(target, state)
         solution = finish(answer)
         bound = getattr(solution.certificate, solution.problem.tolerance_norm)
-        if bound is None:
-            solution.result = answer.result if answer.result in _ENDS else Result.not_certifiable
-            return solution
-        if bound <= tol:
+        if bound is not None and bound <= tol:
             solution.result = Result.converged
             return solution
-        # A smaller residual need not have the smaller bound.
-        if bound < smallest:
-            best, smallest = solution, bound
-        if answer.result is not Result.converged or attempt + 1 == ATTEMPTS:
+        if best is None or (bound is not None and bound < smallest):
+            best, smallest = solution, math.inf if bound is None else bound
+        missed = answer.result is not Result.converged
+        # Whether a theorem covers a linear equation does not depend on the answer; a nonlinear answer that is not good enough may still become so, but not
+        # where the data leave no room for a smooth one.
+        hopeless = bound is None and (solution.problem.linear or not missed or getattr(solution.problem, "rough", None) is not None)
+        if hopeless or attempt + 1 == ATTEMPTS or answer.result in ENDS or (missed and not extend()):
             break
-        target *= min(0.5, SAFETY * tol / bound)
+        if not missed:
+            assert bound is not None
+            target *= min(0.5, SAFETY * tol / bound)
         state = State(answer.network, jnp.asarray(answer.amplitudes))
-    best = best or solution
-    best.result = answer.result if answer.result in _ENDS else Result.tolerance_not_reached
+    assert best is not None
+    best.result = _result(answer.result, smallest)
     return best
 
 
-_ENDS = (Result.interrupted, Result.time_out, Result.nonfinite)
+def _result(last: Result, smallest: float) -> Result:
+    """How it ended: what stopped the solver goes before what the certificate says."""
+    if last in (*ENDS, Result.convexity_lost):
+        return last
+    return Result.not_certifiable if smallest == math.inf else Result.tolerance_not_reached
+
+
+ENDS = (Result.interrupted, Result.time_out, Result.nonfinite)

@@ -21,7 +21,7 @@ from cordes.errors import OptionError, unknown
 from cordes.jet import jet_of
 from cordes.networks.mlp import MLP
 from cordes.solution import Solution
-from cordes.solvers.direct import _loss as direct_loss
+from cordes.solvers.direct import nonlinear_loss
 from cordes.solvers.system import System
 from cordes.solvers.training import State, cast, residual
 from cordes.studies.trained import rows_at, state_of, system_at
@@ -180,7 +180,7 @@ def _direct(system: System, solution: Solution, points: int, seed: int, choices:
     lift, distance = jax.jit(lambda x: (jax.vmap(jet_of(ansatz.lift))(x), jax.vmap(jet_of(ansatz.distance))(x)))(x)
 
     def loss(state: State, data: tuple) -> Array:
-        return jnp.asarray(direct_loss(state.parameters, data, system, state, choices), jnp.float32)
+        return jnp.asarray(nonlinear_loss(state.parameters, data, system, state, choices), jnp.float32)
 
     return loss, (_cut(x, 1.0), _cut(weight, 0.0), _cut(lift, 1.0), _cut(distance, 1.0))
 

@@ -149,8 +149,10 @@ def quantity_chart(quantity: Quantity, points: np.ndarray, charts: dict[str, Any
 
 def _with_grids(solution: Any, made: dict[str, list[Map]]) -> dict[str, list[Map]]:
     """The source density with a grid, and the target density with the image of that grid."""
+    from cordes.reports.transport_plots import grid_lines
+
     problem = solution.problem
-    lines = grid_lines(problem.domain)
+    lines = grid_lines(problem.domain, GRID_LINES, GRID_POINTS)
     lengths = np.cumsum([len(line) for line in lines])[:-1]
     images = np.split(solution.map(np.concatenate(lines)), lengths)
     plane = make_plane(problem.target_domain, (0, 1), made["source"][0].values.shape[0])
@@ -166,21 +168,6 @@ def _with_grids(solution: Any, made: dict[str, list[Map]]) -> dict[str, list[Map
     )
     source = made["source"][0]._replace(caption="The source density, with a grid.", lines=tuple(lines))
     return {**made, "source": [source], "target": [target]}
-
-
-def grid_lines(domain: Any) -> list[np.ndarray]:
-    """Vertical and horizontal lines, cut to the domain; each an array (n, 2)."""
-    lower, upper = domain.bounding_box
-    lines = []
-    for axis in (0, 1):
-        along = np.linspace(lower[1 - axis], upper[1 - axis], GRID_POINTS)
-        for position in np.linspace(lower[axis], upper[axis], GRID_LINES):
-            line = np.empty((GRID_POINTS, 2))
-            line[:, axis], line[:, 1 - axis] = position, along
-            inside = line[domain.contains(line, tolerance=1e-12)]
-            if len(inside) > 1:
-                lines.append(inside)
-    return lines
 
 
 # The condition, convergence, settings -------------------------------------------------------------------------------------------------------------------

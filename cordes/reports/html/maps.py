@@ -50,7 +50,7 @@ class Map(NamedTuple):
 
 def make_plane(domain: Any, axes: tuple[int, int], resolution: int) -> Plane:
     """A grid over the bounding box in the plane of two coordinates through the centre, a hair beside it where interfaces may run."""
-    from cordes.reports.plots import _outline
+    from cordes.reports.plots import outline_of
 
     lower, upper = (np.asarray(corner, dtype=float) for corner in domain.bounding_box)
     i, j = axes
@@ -61,7 +61,7 @@ def make_plane(domain: Any, axes: tuple[int, int], resolution: int) -> Plane:
     points = np.empty((*counts, domain.dimension))
     points[:] = np.asarray(domain.center) + 1e-6 * size
     points[..., i], points[..., j] = np.meshgrid(*middles, indexing="ij")
-    return Plane(points, np.asarray(domain.contains(points)), axes, lower[[i, j]], upper[[i, j]], _outline(domain, axes))
+    return Plane(points, np.asarray(domain.contains(points)), axes, lower[[i, j]], upper[[i, j]], outline_of(domain, axes))
 
 
 def spread(plane: Plane, values: np.ndarray) -> np.ndarray:

@@ -15,7 +15,7 @@ from cordes.reports.html.page import Section, command_box, grid_table, note, num
 from cordes.reports.html.provenance import command_line, version_rows
 from cordes.reports.html.stills import address, still
 from cordes.reports.html.surface_view import colour_limit, star_ratios, view_data
-from cordes.reports.surface_plots import _log_ratio
+from cordes.reports.surface_plots import log_area_ratio
 from cordes.surfaces.distortion import star_sums
 from cordes.surfaces.flatten import FlatSurface
 from cordes.surfaces.mesh import corner_angles
@@ -56,7 +56,7 @@ def write_surface_report(path: str | Path, found: FlatSurface, facts: Mapping[st
     names = shown_maps(found)
     labels = map_labels(names, found.best)
     view = view_data(found.disk, {name: found.maps[name].uv for name in names}, labels, found.size)
-    stills, limit = _stills(figure, names), colour_limit(_log_ratio(found.disk.mesh, found.maps[names[0]].uv))
+    stills, limit = _stills(figure, names), colour_limit(log_area_ratio(found.disk.mesh, found.maps[names[0]].uv))
     sections = [
         Section("The surface", _surface_body(view, stills, labels), "surface"),
         Section("Laid flat", _flat_body(stills, labels, facts, limit), "flat"),

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cordes.reports.surface_plots import CHECKS, DARK, LIGHT, _normals, _projection, _relief
+from cordes.reports.surface_plots import CHECKS, DARK, LIGHT, project, relief_of, vertex_normals
 from cordes.surfaces.conformal import flat_areas
 from cordes.surfaces.distortion import LEAST_AREA, star_sums
 from cordes.surfaces.mesh import Disk, Mesh
@@ -21,7 +21,7 @@ SHORT = 2**15 - 1
 def view_data(disk: Disk, maps: Mapping[str, np.ndarray], labels: Mapping[str, str], size: np.ndarray) -> dict[str, Any]:
     """The first map is the one before, the last the one after. Positions are in the frame of the picture: right, up, toward the viewer."""
     mesh = disk.mesh
-    screen, depth = _projection(mesh, None, None)
+    screen, depth = project(mesh, None, None)
     frame = np.column_stack([screen, depth])
     ratios = {name: star_ratios(mesh, uv) for name, uv in maps.items()}
     kept, faces = thinned(mesh, list(maps.values())[-1] / size, MOST_VERTICES)
@@ -30,8 +30,8 @@ def view_data(disk: Disk, maps: Mapping[str, np.ndarray], labels: Mapping[str, s
     wide = len(kept) > 2**16
     return {
         "positions": _packed((frame - middle)[kept] / radius * SHORT, "<i2"),
-        "normals": _packed(_normals(mesh, frame)[kept] * 127, "i1"),
-        "relief": _packed(_relief(mesh)[kept] * 255, "u1"),
+        "normals": _packed(vertex_normals(mesh, frame)[kept] * 127, "i1"),
+        "relief": _packed(relief_of(mesh)[kept] * 255, "u1"),
         "faces": _packed(faces, "<u4" if wide else "<u2"),
         "wide": wide,
         "vertices": len(kept),
