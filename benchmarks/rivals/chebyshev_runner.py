@@ -8,7 +8,7 @@ import functools
 from collections.abc import Iterator
 from typing import Any
 
-from common import Race, not_installed
+from common import Race, start_cordes
 
 DEGREES = {"plane": (8, 12, 16, 20, 24, 28), "monge-ampere": (6, 10, 14, 18, 22), "cube": (7, 9, 11, 13, 15)}
 ROUNDING = 2e-13
@@ -49,22 +49,8 @@ def _in_blocks(function: Any, x: Any) -> Any:
 
 def main() -> None:
     race = Race()
-    try:
-        import jax
-        import scipy
-
-        import cordes
-        from cordes.compilation import CompileTimer
-    except ImportError as error:
-        return not_installed(str(error.name), "pip install cordes (or pip install -e . in the checkout)")
-    timer = CompileTimer().__enter__()
-    race.imported(
-        "Chebyshev collocation, rising degree, cut along the interfaces"
-        if "discontinuous" in race.problem
-        else "Chebyshev collocation, rising degree",
-        {"cordes": cordes.__version__, "scipy": scipy.__version__, "jax": jax.__version__},
-        lambda: timer.seconds,
-    )
+    cut = ", cut along the interfaces" if "discontinuous" in race.problem else ""
+    cordes = start_cordes(race, f"Chebyshev collocation, rising degree{cut}", "scipy", "jax")
     degree = 0
     for degree, solution, estimate in answers(race, cordes.gallery[race.problem]):
         mark = race.mark()

@@ -7,6 +7,7 @@ and for nothing else. The curve is one JSON object per line: first the recipe an
 """
 
 import argparse
+import importlib
 import importlib.util
 import json
 import os
@@ -116,6 +117,16 @@ def compile_timer() -> Callable[[], float]:
     specification.loader.exec_module(module)
     timer = module.CompileTimer().__enter__()
     return lambda: timer.seconds
+
+
+def start_cordes(race: Race, recipe: str, *packages: str) -> Any:
+    """Import the library and the packages whose versions count, and say so."""
+    try:
+        modules = {name: importlib.import_module(name) for name in ("cordes", *packages)}
+    except ImportError as error:
+        return not_installed(str(error.name), "pip install cordes (or pip install -e . in the checkout)")
+    race.imported(recipe, {name: module.__version__ for name, module in modules.items()}, compile_timer())
+    return modules["cordes"]
 
 
 def not_installed(package: str, command: str) -> None:

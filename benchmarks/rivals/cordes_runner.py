@@ -8,7 +8,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from common import Race, not_installed
+from common import Race, start_cordes
 
 PAPER = "Adam 3e-4, 4x64 SiLU, 10,000 points, float32, hard boundary values, coordinates alone (the paper's recipe)"
 AUTO = {
@@ -66,17 +66,9 @@ class Observer:
 
 def main() -> None:
     race = Race()
-    try:
-        import jax
-
-        import cordes
-        from cordes.compilation import CompileTimer
-    except ImportError as error:
-        return not_installed(str(error.name), "pip install cordes (or pip install -e . in the checkout)")
-    timer = CompileTimer().__enter__()
     dimension = 5 if "cube5" in race.problem else 2
     paper = race.variant == "paper"
-    race.imported(PAPER if paper else AUTO[dimension], {"cordes": cordes.__version__, "jax": jax.__version__}, lambda: timer.seconds)
+    cordes = start_cordes(race, PAPER if paper else AUTO[dimension], "jax")
     problem = cordes.gallery[race.problem]
     Observer(race, problem, every=not paper and dimension == 2).attach()
     options: dict[str, Any] = {"method": "adam", "preset": "paper", "epochs": 10**7} if paper else {"steps": 10**6} if dimension > 3 else {}
