@@ -1,4 +1,4 @@
-"""A thousand random and adversarial attacks on the bounds: benchmarks/certificate_battery.py, split in parts so that two workers share them."""
+"""A thousand random and adversarial attacks on the bounds: benchmarks/certificate_battery.py, in parts, so that a violation says where it is."""
 
 import sys
 from pathlib import Path
@@ -28,8 +28,8 @@ def test_every_bound_holds(part):
     ("target", "factor"), [("cordes.certificates.theorems.first_eigenvalue", 1.5), ("cordes.certificates.maximum.largest_polar_factor", 0.2)]
 )
 def test_the_battery_can_fail(monkeypatch, target, factor):
-    """Wrong constants are noticed."""
+    """Wrong constants are noticed, within a hundred cases."""
     module, name = target.rsplit(".", 1)
     original = getattr(sys.modules[module], name)
     monkeypatch.setattr(target, lambda *arguments: factor * original(*arguments))
-    assert battery.violations(battery.run(range(100)))
+    assert any(battery.violations(battery.run([number])) for number in range(100))

@@ -45,18 +45,6 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture
-def invoke(capsys):
-    """Run a command in this process: exit status, standard output, standard error."""
-
-    def invoke(*arguments):
-        capsys.readouterr()
-        status = cli.run([str(argument) for argument in arguments])
-        return status, *capsys.readouterr()
-
-    return invoke
-
-
-@pytest.fixture
 def no_solve(monkeypatch):
     """What is refused must be refused before the solve."""
     monkeypatch.setattr(cordes, "solve", lambda *_, **__: pytest.fail("the solve was started"))

@@ -79,3 +79,25 @@ def test_bounded():
     assert not bounded(np.array([1.0, np.inf]))
     assert not bounded(np.array([1.0, 1e130]))
     assert not bounded(np.array([1.0, 1e50]), 1e40)
+
+
+def test_the_residual_next_to_a_corner_is_in_the_bound():
+    """D²u grows like a logarithm towards the corners. Within 10⁻⁵ of them the other control is the best, and the residual of an answer that is accurate to
+    10⁻⁸ everywhere else is of the size of f: a mesh that ends at 10⁻⁴ sees nothing of it."""
+    matrices = jnp.array([[[1.0, 0.3], [0.3, 2.0]], [[2.0, -0.4], [-0.4, 1.0]]])
+    square = cordes.Box([-1, -1], [1, 1])
+    problem = cordes.HJB(square, [0.0, 1.0], lambda x, a: jnp.where(a == 0, matrices[0], matrices[1]), lambda x, a: 1.0 + 20 * a)
+    answer = cordes.solve(problem, features=250, progress=False)
+    # ∫r² over a quarter of a disc around each corner, in polar coordinates with a logarithmic radius.
+    radius, angle = np.geomspace(1e-9, 1e-3, 121), (np.arange(24) + 0.5) / 24 * np.pi / 2
+    square_norm = 0.0
+    for sign in ([1, 1], [1, -1], [-1, 1], [-1, -1]):
+        offset = radius[:, None, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+        residual = answer.residual(np.array(sign) * (1 - offset))
+        square_norm += np.pi / 2 * np.trapezoid(np.mean(residual**2, axis=1) * radius**2, np.log(radius))
+    # ‖Δv‖ is between ‖residual‖/(1+κ) and ‖residual‖/(1-κ), κ < 1, and the scaling 2/tr A of the residual is at least 2/3.
+    corners = np.sqrt(square_norm)
+    assert corners > 1e-6
+    found = answer.certificate
+    assert found.energy[1] >= 2 / 3 * corners / 2
+    assert found.Linf < 0.01

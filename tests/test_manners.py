@@ -17,7 +17,6 @@ import numpy as np
 import pytest
 
 import cordes
-from cordes import cli
 from cordes.citation import TITLE
 from cordes.commands import doctor
 from cordes.commands.completion import GALLERY_NAMES
@@ -32,15 +31,9 @@ every_template = pytest.mark.parametrize(("kind", "ending"), TEMPLATES, ids=lamb
 
 
 @pytest.fixture
-def invoke(capsys, tmp_path, monkeypatch):
-    """Run a command in this process, in an empty folder: exit status, standard output, standard error."""
+def invoke(invoke, tmp_path, monkeypatch):
+    """Commands run in an empty folder."""
     monkeypatch.chdir(tmp_path)
-
-    def invoke(*arguments):
-        capsys.readouterr()
-        status = cli.run([str(argument) for argument in arguments])
-        return status, *capsys.readouterr()
-
     return invoke
 
 

@@ -110,7 +110,7 @@ def test_cutaway_picture(tmp_path):
     view = paper_plots._look(domain)
     nearest = np.argmin(np.linalg.norm(view.points - paper_plots.cut_corner(domain), axis=1))
     colour = np.asarray(image.get_array()).reshape(-1, 3)[view.filled[nearest]]
-    scale = paper_plots._linear_scale(exact(view.points))
+    scale = paper_plots.linear_scale(exact(view.points))
     assert colour == pytest.approx(matplotlib.colormaps["viridis"](scale(1 - 3 / 25))[:3], abs=0.03)
 
 

@@ -43,12 +43,11 @@ def unseen_layers(domain: AbstractDomain, singular: np.ndarray, least: Callable[
 
 def _around(domain: AbstractDomain, corner: np.ndarray, size: float) -> tuple[np.ndarray, np.ndarray]:
     """Points inside of the domain at each share of its size from a point, in several directions, and these shares."""
-    directions = np.random.default_rng(SEED).standard_normal((DIRECTIONS, domain.dimension))
+    # Never straight inwards: interfaces like to run there, and on an interface itself the residual is anything.
+    noise = np.random.default_rng(SEED).standard_normal((2, DIRECTIONS, domain.dimension))
     inwards = np.asarray(domain.center) - corner
-    length = float(np.linalg.norm(inwards))
-    directions = np.concatenate(
-        [directions / np.linalg.norm(directions, axis=1, keepdims=True), inwards[None] / length if length else directions[:0]]
-    )
+    directions = np.concatenate([noise[0], inwards / max(float(np.linalg.norm(inwards)), 1e-9 * size) + 0.3 * noise[1]])
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     x = (corner + size * SHARES[:, None, None] * directions).reshape(-1, domain.dimension)
     share, inside = np.repeat(SHARES, len(directions)), domain.contains(x)
     return x[inside], share[inside]
