@@ -1,6 +1,8 @@
-"""One Adam step of the paper preset (10,000 points, 4×64 SiLU, float32 with full products): milliseconds, and its cost in plain epochs of this machine.
+"""One Adam step of the paper preset (10,000 points, 4×64 SiLU, float32 with full products):
+milliseconds, and its cost in plain epochs of this machine.
 
-Steps and epochs are measured in turn, each in compiled loops of its own; compilation is shown apart.     python benchmarks/adam_step.py [NAME] [--seeds N]
+Steps and epochs are measured in turn, each in compiled loops of its own; compilation is shown
+apart.     python benchmarks/adam_step.py [NAME] [--seeds N]
 """
 
 import argparse
@@ -19,7 +21,9 @@ ROUNDS = 3
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("name", nargs="?", default="ex4.2-continuous")
     parser.add_argument("--seeds", type=int, default=1, help="networks trained at once")
     parser.add_argument("--records", type=int, default=10 if jax.default_backend() != "cpu" else 2)
@@ -41,8 +45,9 @@ def main() -> None:
     step, epoch = statistics.median(steps), statistics.median(epochs)
     device = jax.devices()[0]
     print(
-        f"{options.name}, {options.seeds} seeds on {device.device_kind}: {1e3 * step:.3f} ms for each step and seed, plain epoch {1e3 * epoch:.2f} ms, "
-        f"ratio {step / epoch:.3f}; compile {compile_seconds:.1f} s; error measured every {EVERY} steps included"
+        f"{options.name}, {options.seeds} seeds on {device.device_kind}: {1e3 * step:.3f} ms for "
+        f"each step and seed, plain epoch {1e3 * epoch:.2f} ms, ratio {step / epoch:.3f}; compile "
+        f"{compile_seconds:.1f} s; error measured every {EVERY} steps included"
     )
 
 

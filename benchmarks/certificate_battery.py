@@ -1,8 +1,11 @@
-"""Random attacks on the error bounds of linear equations, and how far the bounds are from the truth.
+"""Random attacks on the error bounds of linear equations, and how far the bounds are from the
+truth.
 
-Each case draws a domain in d = 2, 3 or 5, an error v that vanishes on its boundary, and coefficients A, b, c, some of them aligned with D²v so that the
-equation hides the error as well as it can. The residual is r = Lv; all norms are integrals on one Gauss rule. Every bound must be at least the truth,
-every lower bound at most the truth. `python benchmarks/certificate_battery.py [cases]` prints the distribution of bound/truth; the tests run the same cases.
+Each case draws a domain in d = 2, 3 or 5, an error v that vanishes on its boundary, and
+coefficients A, b, c, some of them aligned with D²v so that the equation hides the error as well as
+it can. The residual is r = Lv; all norms are integrals on one Gauss rule. Every bound must be at
+least the truth, every lower bound at most the truth. `python benchmarks/certificate_battery.py
+[cases]` prints the distribution of bound/truth; the tests run the same cases.
 """
 
 import sys
@@ -25,8 +28,13 @@ from cordes.domains import Ball, Box, Ellipsoid, Polygon
 from cordes.domains.constants import first_eigenvalue
 
 SEED = 20_250
-KINDS = {2: ("unit square", "box", "disk", "ellipse", "polygon"), 3: ("box", "ball", "ellipsoid"), 5: ("box", "ball")}
-# A bound may be attained: the truth and the bound are integrals of the same rule, exact up to rounding and its resolution of smooth functions.
+KINDS = {
+    2: ("unit square", "box", "disk", "ellipse", "polygon"),
+    3: ("box", "ball", "ellipsoid"),
+    5: ("box", "ball"),
+}
+# A bound may be attained: the truth and the bound are integrals of the same rule, exact up to
+# rounding and its resolution of smooth functions.
 ROUNDING = 1e-9
 
 
@@ -46,7 +54,11 @@ class Case(NamedTuple):
     @property
     def residual(self) -> np.ndarray:
         A, b, c = self.local
-        return np.sum(A * self.hessian, axis=(1, 2)) + np.sum(b * self.gradient, axis=1) - c * self.value
+        return (
+            np.sum(A * self.hessian, axis=(1, 2))
+            + np.sum(b * self.gradient, axis=1)
+            - c * self.value
+        )
 
     def norm(self, values: np.ndarray) -> float:
         return float(np.sqrt(self.weight @ np.sum(values.reshape(len(values), -1) ** 2, axis=1)))
@@ -62,10 +74,18 @@ def draw_domain(rng: np.random.Generator, d: int, kind: str):
     elif kind in ("disk", "ball"):
         domain = Ball(rng.uniform(-1, 1, d), rng.uniform(0.5, 2))
     elif kind == "polygon":
-        angle = np.sort(rng.uniform(0, 2 * np.pi, 3) * 0.3 + np.array([0, 2, 4])) if rng.random() < 0.5 else np.linspace(0, 2 * np.pi, 6)[:5]
+        angle = (
+            np.sort(rng.uniform(0, 2 * np.pi, 3) * 0.3 + np.array([0, 2, 4]))
+            if rng.random() < 0.5
+            else np.linspace(0, 2 * np.pi, 6)[:5]
+        )
         domain = Polygon(np.stack([rng.uniform(0.5, 2) * np.cos(angle), np.sin(angle)], axis=1))
     else:
-        axes = rng.standard_normal((d, d)) + 2 * np.eye(d) if rng.random() < 0.5 else rng.uniform(0.4, 2, d)
+        axes = (
+            rng.standard_normal((d, d)) + 2 * np.eye(d)
+            if rng.random() < 0.5
+            else rng.uniform(0.4, 2, d)
+        )
         domain = Ellipsoid(rng.uniform(-1, 1, d), axes)
     if d == 5 and kind == "ball":
         return domain, *_ball_rule(domain)
@@ -95,16 +115,28 @@ def distance_jet(domain, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndar
     """A function that vanishes on the boundary, with two derivatives."""
     n, d = x.shape
     if isinstance(domain, Ball | Ellipsoid):
-        inverse = np.eye(d) / domain.radius if isinstance(domain, Ball) else np.linalg.inv(domain.matrix)
+        inverse = (
+            np.eye(d) / domain.radius if isinstance(domain, Ball) else np.linalg.inv(domain.matrix)
+        )
         metric = inverse.T @ inverse
         y = x - np.asarray(domain.center)
-        return 1 - np.einsum("ni,ij,nj->n", y, metric, y), -2 * y @ metric, np.tile(-2 * metric, (n, 1, 1))
+        return (
+            1 - np.einsum("ni,ij,nj->n", y, metric, y),
+            -2 * y @ metric,
+            np.tile(-2 * metric, (n, 1, 1)),
+        )
     if isinstance(domain, Box):
         rows = np.eye(d) / domain.widths[:, None]
-        affine = [*((row, -row @ domain.lower) for row in rows), *((-row, row @ domain.upper) for row in rows)]
+        affine = [
+            *((row, -row @ domain.lower) for row in rows),
+            *((-row, row @ domain.upper) for row in rows),
+        ]
     else:
         size = np.sqrt(domain.volume)
-        affine = [(-normal / size, normal @ vertex / size) for normal, vertex in zip(domain.normals, domain.vertices, strict=True)]
+        affine = [
+            (-normal / size, normal @ vertex / size)
+            for normal, vertex in zip(domain.normals, domain.vertices, strict=True)
+        ]
     value, gradient, hessian = np.ones(n), np.zeros((n, d)), np.zeros((n, d, d))
     for row, offset in affine:
         height = x @ row + offset
@@ -115,7 +147,9 @@ def distance_jet(domain, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndar
     return value, gradient, hessian
 
 
-def draw_error(rng: np.random.Generator, domain, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def draw_error(
+    rng: np.random.Generator, domain, x: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """v = distance · waves, smooth to rough, with two derivatives."""
     d = x.shape[1]
     lower, upper = domain.bounding_box
@@ -141,8 +175,11 @@ def draw_field(rng: np.random.Generator, x: np.ndarray) -> np.ndarray:
     return np.sin(x @ wave + rng.uniform(0, 6))
 
 
-def draw_matrix(rng: np.random.Generator, family: str, x: np.ndarray, hessian: np.ndarray) -> np.ndarray:
-    """A = (t/d)(I + ρ √(d/(d-1)) U) with a unit trace-free field U, so that ρ' = ρ ≤ 0.95; or constant; or such a field seen through a constant M."""
+def draw_matrix(
+    rng: np.random.Generator, family: str, x: np.ndarray, hessian: np.ndarray
+) -> np.ndarray:
+    """A = (t/d)(I + ρ √(d/(d-1)) U) with a unit trace-free field U, so that ρ' = ρ ≤ 0.95; or
+    constant; or such a field seen through a constant M."""
     n, d = x.shape
     trace = d * np.exp(rng.uniform(0, 1.5) * draw_field(rng, x))
     largest = rng.uniform(0.05, 0.95)
@@ -154,16 +191,24 @@ def draw_matrix(rng: np.random.Generator, family: str, x: np.ndarray, hessian: n
         deviator = hessian - laplacian[:, None, None] / d * np.eye(d)
         size = np.maximum(np.sqrt(np.sum(deviator**2, axis=(1, 2))), 1e-12)
         U = -np.sign(laplacian)[:, None, None] * deviator / size[:, None, None]
-        rho = np.minimum(largest, np.abs(laplacian) * np.sqrt((d - 1) / d) / size) if rng.random() < 0.5 else np.full(n, largest)
+        rho = (
+            np.minimum(largest, np.abs(laplacian) * np.sqrt((d - 1) / d) / size)
+            if rng.random() < 0.5
+            else np.full(n, largest)
+        )
     else:
         directions = [(lambda m: (m + m.T) / 2)(rng.standard_normal((d, d))) for _ in range(2)]
-        U = sum(np.cos(x @ rng.standard_normal(d) + rng.uniform(0, 6))[:, None, None] * matrix for matrix in directions) + 1e-3 * np.diag(
-            np.arange(d)
-        )
+        U = sum(
+            np.cos(x @ rng.standard_normal(d) + rng.uniform(0, 6))[:, None, None] * matrix
+            for matrix in directions
+        ) + 1e-3 * np.diag(np.arange(d))
         U = U - np.trace(U, axis1=1, axis2=2)[:, None, None] / d * np.eye(d)
         U = U / np.sqrt(np.sum(U**2, axis=(1, 2)))[:, None, None]
         if family == "jumping":
-            U, trace = U * np.sign(x @ rng.standard_normal(d))[:, None, None], np.where(x[:, 0] > np.mean(x[:, 0]), trace, 2.0)
+            U, trace = (
+                U * np.sign(x @ rng.standard_normal(d))[:, None, None],
+                np.where(x[:, 0] > np.mean(x[:, 0]), trace, 2.0),
+            )
         rho = largest * (0.5 + 0.5 * draw_field(rng, x))
     A = trace[:, None, None] / d * (np.eye(d) + (rho * np.sqrt(d / (d - 1)))[:, None, None] * U)
     if family == "stretched":
@@ -176,45 +221,89 @@ def draw(number: int) -> Case:
     """The case with this number: always the same one."""
     rng = np.random.default_rng([SEED, number])
     d = (2, 2, 3, 2, 5)[number % 5]
-    kind = str(rng.choice(KINDS[d], p=[0.4, 0.15, 0.15, 0.15, 0.15])) if d == 2 else str(rng.choice(KINDS[d]))
+    kind = (
+        str(rng.choice(KINDS[d], p=[0.4, 0.15, 0.15, 0.15, 0.15]))
+        if d == 2
+        else str(rng.choice(KINDS[d]))
+    )
     family = str(rng.choice(["constant", "smooth", "jumping", "stretched", "aligned", "aligned"]))
     domain, x, weight = draw_domain(rng, d, kind)
     value, gradient, hessian = draw_error(rng, domain, x)
     A = draw_matrix(rng, family, x, hessian)
     b, c = np.zeros_like(x), np.zeros(len(x))
-    terms = rng.choice(["none", "drift", "reaction", "both", "negative"], p=[0.5, 0.15, 0.12, 0.18, 0.05])
+    terms = rng.choice(
+        ["none", "drift", "reaction", "both", "negative"], p=[0.5, 0.15, 0.12, 0.18, 0.05]
+    )
     scale = np.mean(np.trace(A, axis1=1, axis2=2)) / d
     eigenvalue = first_eigenvalue(domain)
     if terms in ("drift", "both"):
         direction = rng.standard_normal(d)
-        field = direction + rng.uniform(0, 1) * np.stack([draw_field(rng, x) for _ in range(d)], axis=1)
+        field = direction + rng.uniform(0, 1) * np.stack(
+            [draw_field(rng, x) for _ in range(d)], axis=1
+        )
         if rng.random() < 0.3:
             # Against the gradient of the error, where it hides best.
             field = (
-                -gradient / np.maximum(np.linalg.norm(gradient, axis=1, keepdims=True), 1e-12) * np.sign(np.trace(hessian, axis1=1, axis2=2))[:, None]
+                -gradient
+                / np.maximum(np.linalg.norm(gradient, axis=1, keepdims=True), 1e-12)
+                * np.sign(np.trace(hessian, axis1=1, axis2=2))[:, None]
             )
-        b = rng.uniform(0.02, 1.2) * scale * np.sqrt(eigenvalue) * field / np.max(np.linalg.norm(field, axis=1))
+        b = (
+            rng.uniform(0.02, 1.2)
+            * scale
+            * np.sqrt(eigenvalue)
+            * field
+            / np.max(np.linalg.norm(field, axis=1))
+        )
     if terms in ("reaction", "both"):
-        c = rng.uniform(0.05, 3) * scale * eigenvalue * (1 + rng.uniform(0, 1) * draw_field(rng, x)) / 2 + 1e-6
+        c = (
+            rng.uniform(0.05, 3)
+            * scale
+            * eigenvalue
+            * (1 + rng.uniform(0, 1) * draw_field(rng, x))
+            / 2
+            + 1e-6
+        )
     if terms == "negative":
         c = np.full(len(x), -rng.uniform(0.02, 0.3) * scale * eigenvalue)
-    return Case(domain, f"{d}-D {kind}", f"{family}, {terms}", x, weight, value, gradient, hessian, Local(A, b, c))
+    return Case(
+        domain,
+        f"{d}-D {kind}",
+        f"{family}, {terms}",
+        x,
+        weight,
+        value,
+        gradient,
+        hessian,
+        Local(A, b, c),
+    )
 
 
 def certify_case(case: Case) -> Certificate:
-    """The certificate from the residual at the points of the rule; suprema are those over these points, where the case lives."""
+    """The certificate from the residual at the points of the rule; suprema are those over these
+    points, where the case lives."""
     drift, reaction = bool(np.any(case.local.b)), bool(np.any(case.local.c))
-    # As far as anyone knows A is rough: in three dimensions the maximum principle must come from the Cordès condition.
+    # As far as anyone knows A is rough: in three dimensions the maximum principle must come from
+    # the Cordès condition.
     problem = SimpleNamespace(
-        domain=case.domain, has_drift=drift, has_reaction=reaction, constant_A=False, A=lambda x: jnp.sign(x[0] - x[1]), interfaces=()
+        domain=case.domain,
+        has_drift=drift,
+        has_reaction=reaction,
+        constant_A=False,
+        A=lambda x: jnp.sign(x[0] - x[1]),
+        interfaces=(),
     )
     evaluated = Evaluated(case.local, case.residual, np.zeros(len(case.x)))
     thinned = np.arange(0, len(case.x), max(len(case.x) // 200, 1))
-    pilot = Evaluated(case.local.take(thinned), evaluated.residual[thinned], evaluated.rounding[thinned])
+    pilot = Evaluated(
+        case.local.take(thinned), evaluated.residual[thinned], evaluated.rounding[thinned]
+    )
     points = np.concatenate([case.x[thinned], case.x])
     local = Local(*(np.concatenate(pair) for pair in zip(pilot.local, case.local, strict=True)))
-    equation = Equation(problem, None, fixed_rule(case.x, case.weight), evaluated, pilot, case.x[thinned])  # pyright: ignore[reportArgumentType]
-    return bounds(equation, Coverage(case.domain, None, None, points, local, False))  # pyright: ignore[reportArgumentType]
+    equation = Equation(
+        problem, None, fixed_rule(case.x, case.weight), evaluated, pilot, case.x[thinned]
+    )  # pyright: ignore[reportArgumentType]
+    return bounds(equation, Coverage(case.domain, None, None, points, local, False))  # pyright: ignore
 
 
 def ratios(case: Case, certificate: Certificate) -> dict[str, float]:
@@ -225,7 +314,11 @@ def ratios(case: Case, certificate: Certificate) -> dict[str, float]:
         "L2": case.norm(case.value),
         "Linf": float(np.max(np.abs(case.value))),
     }
-    found = {name: getattr(certificate, name) / value for name, value in truth.items() if getattr(certificate, name) is not None}
+    found = {
+        name: getattr(certificate, name) / value
+        for name, value in truth.items()
+        if getattr(certificate, name) is not None
+    }
     if certificate.energy is not None:
         laplacian = np.trace(case.hessian, axis1=1, axis2=2)
         energy = case.norm(laplacian - certificate.lambda_ * case.value)
@@ -253,9 +346,15 @@ def violations(results) -> list[str]:
 
 
 def medians(results, kind: str = "2-D unit square") -> dict[str, float]:
-    """Median bound/truth of ‖Δv‖ and of the largest error on the unit square without lower-order terms."""
-    chosen = [found for _, case, _, found in results if case.kind == kind and case.family.endswith("none")]
-    return {name: float(np.median([found[name] for found in chosen if name in found])) for name in ("energy", "Linf")}
+    """Median bound/truth of ‖Δv‖ and of the largest error on the unit square without lower-order
+    terms."""
+    chosen = [
+        found for _, case, _, found in results if case.kind == kind and case.family.endswith("none")
+    ]
+    return {
+        name: float(np.median([found[name] for found in chosen if name in found]))
+        for name in ("energy", "Linf")
+    }
 
 
 def main() -> None:
@@ -267,14 +366,20 @@ def main() -> None:
         for name, ratio in found.items():
             label = certificate.theorems[{"lower": "energy"}.get(name, name)]
             groups[(case.kind, name, label.split(",")[0])].append(ratio)
-    print(f"{'domain':<16} {'norm':<7} {'theorem':<45} {'cases':>5} {'min':>8} {'25 %':>8} {'median':>8} {'75 %':>8} {'max':>9}")
+    print(
+        f"{'domain':<16} {'norm':<7} {'theorem':<45} {'cases':>5} {'min':>8} {'25 %':>8} "
+        f"{'median':>8} {'75 %':>8} {'max':>9}"
+    )
     for (kind, name, label), values in sorted(groups.items()):
         print(
             f"{kind:<16} {name:<7} {label:<45} {len(values):>5} "
             + " ".join(f"{value:8.3g}" for value in np.quantile(values, [0, 0.25, 0.5, 0.75, 1]))
         )
     without = sum(certificate.L2 is None for _, _, certificate, _ in results)
-    print(f"{count} cases in {time.perf_counter() - start:.0f} s, {without} without any bound; unit square, b = c = 0: medians {medians(results)}")
+    print(
+        f"{count} cases in {time.perf_counter() - start:.0f} s, {without} without any bound; "
+        f"unit square, b = c = 0: medians {medians(results)}"
+    )
     failed = violations(results)
     print("\n".join(failed) if failed else "every bound held")
     sys.exit(bool(failed))

@@ -1,8 +1,10 @@
 """Cost against work: `python benchmarks/cost.py [--quick] [--series NAMES] [--json PATH]`.
 
-Seconds of one fit by least squares against features and points, of one Gauss–Newton step against points and dimension, and of the jets against dimension.
-Each series changes one size and keeps the others. Compile time is shown apart. The exponent p of seconds ≈ C·sizeᵖ is a least-squares fit in logarithms over the
-range that is stated, with the largest factor by which a measurement departs from it; `last` is the exponent between the two largest sizes.
+Seconds of one fit by least squares against features and points, of one Gauss–Newton step against
+points and dimension, and of the jets against dimension. Each series changes one size and keeps the
+others. Compile time is shown apart. The exponent p of seconds ≈ C·sizeᵖ is a least-squares fit in
+logarithms over the range that is stated, with the largest factor by which a measurement departs
+from it; `last` is the exponent between the two largest sizes.
 """
 
 import argparse
@@ -30,7 +32,8 @@ from cordes.solvers.training import initial_state
 
 
 class Exponent(NamedTuple):
-    """seconds ≈ factor · sizeᵖ over [lower, upper]; no measurement departs by more than `spread`; `last` is the local exponent at the upper end."""
+    """seconds ≈ factor · sizeᵖ over [lower, upper]; no measurement departs by more than `spread`;
+    `last` is the local exponent at the upper end."""
 
     power: float
     factor: float
@@ -49,11 +52,19 @@ def fit_exponent(sizes: Sequence[float], seconds: Sequence[float]) -> Exponent:
     rest = np.max(np.abs(y - power * x - constant))
     order = np.argsort(x)
     (a, b), (s, t) = x[order[-2:]], y[order[-2:]]
-    return Exponent(float(power), float(np.exp(constant)), float(np.exp(rest)), float((t - s) / (b - a)), float(min(sizes)), float(max(sizes)))
+    return Exponent(
+        float(power),
+        float(np.exp(constant)),
+        float(np.exp(rest)),
+        float((t - s) / (b - a)),
+        float(min(sizes)),
+        float(max(sizes)),
+    )
 
 
 class Series(NamedTuple):
-    """What is changed, what is kept, the sizes (for a quick run too), and a function of the size that gives compile seconds and seconds by part."""
+    """What is changed, what is kept, the sizes (for a quick run too), and a function of the size
+    that gives compile seconds and seconds by part."""
 
     axis: str
     kept: str
@@ -62,15 +73,18 @@ class Series(NamedTuple):
     measure: Callable[[int], tuple[float, dict[str, float]]]
 
 
-# Least squares --------------------------------------------------------------------------------------------------------------------------------------
+# Least squares ------------------------------------------------------------------------------------
 
 
 def fit_cost(name: str, features: int, points: int) -> tuple[float, dict[str, float]]:
-    """One fit: rows, the matrix of the features, its factorisation. Singular functions are left out: their number would not change with the size."""
+    """One fit: rows, the matrix of the features, its factorisation. Singular functions are left
+    out: their number would not change with the size."""
     with CompileTimer() as timer:
         system = System(cordes.gallery[name], singular=False)
         chosen = system.points(points, 0)
-        network = RandomFeatures(system.ansatz.inputs, features, 4.0, 0, system.ansatz.inputs.active("interfaces"))
+        network = RandomFeatures(
+            system.ansatz.inputs, features, 4.0, 0, system.ansatz.inputs.active("interfaces")
+        )
         rows = system.rows(chosen)
         matrix = feature_matrix(network, rows)
     target = np.asarray(rows.target)
@@ -82,27 +96,48 @@ def fit_cost(name: str, features: int, points: int) -> tuple[float, dict[str, fl
     return timer.seconds, {**parts, "total": sum(parts.values())}
 
 
-# Gauss–Newton and jets ------------------------------------------------------------------------------------------------------------------------------
+# Gauss–Newton and jets ----------------------------------------------------------------------------
 
 
-def step_cost(d: int, points: int, width: int = 64, depth: int = 2) -> tuple[float, dict[str, float]]:
-    """One dual Gauss–Newton step on the coupled problem of the cube, points drawn and trials included: a mean over a compiled chunk of them."""
+def step_cost(
+    d: int, points: int, width: int = 64, depth: int = 2
+) -> tuple[float, dict[str, float]]:
+    """One dual Gauss–Newton step on the coupled problem of the cube, points drawn and trials
+    included: a mean over a compiled chunk of them."""
     system = System(coupled_cube(d), singular=False, inputs="interfaces")
     equation = equation_of(system)
     template = initial_state(system, None, width, depth, "sine", 0, "glorot").network
     sizes = Sizes(points, points // 2, 0.9, 4e-6)
-    carry = Carry(template.parameters, jax.tree.map(jnp.zeros_like, template.parameters), jnp.ones(()), jnp.ones(()))
+    carry = Carry(
+        template.parameters,
+        jax.tree.map(jnp.zeros_like, template.parameters),
+        jnp.ones(()),
+        jnp.ones(()),
+    )
     sources = equation.sources(0, 0, CHUNK, points + points // 2)
-    made = compiled(lambda carry, sources: jax.lax.scan(lambda c, s: dual_step(c, s, equation, template, sizes), carry, sources), carry, sources)
+    made = compiled(
+        lambda carry, sources: jax.lax.scan(
+            lambda c, s: dual_step(c, s, equation, template, sizes), carry, sources
+        ),
+        carry,
+        sources,
+    )
     return made.seconds, {"total": seconds_of(made.call, carry, sources, rounds=3) / CHUNK}
 
 
-def jet_cost(d: int, way: str, points: int, precision: str = "float64") -> tuple[float, dict[str, float]]:
+def jet_cost(
+    d: int, way: str, points: int, precision: str = "float64"
+) -> tuple[float, dict[str, float]]:
     """A:D²u + b·∇u - cu of the paper's network, evaluated and with the gradient by the weights."""
     network, data = make_network(d, precision), make_data(d, points, precision)
     function = ways("expression", network)[way]
-    forward, both = (compiled(f, network.parameters, data) for f in (function, with_gradient(function)))
-    seconds = {"forward": seconds_of(forward.call, network.parameters, data), "total": seconds_of(both.call, network.parameters, data)}
+    forward, both = (
+        compiled(f, network.parameters, data) for f in (function, with_gradient(function))
+    )
+    seconds = {
+        "forward": seconds_of(forward.call, network.parameters, data),
+        "total": seconds_of(both.call, network.parameters, data),
+    }
     return forward.seconds + both.seconds, seconds
 
 
@@ -114,7 +149,13 @@ def all_series(quick: bool) -> dict[str, Series]:
     dimensions = (2, 5, 10, 20, 50, 100)
     fit = "least squares, ex4.2-discontinuous"
     return {
-        "features": Series("features", f"{fit}, {few} points", features, (125, 250, 500), lambda n: fit_cost("ex4.2-discontinuous", n, few)),
+        "features": Series(
+            "features",
+            f"{fit}, {few} points",
+            features,
+            (125, 250, 500),
+            lambda n: fit_cost("ex4.2-discontinuous", n, few),
+        ),
         "features-and-points": Series(
             "features",
             f"{fit}, {OVERSAMPLING} points for each feature",
@@ -122,7 +163,13 @@ def all_series(quick: bool) -> dict[str, Series]:
             (125, 250, 500),
             lambda n: fit_cost("ex4.2-discontinuous", n, int(OVERSAMPLING * n)),
         ),
-        "points": Series("points", f"{fit}, 500 features", grid, (1000, 2000, 4000), lambda n: fit_cost("ex4.2-discontinuous", 500, n)),
+        "points": Series(
+            "points",
+            f"{fit}, 500 features",
+            grid,
+            (1000, 2000, 4000),
+            lambda n: fit_cost("ex4.2-discontinuous", 500, n),
+        ),
         "step-points": Series(
             "points",
             "Gauss–Newton step, 10 dimensions, 2×64 sine",
@@ -131,11 +178,18 @@ def all_series(quick: bool) -> dict[str, Series]:
             lambda n: step_cost(10, n),
         ),
         "step-dimension": Series(
-            "dimension", f"Gauss–Newton step, {points} points, 2×64 sine", dimensions, (2, 10, 50), lambda d: step_cost(d, points)
+            "dimension",
+            f"Gauss–Newton step, {points} points, 2×64 sine",
+            dimensions,
+            (2, 10, 50),
+            lambda d: step_cost(d, points),
         ),
         "jets-dimension": Series(
             "dimension",
-            f"jets (many dimensions, A diagonal plus rank one) with gradient, {5 * points} points, 4×64",
+            (
+                f"jets (many dimensions, A diagonal plus rank one) with gradient, {5 * points} "
+                "points, 4×64"
+            ),
             dimensions,
             (2, 10, 50),
             lambda d: jet_cost(d, "directional", 5 * points),
@@ -160,13 +214,35 @@ def run(name: str, series: Series, quick: bool) -> dict[str, Any]:
         compile_seconds, seconds = series.measure(size)
         entries.append({"size": size, "compile": compile_seconds, "seconds": seconds})
         parts = ", ".join(f"{part} {value:.3g} s" for part, value in seconds.items())
-        say(f"  {series.axis} {size}: {parts}; compile {compile_seconds:.2f} s; {time.perf_counter() - begun:.1f} s in all")
-    exponents = {part: fit_exponent(sizes, [entry["seconds"][part] for entry in entries])._asdict() for part in entries[0]["seconds"]}
-    return {"series": name, "axis": series.axis, "kept": series.kept, "entries": entries, "exponents": exponents}
+        say(
+            f"  {series.axis} {size}: {parts}; compile {compile_seconds:.2f} s; "
+            f"{time.perf_counter() - begun:.1f} s in all"
+        )
+    exponents = {
+        part: fit_exponent(sizes, [entry["seconds"][part] for entry in entries])._asdict()
+        for part in entries[0]["seconds"]
+    }
+    return {
+        "series": name,
+        "axis": series.axis,
+        "kept": series.kept,
+        "entries": entries,
+        "exponents": exponents,
+    }
 
 
 def exponent_rows(results: list[dict[str, Any]]) -> str:
-    names = ["series", "part", "exponent", "last", "within", "from", "to", "seconds at the end", "kept"]
+    names = [
+        "series",
+        "part",
+        "exponent",
+        "last",
+        "within",
+        "from",
+        "to",
+        "seconds at the end",
+        "kept",
+    ]
     rows = [
         [
             r["series"],
@@ -186,9 +262,13 @@ def exponent_rows(results: list[dict[str, Any]]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--quick", action="store_true", help="fewer and smaller sizes, for a CPU")
-    parser.add_argument("--series", nargs="+", choices=list(all_series(True)), help="all of them unless named")
+    parser.add_argument(
+        "--series", nargs="+", choices=list(all_series(True)), help="all of them unless named"
+    )
     parser.add_argument("--json", type=Path, help="write all results here")
     options = parser.parse_args()
     begin()

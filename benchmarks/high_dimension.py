@@ -1,10 +1,15 @@
-"""Error against seconds in 5 to 100 dimensions: `python3 benchmarks/high_dimension.py [names…] [--json PATH] [--seed N] [--limit SECONDS]`.
+"""Error against seconds in 5 to 100 dimensions: `python3 benchmarks/high_dimension.py [names…]
+[--json PATH] [--seed N] [--limit SECONDS]`.
 
-Without names the list of milestones is run: ex4.3-cube5, and the coupled problems on the ball in 10 and 100 dimensions, linear and with two controls. `all`
-stands for every coupled problem. Each case runs in a process of its own with a time limit, so that one that fails or hangs does not harm the others.
+Without names the list of milestones is run: ex4.3-cube5, and the coupled problems on the ball in 10
+and 100 dimensions, linear and with two controls. `all` stands for every coupled problem. Each case
+runs in a process of its own with a time limit, so that one that fails or hangs does not harm the
+others.
 
-Seconds are those of the solve: compile time, and the time for measuring the error, are taken out and shown apart. The relative l2 error is measured at points
-that no solver sees; the exact solution serves for this and for nothing else. A case ends when its last milestone is reached or its time is used up.
+Seconds are those of the solve: compile time, and the time for measuring the error, are taken out
+and shown apart. The relative l2 error is measured at points that no solver sees; the exact solution
+serves for this and for nothing else. A case ends when its last milestone is reached or its time is
+used up.
 """
 
 import argparse
@@ -17,12 +22,20 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ERROR_POINTS = 20_000
-OPTIONS = {"width": int, "depth": int, "points": int, "activation": str, "damping": float, "momentum": float}
+OPTIONS = {
+    "width": int,
+    "depth": int,
+    "points": int,
+    "activation": str,
+    "damping": float,
+    "momentum": float,
+}
 ERROR_SEED = 987_654_321
 
 
 class Case(NamedTuple):
-    """A problem, how it is solved, the errors to reach (relative l2, or absolute where `absolute`), and the seconds of the solve."""
+    """A problem, how it is solved, the errors to reach (relative l2, or absolute where `absolute`),
+    and the seconds of the solve."""
 
     options: dict[str, Any]
     milestones: tuple[float, ...]
@@ -33,7 +46,9 @@ class Case(NamedTuple):
 SMALL = {"width": 96, "depth": 2, "points": 3000}
 LARGE = {"width": 128, "depth": 2, "points": 3000}
 CASES = {
-    "ex4.3-cube5": Case({"width": 64, "depth": 3, "points": 4000}, (1e-2, 1e-3, 1e-4, 1e-5), 75, absolute=True),
+    "ex4.3-cube5": Case(
+        {"width": 64, "depth": 3, "points": 4000}, (1e-2, 1e-3, 1e-4, 1e-5), 75, absolute=True
+    ),
     "coupled-ball-10": Case(SMALL, (1e-2, 1e-3, 1e-4), 40),
     "coupled-ball-100": Case(LARGE, (3e-2, 1e-2, 3e-3, 2e-3), 30),
     "coupled-hjb-100": Case({**LARGE, "points": 2000}, (3e-2, 1e-2, 5e-3), 30),
@@ -54,7 +69,9 @@ def say(text: str) -> None:
     print(text, flush=True)
 
 
-def run_case(name: str, seed: int, seconds: float, options: dict[str, Any], certify: bool) -> dict[str, Any]:
+def run_case(
+    name: str, seed: int, seconds: float, options: dict[str, Any], certify: bool
+) -> dict[str, Any]:
     """Solve one problem in this process and return what there is to say about it."""
     import jax
     import jax.numpy as jnp
@@ -72,13 +89,18 @@ def run_case(name: str, seed: int, seconds: float, options: dict[str, Any], cert
     system = System(problem, singular=False, inputs="interfaces")
     equation = equation_of(system)
     say(
-        f"{name}: d = {problem.domain.dimension}, {options}, seed {seed}, on {jax.devices()[0].device_kind}; made in {time.perf_counter() - begun:.1f} s"
+        f"{name}: d = {problem.domain.dimension}, {options}, seed {seed}, on "
+        f"{jax.devices()[0].device_kind}; made in {time.perf_counter() - begun:.1f} s"
     )
     x, weight = equation.draw(equation.sources(ERROR_SEED, 0, 1, ERROR_POINTS)[0], ERROR_POINTS)
     truth = weight * jax.jit(jax.vmap(problem.exact))(x)
     size = 1.0 if case.absolute else float(jnp.sqrt(jnp.mean(truth**2)))
     ansatz = system.ansatz
-    error_of = jax.jit(lambda network: jnp.sqrt(jnp.mean((weight * jax.vmap(ansatz.distance)(x) * network.value(x) - truth) ** 2)))
+    error_of = jax.jit(
+        lambda network: jnp.sqrt(
+            jnp.mean((weight * jax.vmap(ansatz.distance)(x) * network.value(x) - truth) ** 2)
+        )
+    )
 
     curve: list[dict[str, float]] = []
     reached: dict[str, float] = {}
@@ -100,20 +122,47 @@ def run_case(name: str, seed: int, seconds: float, options: dict[str, Any], cert
                     say(f"{name}: {milestone:g} reached after {now:.2f} s, {step} steps")
             if now >= 1.25 * printed:
                 printed = now
-                say(f"{name}: {now:7.2f} s  step {step:5d}  error {error:.3e}  compile {timer.seconds:.1f} s")
+                say(
+                    f"{name}: {now:7.2f} s  step {step:5d}  error {error:.3e}  compile "
+                    f"{timer.seconds:.1f} s"
+                )
             return now > seconds or len(reached) == len(case.milestones)
 
-        answer = solve_dual(system, None, seed, clock, Progress(name, False), steps=1_000_000, watch=watch, **options)
+        answer = solve_dual(
+            system,
+            None,
+            seed,
+            clock,
+            Progress(name, False),
+            steps=1_000_000,
+            watch=watch,
+            **options,
+        )
         total, compiled = clock.seconds, timer.seconds
-    facts = {"method": "gauss-newton", "seed": seed, "multiplier": True, "boundary": "hard", **options}
-    solution = Solution(problem, system, answer, {"certify": 0.0, "total": total, "compile": compiled, "solve": total - compiled - measured}, facts)
+    facts = {
+        "method": "gauss-newton",
+        "seed": seed,
+        "multiplier": True,
+        "boundary": "hard",
+        **options,
+    }
+    solution = Solution(
+        problem,
+        system,
+        answer,
+        {"certify": 0.0, "total": total, "compile": compiled, "solve": total - compiled - measured},
+        facts,
+    )
     error = solution.error()
     report: dict[str, Any] = {
         "name": name,
         "dimension": problem.domain.dimension,
         "device": jax.devices()[0].device_kind,
         "seed": seed,
-        "network": f"{options['depth']}x{options['width']} {options.get('activation', 'sine')}, {answer.parameters} parameters",
+        "network": (
+            f"{options['depth']}x{options['width']} {options.get('activation', 'sine')}, "
+            f"{answer.parameters} parameters"
+        ),
         "points": options["points"],
         "steps": curve[-1]["step"],
         "seconds": solution.seconds["solve"],
@@ -122,12 +171,17 @@ def run_case(name: str, seed: int, seconds: float, options: dict[str, Any], cert
         "error": curve[-1]["error"],
         "best": min(entry["error"] for entry in curve),
         "final": float(error_of(answer.network)) / size,
-        "uniform": None if error is None else {"l2": error.l2, "relative": error.relative, "linf": error.linf},
+        "uniform": None
+        if error is None
+        else {"l2": error.l2, "relative": error.relative, "linf": error.linf},
         "reached": reached,
         "residual": answer.residual,
         "curve": curve,
     }
-    say(f"{name}: {report['steps']} steps in {report['seconds']:.1f} s, compile {compiled:.1f} s apart")
+    say(
+        f"{name}: {report['steps']} steps in {report['seconds']:.1f} s, compile "
+        f"{compiled:.1f} s apart"
+    )
     say(f"{name}: best {report['best']:.3e}, after the last layer {report['final']:.3e}")
     if certify:
         report["certificate"] = certified(solution, np.sqrt(np.mean(np.asarray(truth) ** 2)))
@@ -141,10 +195,27 @@ def certified(solution: Any, size: float) -> dict[str, Any]:
     try:
         certificate = solution.certificate
     except Exception as failure:
-        return {"failed": f"{type(failure).__name__}: {failure}", "seconds": time.perf_counter() - begun}
-    names = ("rms", "Linf", "level", "confidence", "theorem", "contraction", "epsilon_source", "points", "reason")
+        return {
+            "failed": f"{type(failure).__name__}: {failure}",
+            "seconds": time.perf_counter() - begun,
+        }
+    names = (
+        "rms",
+        "Linf",
+        "level",
+        "confidence",
+        "theorem",
+        "contraction",
+        "epsilon_source",
+        "points",
+        "reason",
+    )
     facts = {name: getattr(certificate, name) for name in names}
-    return {**facts, "relative": None if certificate.rms is None else certificate.rms / size, "seconds": time.perf_counter() - begun}
+    return {
+        **facts,
+        "relative": None if certificate.rms is None else certificate.rms / size,
+        "seconds": time.perf_counter() - begun,
+    }
 
 
 def start_case(name: str, arguments: argparse.Namespace) -> dict[str, Any]:
@@ -152,8 +223,21 @@ def start_case(name: str, arguments: argparse.Namespace) -> dict[str, Any]:
     seconds = arguments.limit or CASES[name].seconds
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "report.json"
-        command = [sys.executable, __file__, name, "--inside", "--json", str(path), "--seed", str(arguments.seed), "--limit", str(seconds)]
-        command += [f"--{key}={value}" for key in OPTIONS if (value := getattr(arguments, key)) is not None]
+        command = [
+            sys.executable,
+            __file__,
+            name,
+            "--inside",
+            "--json",
+            str(path),
+            "--seed",
+            str(arguments.seed),
+            "--limit",
+            str(seconds),
+        ]
+        command += [
+            f"--{key}={value}" for key in OPTIONS if (value := getattr(arguments, key)) is not None
+        ]
         command += ["--no-certificate"] if arguments.no_certificate else []
         begun = time.perf_counter()
         try:
@@ -169,7 +253,10 @@ def start_case(name: str, arguments: argparse.Namespace) -> dict[str, Any]:
 def summary(reports: list[dict[str, Any]]) -> str:
     lines = [
         "",
-        f"{'problem':18} {'error':>10} {'seconds':>8} {'compile':>8} {'steps':>6} {'points':>6}  {'network':34} {'certified':>10}  milestones",
+        (
+            f"{'problem':18} {'error':>10} {'seconds':>8} {'compile':>8} {'steps':>6} "
+            f"{'points':>6}  {'network':34} {'certified':>10}  milestones"
+        ),
     ]
     for report in reports:
         if "failed" in report:
@@ -178,15 +265,21 @@ def summary(reports: list[dict[str, Any]]) -> str:
         bound = (report.get("certificate") or {}).get("relative")
         reached = ", ".join(f"{key}: {value:.2f} s" for key, value in report["reached"].items())
         lines.append(
-            f"{report['name']:18} {report['best']:10.2e} {report['seconds']:8.1f} {report['compile']:8.1f} {report['steps']:6d} {report['points']:6d}  "
-            f"{report['network']:34} {'none' if bound is None else format(bound, '.2e'):>10}  {reached or 'none'}"
+            f"{report['name']:18} {report['best']:10.2e} {report['seconds']:8.1f} "
+            f"{report['compile']:8.1f} {report['steps']:6d} {report['points']:6d}  "
+            f"{report['network']:34} {'none' if bound is None else format(bound, '.2e'):>10}  "
+            f"{reached or 'none'}"
         )
     return "\n".join(lines)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", help=f"problems, `all`, or none for {', '.join(DEFAULT)}")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "names", nargs="*", help=f"problems, `all`, or none for {', '.join(DEFAULT)}"
+    )
     parser.add_argument("--json", type=Path, help="write all reports here")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--limit", type=float, help="seconds of each solve")
@@ -201,7 +294,13 @@ def main() -> None:
         parser.error(f"no such case: {', '.join(unknown)}; there are {', '.join(CASES)}")
     if arguments.inside:
         given = {key: value for key in OPTIONS if (value := getattr(arguments, key)) is not None}
-        report = run_case(names[0], arguments.seed, arguments.limit, {**CASES[names[0]].options, **given}, not arguments.no_certificate)
+        report = run_case(
+            names[0],
+            arguments.seed,
+            arguments.limit,
+            {**CASES[names[0]].options, **given},
+            not arguments.no_certificate,
+        )
         arguments.json.write_text(json.dumps(report))
         return
     reports = []

@@ -1,12 +1,15 @@
-"""Random attacks on the error bounds of Hamilton–Jacobi–Bellman equations, and how far the bounds are from the truth.
+"""Random attacks on the error bounds of Hamilton–Jacobi–Bellman equations, and how far the bounds
+are from the truth.
 
-Each case draws a domain in d = 2 or 3, one to six controls with their coefficients, a supremum or an infimum, and an error v that vanishes on the
-boundary. The solution is u = 0 (L^a is linear, so that any other gives the same residuals) with f^a = ±s_a, s_a ≥ 0 and min s_a = 0 attained by controls
-that switch; the answer is -v. Some A^a are aligned against D²v, so that their equations hide the error as well as they can. Every bound must be at least
-the truth, every lower bound at most the truth.
+Each case draws a domain in d = 2 or 3, one to six controls with their coefficients, a supremum or
+an infimum, and an error v that vanishes on the boundary. The solution is u = 0 (L^a is linear, so
+that any other gives the same residuals) with f^a = ±s_a, s_a ≥ 0 and min s_a = 0 attained by
+controls that switch; the answer is -v. Some A^a are aligned against D²v, so that their equations
+hide the error as well as they can. Every bound must be at least the truth, every lower bound at
+most the truth.
 
-All numbers of a case are part of its controls: one compiled function serves all cases of a dimension.
-`python benchmarks/hjb_battery.py [cases] [seed]` prints the distribution of bound/truth.
+All numbers of a case are part of its controls: one compiled function serves all cases of a
+dimension. `python benchmarks/hjb_battery.py [cases] [seed]` prints the distribution of bound/truth.
 """
 
 import copy
@@ -38,7 +41,8 @@ ROUNDING = 1e-9
 
 @functools.cache
 def layout(d: int) -> dict[str, tuple[slice, tuple[int, ...]]]:
-    """Where the numbers of a case lie in a control: the control's own first, then those of the error, of the domain and of all potentials."""
+    """Where the numbers of a case lie in a control: the control's own first, then those of the
+    error, of the domain and of all potentials."""
     shapes = {
         "matrix": (2, d, d), "wave": (2, d), "size": (), "anisotropy": (), "aligned": (), "direction": (d,), "drift": (), "reaction": (), "potential": (d + 1,),
         "waves": (WAVES, d + 2), "faces": (FACES, d + 1), "ellipsoid": (d, d), "center": (d,), "potentials": (LARGEST, d + 1), "depth": (), "sign": (),
@@ -77,7 +81,11 @@ def matrix(x: Any, a: Any) -> Any:
 
 
 def drift(x: Any, a: Any) -> Any:
-    return part(a, "drift", len(x)) * part(a, "direction", len(x)) * jnp.cos(0.5 * jnp.dot(part(a, "wave", len(x))[0], x))
+    return (
+        part(a, "drift", len(x))
+        * part(a, "direction", len(x))
+        * jnp.cos(0.5 * jnp.dot(part(a, "wave", len(x))[0], x))
+    )
 
 
 def reaction(x: Any, a: Any) -> Any:
@@ -89,7 +97,11 @@ def right(x: Any, a: Any) -> Any:
     d = len(x)
     potentials = part(a, "potentials", d)
     own = jnp.cos(jnp.dot(part(a, "potential", d)[:d], x) + part(a, "potential", d)[d])
-    return part(a, "sign", d) * part(a, "depth", d) * (own - jnp.min(jnp.cos(potentials[:, :d] @ x + potentials[:, d])))
+    return (
+        part(a, "sign", d)
+        * part(a, "depth", d)
+        * (own - jnp.min(jnp.cos(potentials[:, :d] @ x + potentials[:, d])))
+    )
 
 
 class Case(NamedTuple):
@@ -107,7 +119,9 @@ class Case(NamedTuple):
 
 @functools.cache
 def compiled_error(d: int) -> Any:
-    return jax.jit(jax.vmap(lambda a, x: jet_of(lambda point: error(point, a))(x), in_axes=(None, 0)))
+    return jax.jit(
+        jax.vmap(lambda a, x: jet_of(lambda point: error(point, a))(x), in_axes=(None, 0))
+    )
 
 
 class Answer:
@@ -120,7 +134,9 @@ class Answer:
         found = compiled_error(x.shape[1])
         return jax.tree.map(np.negative, in_blocks(lambda block: found(self.a, block), (x,)))
 
-    def applied(self, x: np.ndarray, A: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def applied(
+        self, x: np.ndarray, A: np.ndarray, b: np.ndarray, c: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         value, gradient, hessian = self.jet(x)
         value = np.sum(A * hessian, axis=(1, 2)) + np.sum(b * gradient, axis=1) - c * value
         return value, 1e-14 * np.abs(value)
@@ -146,18 +162,31 @@ def draw(number: int, seed: int = SEED) -> Case:
     eigenvalue = first_eigenvalue(domain)
     terms = str(rng.choice(["none", "drift", "reaction", "both"], p=[0.5, 0.15, 0.15, 0.2]))
     waves = np.concatenate(
-        [rng.uniform(0, 6, (WAVES, 1)), rng.standard_normal((WAVES, 1)), rng.standard_normal((WAVES, d)) / (upper - lower) * rng.uniform(0.1, 4)],
+        [
+            rng.uniform(0, 6, (WAVES, 1)),
+            rng.standard_normal((WAVES, 1)),
+            rng.standard_normal((WAVES, d)) / (upper - lower) * rng.uniform(0.1, 4),
+        ],
         axis=1,
     )
-    potentials = np.concatenate([rng.standard_normal((m, d)) * 3, rng.uniform(0, 6, (m, 1))], axis=1)
-    shared = {"waves": waves, "potentials": potentials[np.minimum(np.arange(LARGEST), m - 1)], "sign": 1.0 if sense == "sup" else -1.0}
+    potentials = np.concatenate(
+        [rng.standard_normal((m, d)) * 3, rng.uniform(0, 6, (m, 1))], axis=1
+    )
+    shared = {
+        "waves": waves,
+        "potentials": potentials[np.minimum(np.arange(LARGEST), m - 1)],
+        "sign": 1.0 if sense == "sup" else -1.0,
+    }
     shared |= _domain_numbers(domain)
     probe = Case(None, kind, x, weight, _jet(d, shared, x))
     # Deep potentials decide the controls alone, shallow ones leave it to the error.
-    shared["depth"] = float(np.std(np.trace(probe.error.hessian, axis1=1, axis2=2))) * np.exp(rng.uniform(-4, 1))
+    shared["depth"] = float(np.std(np.trace(probe.error.hessian, axis1=1, axis2=2))) * np.exp(
+        rng.uniform(-4, 1)
+    )
     largest, attack, speeds = rng.uniform(0.1, 0.9), rng.random(), 1.0
     if rng.random() < 0.2:
-        # Nearly isotropic and of very different sizes: the bounds are sharp, and which control is best depends on the multiplier.
+        # Nearly isotropic and of very different sizes: the bounds are sharp, and which control is
+        # best depends on the multiplier.
         largest, speeds = 0.02, 2.0
     controls = []
     for k in range(m):
@@ -171,13 +200,26 @@ def draw(number: int, seed: int = SEED) -> Case:
         }  # fmt: skip
         controls.append(_vector(d, shared | own))
     problem = copy.copy(template(d))
-    problem.domain, problem.controls, problem.sense, problem.sign = domain, np.array(controls), sense, shared["sign"]
-    problem.has_drift, problem.has_reaction = terms in ("drift", "both"), terms in ("reaction", "both")
+    problem.domain, problem.controls, problem.sense, problem.sign = (
+        domain,
+        np.array(controls),
+        sense,
+        shared["sign"],
+    )
+    problem.has_drift, problem.has_reaction = (
+        terms in ("drift", "both"),
+        terms in ("reaction", "both"),
+    )
     return probe._replace(problem=problem, kind=f"{d}-D {kind}, {terms}")
 
 
 def _vector(d: int, numbers: dict[str, Any]) -> np.ndarray:
-    return np.concatenate([np.broadcast_to(np.asarray(numbers[name], float), shape).ravel() for name, (_, shape) in layout(d).items()])
+    return np.concatenate(
+        [
+            np.broadcast_to(np.asarray(numbers[name], float), shape).ravel()
+            for name, (_, shape) in layout(d).items()
+        ]
+    )
 
 
 def _jet(d: int, shared: dict[str, Any], x: np.ndarray) -> Jet:
@@ -190,7 +232,9 @@ def _domain_numbers(domain: Any) -> dict[str, np.ndarray]:
     d = domain.dimension
     faces, form, center = np.tile(np.eye(d + 1)[d], (FACES, 1)), np.zeros((d, d)), np.zeros(d)
     if isinstance(domain, Ball | Ellipsoid):
-        form = np.eye(d) / domain.radius if isinstance(domain, Ball) else np.linalg.inv(domain.matrix)
+        form = (
+            np.eye(d) / domain.radius if isinstance(domain, Ball) else np.linalg.inv(domain.matrix)
+        )
         center = np.asarray(domain.center)
     elif isinstance(domain, Box):
         rows = np.eye(d) / domain.widths[:, None]
@@ -199,25 +243,40 @@ def _domain_numbers(domain: Any) -> dict[str, np.ndarray]:
     else:
         assert isinstance(domain, Polygon)
         count = len(domain.normals)
-        faces[:count, :d], faces[:count, d] = -domain.normals, np.sum(domain.normals * domain.vertices, axis=1)
+        faces[:count, :d], faces[:count, d] = (
+            -domain.normals,
+            np.sum(domain.normals * domain.vertices, axis=1),
+        )
     return {"faces": faces, "ellipsoid": form, "center": center}
 
 
 def certify_case(case: Case) -> Certificate:
-    """The certificate on the points of the rule; suprema are those over these points, where the case lives."""
+    """The certificate on the points of the rule; suprema are those over these points, where the
+    case lives."""
     thinned = case.x[:: max(len(case.x) // 150, 1)]
-    compared = Compared(case.problem, Answer(case.problem.controls[0]), thinned)  # pyright: ignore[reportArgumentType]
+    compared = Compared(case.problem, Answer(case.problem.controls[0]), thinned)  # pyright: ignore
     pilot, state = (compared.evaluate(points) for points in (thinned, case.x))
     assert isinstance(state, State)
-    equation = ControlledEquation(case.problem, compared, fixed_rule(case.x, case.weight), state, pilot, thinned)  # pyright: ignore[reportArgumentType]
+    equation = ControlledEquation(
+        case.problem, compared, fixed_rule(case.x, case.weight), state, pilot, thinned
+    )  # pyright: ignore[reportArgumentType]
     return controlled_bounds(equation, equation.coverage(enclosed=0))
 
 
 def ratios(case: Case, certificate: Certificate) -> dict[str, float]:
     """bound/truth for each norm that has a bound, and truth/lower bound."""
     value, gradient, hessian = (np.asarray(entry) for entry in case.error)
-    truth = {"H2": case.norm(hessian), "H1": case.norm(gradient), "L2": case.norm(value), "Linf": float(np.max(np.abs(value)))}
-    found = {name: getattr(certificate, name) / size for name, size in truth.items() if getattr(certificate, name) is not None}
+    truth = {
+        "H2": case.norm(hessian),
+        "H1": case.norm(gradient),
+        "L2": case.norm(value),
+        "Linf": float(np.max(np.abs(value))),
+    }
+    found = {
+        name: getattr(certificate, name) / size
+        for name, size in truth.items()
+        if getattr(certificate, name) is not None
+    }
     for name, bound in certificate.alternatives.items():
         found[f"Linf by {name}"] = bound / truth["Linf"]
     if certificate.energy is not None:
@@ -238,7 +297,10 @@ def run(cases: int, seed: int = SEED) -> list[tuple[int, Case, Certificate, dict
 
 def violations(results: list) -> list[str]:
     return [
-        f"case {number} ({case.kind}, {len(case.problem.controls)} controls, {case.problem.sense}): {name} {ratio:.9f} by {certificate.theorem}"
+        (
+            f"case {number} ({case.kind}, {len(case.problem.controls)} controls, "
+            f"{case.problem.sense}): {name} {ratio:.9f} by {certificate.theorem}"
+        )
         for number, case, certificate, found in results
         for name, ratio in found.items()
         if not ratio >= 1 - ROUNDING
@@ -246,14 +308,19 @@ def violations(results: list) -> list[str]:
 
 
 def main() -> None:
-    count, seed = (int(sys.argv[k]) if len(sys.argv) > k else value for k, value in ((1, 200), (2, SEED)))
+    count, seed = (
+        int(sys.argv[k]) if len(sys.argv) > k else value for k, value in ((1, 200), (2, SEED))
+    )
     start = time.perf_counter()
     results = run(count, seed)
     print(
-        f"{'cases':<26} {'count':>5} {'refused':>7}  {'energy median':>13} {'max':>7}  {'Linf median':>11} {'max':>7}  {'smallest bound/truth':>20}"
+        f"{'cases':<26} {'count':>5} {'refused':>7}  {'energy median':>13} {'max':>7}  "
+        f"{'Linf median':>11} {'max':>7}  {'smallest bound/truth':>20}"
     )
     for kind in sorted({case.kind for _, case, _, _ in results}):
-        mine = [(certificate, found) for _, case, certificate, found in results if case.kind == kind]
+        mine = [
+            (certificate, found) for _, case, certificate, found in results if case.kind == kind
+        ]
         columns = []
         for name in ("energy", "Linf"):
             values = [found[name] for _, found in mine if name in found] or [np.nan]
@@ -261,7 +328,8 @@ def main() -> None:
         smallest = min((value for _, found in mine for value in found.values()), default=np.nan)
         refused = sum(certificate.L2 is None for certificate, _ in mine)
         print(
-            f"{kind:<26} {len(mine):>5} {refused:>7}  {columns[0]:>13.3g} {columns[1]:>7.3g}  {columns[2]:>11.3g} {columns[3]:>7.3g}  {smallest:>20.4f}"
+            f"{kind:<26} {len(mine):>5} {refused:>7}  {columns[0]:>13.3g} {columns[1]:>7.3g}  "
+            f"{columns[2]:>11.3g} {columns[3]:>7.3g}  {smallest:>20.4f}"
         )
     failed = violations(results)
     print(f"{count} cases in {time.perf_counter() - start:.0f} s")

@@ -1,4 +1,5 @@
-"""Derivatives of a network in several ways: `python benchmarks/jets.py [--dimensions 2 3 5 10] [--points N] [--precision float32] [--json PATH]`.
+"""Derivatives of a network in several ways: `python benchmarks/jets.py [--dimensions 2 3 5 10]
+[--points N] [--precision float32] [--json PATH]`.
 
 Three tasks for the paper's network (4 layers of 64, SiLU), with a full matrix A(x) at every point:
 
@@ -6,18 +7,25 @@ Three tasks for the paper's network (4 layers of 64, SiLU), with a full matrix A
     expression    A:D²u + b·∇u - cu, one number for each point: what a solver needs
     hessian       (u, ∇u, D²u)
 
-each evaluated (`forward`) and together with the gradient by the weights of the sum of squares of what it returns (`gradient`). The ways:
+each evaluated (`forward`) and together with the gradient by the weights of the sum of squares of
+what it returns (`gradient`). The ways:
 
     cordes        jets written by hand, one pass through the layers
-    directional   the same for many dimensions, where A is diagonal plus rank one (expressions alone)
+    directional   the same for many dimensions, where A is diagonal plus rank one (expressions
+    alone)
     hessian       jax.hessian for each point, contracted with A
-    jvp of grad   forward over reverse: a derivative of the gradient along each coordinate, contracted at once
-    jvp of jvp    forward over forward, along the columns of the Cholesky factor of A, Σ (v·∇)² = A:D²
-    jet           jax.experimental.jet, Taylor series of second order along the same columns; for Hessians along eᵢ and eᵢ + eⱼ
-    folx          forward Laplacian of y ↦ u(x + Ly), A = LLᵀ, whose gradient is Lᵀ∇u (folx has no full Hessian)
+    jvp of grad   forward over reverse: a derivative of the gradient along each coordinate,
+    contracted at once
+    jvp of jvp    forward over forward, along the columns of the Cholesky factor of A, Σ (v·∇)² =
+    A:D²
+    jet           jax.experimental.jet, Taylor series of second order along the same columns; for
+    Hessians along eᵢ and eᵢ + eⱼ
+    folx          forward Laplacian of y ↦ u(x + Ly), A = LLᵀ, whose gradient is Lᵀ∇u (folx has no
+    full Hessian)
 
-All start from the same weights and points; `deviation` is the largest difference from jax.hessian over the largest value. Seconds are medians without
-compilation, which is shown apart; `ratio` is seconds over those of cordes. A package that is not installed is reported as missing.
+All start from the same weights and points; `deviation` is the largest difference from jax.hessian
+over the largest value. Seconds are medians without compilation, which is shown apart; `ratio` is
+seconds over those of cordes. A package that is not installed is reported as missing.
 """
 
 import argparse
@@ -45,7 +53,8 @@ TASKS = ("operator", "expression", "hessian")
 
 
 class Data(NamedTuple):
-    """Points (N, d), matrices (N, d, d), their Cholesky factors L, L⁻ᵀ, the same matrices as diagonal plus rank one, b (N, d) and c (N,)."""
+    """Points (N, d), matrices (N, d, d), their Cholesky factors L, L⁻ᵀ, the same matrices as
+    diagonal plus rank one, b (N, d) and c (N,)."""
 
     x: Array
     A: Array
@@ -81,7 +90,7 @@ def plain_value(parameters: Any, x: Array) -> Array:
     return hidden @ coefficients
 
 
-# Ways: functions of the parameters and of one point with its data, returning the operator triple or the full jet -------------------------------------
+# Ways: functions of the parameters and of one point with its data, returning the operator triple or
 
 
 def by_hessian(parameters: Any, data: Data) -> tuple[Array, Array, Array]:
@@ -93,13 +102,21 @@ def by_jvp_of_grad(parameters: Any, data: Data) -> tuple[Array, Array, Array]:
     value, gradient = jax.value_and_grad(plain_value, 1)(parameters, data.x)
 
     def along(direction: Array, row: Array) -> Array:
-        return row @ jax.jvp(lambda x: jax.grad(plain_value, 1)(parameters, x), (data.x,), (direction,))[1]
+        return (
+            row
+            @ jax.jvp(lambda x: jax.grad(plain_value, 1)(parameters, x), (data.x,), (direction,))[1]
+        )
 
-    return value, gradient, jnp.sum(jax.vmap(along)(jnp.eye(len(data.x), dtype=data.x.dtype), data.A))
+    return (
+        value,
+        gradient,
+        jnp.sum(jax.vmap(along)(jnp.eye(len(data.x), dtype=data.x.dtype), data.A)),
+    )
 
 
 def _gradient(data: Data, along: Array) -> Array:
-    """∇u from its products Lᵀ∇u with the columns of L. L and L⁻ᵀ are given: factorising A is not a part of what is measured."""
+    """∇u from its products Lᵀ∇u with the columns of L. L and L⁻ᵀ are given: factorising A is not a
+    part of what is measured."""
     return data.back @ along
 
 
@@ -122,7 +139,9 @@ def _series(parameters: Any, x: Array, directions: Array) -> tuple[Array, Array,
     from jax.experimental import jet
 
     def along(direction: Array) -> tuple[Array, Array, Array]:
-        value, (first, second) = jet.jet(lambda y: plain_value(parameters, y), (x,), ((direction, jnp.zeros_like(x)),))
+        value, (first, second) = jet.jet(
+            lambda y: plain_value(parameters, y), (x,), ((direction, jnp.zeros_like(x)),)
+        )
         return value, first, second
 
     value, first, second = jax.vmap(along)(directions)
@@ -137,24 +156,40 @@ def hessian_by_jet(parameters: Any, data: Data) -> tuple[Array, Array, Array]:
     directions = jnp.asarray(np.concatenate([unit, unit[row] + unit[column]]), data.x.dtype)
     value, first, second = _series(parameters, data.x, directions)
     mixed = (second[d:] - second[row] - second[column]) / 2
-    return value, first[:d], jnp.diag(second[:d]).at[row, column].set(mixed).at[column, row].set(mixed)
+    return (
+        value,
+        first[:d],
+        jnp.diag(second[:d]).at[row, column].set(mixed).at[column, row].set(mixed),
+    )
 
 
 def by_folx(parameters: Any, data: Data) -> tuple[Array, Array, Array]:
     import folx  # pyright: ignore[reportMissingImports]
 
-    found = folx.forward_laplacian(lambda y: plain_value(parameters, data.x + data.factor @ y))(jnp.zeros_like(data.x))
+    found = folx.forward_laplacian(lambda y: plain_value(parameters, data.x + data.factor @ y))(
+        jnp.zeros_like(data.x)
+    )
     return found.x, _gradient(data, found.jacobian.dense_array), found.laplacian
 
 
-# Tasks ----------------------------------------------------------------------------------------------------------------------------------------------
+# Tasks --------------------------------------------------------------------------------------------
 
 
 def ways(task: str, network: MLP) -> dict[str, Callable[[Any, Data], Any]]:
     """Every way to do a task, as functions of the parameters and of the data at all points."""
     if task == "hessian":
-        own = {"cordes": lambda parameters, data: tuple(network.with_parameters(parameters).jet(data.x))}
-        return {**own, **{name: _mapped(way) for name, way in (("hessian", by_hessian), ("jet", hessian_by_jet))}}
+        own = {
+            "cordes": lambda parameters, data: tuple(
+                network.with_parameters(parameters).jet(data.x)
+            )
+        }
+        return {
+            **own,
+            **{
+                name: _mapped(way)
+                for name, way in (("hessian", by_hessian), ("jet", hessian_by_jet))
+            },
+        }
     contracted = {
         "hessian": _contracted_hessian,
         "jvp of grad": by_jvp_of_grad,
@@ -164,7 +199,12 @@ def ways(task: str, network: MLP) -> dict[str, Callable[[Any, Data], Any]]:
     }
     others = {name: _mapped(way) for name, way in contracted.items()}
     if task == "operator":
-        return {"cordes": lambda parameters, data: tuple(network.with_parameters(parameters).operator_jet(data.x, data.A)), **others}
+        return {
+            "cordes": lambda parameters, data: tuple(
+                network.with_parameters(parameters).operator_jet(data.x, data.A)
+            ),
+            **others,
+        }
     own = {"cordes": _cordes_expression(network), "directional": _directional_expression(network)}
     return {**own, **{name: _expression(way) for name, way in others.items()}}
 
@@ -188,7 +228,9 @@ def _expression(way: Callable) -> Callable:
 
 def _cordes_expression(network: MLP) -> Callable:
     def rows(parameters: Any, data: Data) -> Array:
-        return network.with_parameters(parameters).rows(Frozen(jax.vmap(network.inputs.jet)(data.x), -data.c, data.b, data.A))  # pyright: ignore[reportAttributeAccessIssue]
+        return network.with_parameters(parameters).rows(
+            Frozen(jax.vmap(network.inputs.jet)(data.x), -data.c, data.b, data.A)
+        )  # pyright: ignore[reportAttributeAccessIssue]
 
     return rows
 
@@ -213,16 +255,26 @@ def missing(name: str) -> str | None:
 
 def with_gradient(way: Callable) -> Callable:
     """The gradient by the weights of the sum of squares of what a way returns, with that sum."""
-    return jax.value_and_grad(lambda parameters, data: sum(jnp.sum(part**2) for part in jax.tree.leaves(way(parameters, data))))
+    return jax.value_and_grad(
+        lambda parameters, data: sum(
+            jnp.sum(part**2) for part in jax.tree.leaves(way(parameters, data))
+        )
+    )
 
 
 def deviation(found: Any, expected: Any) -> float:
-    """The largest difference between two trees of arrays, each part over its largest expected value."""
+    """The largest difference between two trees of arrays, each part over its largest expected
+    value."""
     pairs = zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True)
-    return max(float(np.max(np.abs(np.asarray(a) - np.asarray(b))) / np.max(np.abs(np.asarray(b)))) for a, b in pairs)
+    return max(
+        float(np.max(np.abs(np.asarray(a) - np.asarray(b))) / np.max(np.abs(np.asarray(b))))
+        for a, b in pairs
+    )
 
 
-def measure(task: str, mode: str, d: int, points: int, dtype: Any, rounds: int) -> list[dict[str, Any]]:
+def measure(
+    task: str, mode: str, d: int, points: int, dtype: Any, rounds: int
+) -> list[dict[str, Any]]:
     """One dimension, task and mode: every way, with its ratio to cordes."""
     network, data = make_network(d, dtype), make_data(d, points, dtype)
     results, reference, calls = [], None, {}
@@ -235,19 +287,35 @@ def measure(task: str, mode: str, d: int, points: int, dtype: Any, rounds: int) 
             facts["missing"] = reason
             continue
         try:
-            made = compiled(candidates[name] if mode == "forward" else with_gradient(candidates[name]), network.parameters, data)
+            made = compiled(
+                candidates[name] if mode == "forward" else with_gradient(candidates[name]),
+                network.parameters,
+                data,
+            )
             answer = jax.tree.map(np.asarray, made.call(network.parameters, data))
             reference = answer if name == "hessian" else reference
             calls[name] = made.call
-            facts |= {"compile": made.seconds, "deviation": deviation(answer, reference), "operations": made.operations}
+            facts |= {
+                "compile": made.seconds,
+                "deviation": deviation(answer, reference),
+                "operations": made.operations,
+            }
         except Exception as failure:
-            facts["missing"] = f"failed: {type(failure).__name__}: {str(failure).partition(chr(10))[0][:120]}"
+            facts["missing"] = (
+                f"failed: {type(failure).__name__}: {str(failure).partition(chr(10))[0][:120]}"
+            )
     # In turn, so that whatever else the machine does meets all of them.
-    turns = [{name: seconds_of(call, network.parameters, data, rounds=1) for name, call in calls.items()} for _ in range(rounds)]
+    turns = [
+        {name: seconds_of(call, network.parameters, data, rounds=1) for name, call in calls.items()}
+        for _ in range(rounds)
+    ]
     for facts in results:
         if facts["way"] in calls:
             facts["seconds"] = statistics.median(turn[facts["way"]] for turn in turns)
-    own = next((facts["seconds"] for facts in results if facts["way"] == "cordes" and "seconds" in facts), None)
+    own = next(
+        (facts["seconds"] for facts in results if facts["way"] == "cordes" and "seconds" in facts),
+        None,
+    )
     for facts in results:
         facts["ratio"] = facts["seconds"] / own if own and "seconds" in facts else None
     order = list(candidates)
@@ -255,16 +323,28 @@ def measure(task: str, mode: str, d: int, points: int, dtype: Any, rounds: int) 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--dimensions", type=int, nargs="+", default=[2, 3, 5, 10])
     parser.add_argument("--points", type=int, default=10_000)
-    parser.add_argument("--precision", choices=("float32", "float64"), nargs="+", default=["float32"])
+    parser.add_argument(
+        "--precision", choices=("float32", "float64"), nargs="+", default=["float32"]
+    )
     parser.add_argument("--tasks", choices=TASKS, nargs="+", default=list(TASKS))
-    parser.add_argument("--rounds", type=int, default=5, help="calls (or groups of short calls) of which the median is taken")
+    parser.add_argument(
+        "--rounds",
+        type=int,
+        default=5,
+        help="calls (or groups of short calls) of which the median is taken",
+    )
     parser.add_argument("--json", type=Path, help="write all results here")
     options = parser.parse_args()
     begin()
-    say(f"{DEPTH} layers of {WIDTH}, SiLU, {options.points} points; ratio = seconds / seconds of cordes")
+    say(
+        f"{DEPTH} layers of {WIDTH}, SiLU, {options.points} points; ratio = seconds / seconds "
+        "of cordes"
+    )
     results = []
     for precision in options.precision:
         for task in options.tasks:
@@ -272,7 +352,12 @@ def main() -> None:
                 if task == "hessian" and d > LARGEST_HESSIAN:
                     continue
                 for mode in ("forward", "gradient"):
-                    found = [{"precision": precision, **facts} for facts in measure(task, mode, d, options.points, precision, options.rounds)]
+                    found = [
+                        {"precision": precision, **facts}
+                        for facts in measure(
+                            task, mode, d, options.points, precision, options.rounds
+                        )
+                    ]
                     results += found
                     say(f"\n{task}, {mode}, d = {d}, {precision}")
                     rows = [
@@ -282,7 +367,15 @@ def main() -> None:
                         for f in found
                     ]
                     say(table(["way", "ms", "ratio", "compile s", "deviation"], rows))
-                    write_json(options.json, {"points": options.points, "width": WIDTH, "depth": DEPTH, "results": results})
+                    write_json(
+                        options.json,
+                        {
+                            "points": options.points,
+                            "width": WIDTH,
+                            "depth": DEPTH,
+                            "results": results,
+                        },
+                    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""What the benchmark programs share: a clock for compiled functions, the machine in one line, tables and JSON."""
+"""What the benchmark programs share: a clock for compiled functions, the machine in one line,
+tables and JSON."""
 
 import atexit
 import json
@@ -15,7 +16,8 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-# A clock cannot be read to better than a few microseconds, and a launch on a GPU takes about ten: short calls are timed many at a time.
+# A clock cannot be read to better than a few microseconds, and a launch on a GPU takes about ten:
+# short calls are timed many at a time.
 SHORTEST = 0.02
 # A call that takes longer than this is timed once.
 LONG = 2.0
@@ -23,7 +25,8 @@ ROUNDS = 5
 
 
 class Compiled(NamedTuple):
-    """A compiled function, what its compilation took (tracing included), and the operations and bytes that the compiler counts, where it does."""
+    """A compiled function, what its compilation took (tracing included), and the operations and
+    bytes that the compiler counts, where it does."""
 
     call: Callable[..., Any]
     seconds: float
@@ -41,11 +44,14 @@ def compiled(function: Callable[..., Any], *arguments: Any) -> Compiled:
     return Compiled(call, seconds, facts.get("flops"), facts.get("bytes accessed"))
 
 
-def seconds_of(function: Callable[..., Any], *arguments: Any, rounds: int = ROUNDS, limit: float = 20.0) -> float:
-    """The median over rounds of the seconds for one call. The first call is not counted, a long one is timed once; after `limit` seconds no further
-    round begins.
+def seconds_of(
+    function: Callable[..., Any], *arguments: Any, rounds: int = ROUNDS, limit: float = 20.0
+) -> float:
+    """The median over rounds of the seconds for one call. The first call is not counted, a long one
+    is timed once; after `limit` seconds no further round begins.
 
-    Calls of one round are sent one after the other without waiting, so that a GPU's launches hide behind its work as they do inside a solver.
+    Calls of one round are sent one after the other without waiting, so that a GPU's launches hide
+    behind its work as they do inside a solver.
     """
     jax.block_until_ready(function(*arguments))
     begun = time.perf_counter()
@@ -70,7 +76,9 @@ def machine() -> dict[str, Any]:
         "device": device.device_kind,
         "backend": jax.default_backend(),
         "devices": jax.device_count(),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "cores": len(os.sched_getaffinity(0))
+        if hasattr(os, "sched_getaffinity")
+        else os.cpu_count(),
         "processor": platform.processor() or platform.machine(),
         "jax": jax.__version__,
         "python": platform.python_version(),
@@ -79,11 +87,15 @@ def machine() -> dict[str, Any]:
 
 def machine_line() -> str:
     facts = machine()
-    return f"{facts['devices']} × {facts['device']} ({facts['backend']}), {facts['cores']} cores, JAX {facts['jax']}, Python {facts['python']}"
+    return (
+        f"{facts['devices']} × {facts['device']} ({facts['backend']}), {facts['cores']} cores, "
+        f"JAX {facts['jax']}, Python {facts['python']}"
+    )
 
 
 def begin() -> None:
-    """Say where this runs. Compiled programs of earlier runs are not used, or compile times would be theirs; those of this run are."""
+    """Say where this runs. Compiled programs of earlier runs are not used, or compile times would
+    be theirs; those of this run are."""
     folder = tempfile.mkdtemp(prefix="cordes-benchmark-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     jax.config.update("jax_compilation_cache_dir", folder)
@@ -108,11 +120,19 @@ def shown(value: Any) -> str:
 def table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     """Columns under their names: text to the left, numbers to the right."""
     cells = [[shown(value) for value in row] for row in rows]
-    widths = [max(len(name), *(len(row[k]) for row in cells)) if cells else len(name) for k, name in enumerate(columns)]
-    text = [all(isinstance(row[k], str) or row[k] is None for row in rows) for k in range(len(columns))]
+    widths = [
+        max(len(name), *(len(row[k]) for row in cells)) if cells else len(name)
+        for k, name in enumerate(columns)
+    ]
+    text = [
+        all(isinstance(row[k], str) or row[k] is None for row in rows) for k in range(len(columns))
+    ]
 
     def line(row: Sequence[str]) -> str:
-        return "  ".join(cell.ljust(width) if left else cell.rjust(width) for cell, width, left in zip(row, widths, text, strict=True)).rstrip()
+        return "  ".join(
+            cell.ljust(width) if left else cell.rjust(width)
+            for cell, width, left in zip(row, widths, text, strict=True)
+        ).rstrip()
 
     return "\n".join([line(list(columns)), *(line(row) for row in cells)])
 
@@ -121,5 +141,7 @@ def write_json(path: Path | None, facts: dict[str, Any]) -> None:
     """The facts with the machine; numbers of NumPy become plain ones."""
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        plain = lambda value: value.item() if isinstance(value, np.generic) else np.asarray(value).tolist()  # noqa: E731
+        plain = lambda value: (
+            value.item() if isinstance(value, np.generic) else np.asarray(value).tolist()
+        )
         path.write_text(json.dumps({"machine": machine(), **facts}, indent=1, default=plain) + "\n")

@@ -1,11 +1,17 @@
-"""Writes the tables of docs/performance.md anew from benchmarks/results/: `python benchmarks/performance_tables.py`.
+"""Writes the tables of docs/performance.md anew from benchmarks/results/: `python
+benchmarks/performance_tables.py`.
 
-Each table stands between the marks `<!-- table NAME -->` and `<!-- end -->`. The results are what the benchmark programs wrote with `--json`:
+Each table stands between the marks `<!-- table NAME -->` and `<!-- end -->`. The results are what
+the benchmark programs wrote with `--json`:
 
-    high_dimension_h200.json   benchmarks/high_dimension.py            adam_kernel_h200.json  benchmarks/adam_kernel/run.py
-    paper_tables_*.json        benchmarks/paper_tables.py              roofline_*.json        benchmarks/roofline.py
-    jets_*.json                benchmarks/jets.py                      cost_cpu.json          benchmarks/cost.py --quick
-    linear_algebra_*.json      benchmarks/linear_algebra.py            rivals.json            benchmarks/rivals/run.py
+    high_dimension_h200.json   benchmarks/high_dimension.py            adam_kernel_h200.json
+    benchmarks/adam_kernel/run.py
+    paper_tables_*.json        benchmarks/paper_tables.py              roofline_*.json
+    benchmarks/roofline.py
+    jets_*.json                benchmarks/jets.py                      cost_cpu.json
+    benchmarks/cost.py --quick
+    linear_algebra_*.json      benchmarks/linear_algebra.py            rivals.json
+    benchmarks/rivals/run.py
 """
 
 import json
@@ -44,16 +50,25 @@ def short(value: float | None, digits: int = 2) -> str:
     if value is None:
         return "–"
     return (
-        f"{value:.{digits - 1}e}" if value and not 1e-3 <= abs(value) < 1e5 else f"{value:.{digits}g}" if abs(value) < 10**digits else f"{value:,.0f}"
+        f"{value:.{digits - 1}e}"
+        if value and not 1e-3 <= abs(value) < 1e5
+        else f"{value:.{digits}g}"
+        if abs(value) < 10**digits
+        else f"{value:,.0f}"
     )
 
 
 def high_dimension() -> str:
     rows = []
     for run in read("high_dimension_h200"):
-        reached = ", ".join(f"{float(error):.0e}: {seconds:.2f}" for error, seconds in run["reached"].items())
+        reached = ", ".join(
+            f"{float(error):.0e}: {seconds:.2f}" for error, seconds in run["reached"].items()
+        )
         found = run["certificate"]
-        bound = f"{found['rms']:.1e} ({found['theorem']}, contraction {found['contraction']:.3f} {found['epsilon_source']})"
+        bound = (
+            f"{found['rms']:.1e} ({found['theorem']}, contraction {found['contraction']:.3f} "
+            f"{found['epsilon_source']})"
+        )
         kind = "absolute" if run["measure"].startswith("absolute") else "relative"
         cells = [
             run["name"],
@@ -67,7 +82,17 @@ def high_dimension() -> str:
             short(found["seconds"]),
         ]
         rows.append(cells)
-    head = ["problem", "l2", "network", "points a step", "error: seconds", "steps", "compile s", "certified root mean square error", "certify s"]
+    head = [
+        "problem",
+        "l2",
+        "network",
+        "points a step",
+        "error: seconds",
+        "steps",
+        "compile s",
+        "certified root mean square error",
+        "certify s",
+    ]
     return grid(head, rows)
 
 
@@ -80,8 +105,16 @@ def _paper_tables(runs: Sequence[dict[str, Any]]) -> str:
     prepared, rows = all("again" in run["until"] for run in runs), []
     for run in runs:
         until = run["until"]
-        again = [short(until["again"], 3), short(run["paper_seconds"] / until["again"], 3)] if prepared else []
-        full = [short(run["default"], 3), short(run["l2"])] if run.get("default") is not None else ["–", "–"]
+        again = (
+            [short(until["again"], 3), short(run["paper_seconds"] / until["again"], 3)]
+            if prepared
+            else []
+        )
+        full = (
+            [short(run["default"], 3), short(run["l2"])]
+            if run.get("default") is not None
+            else ["–", "–"]
+        )
         rows.append(
             [
                 run["name"],
@@ -116,14 +149,33 @@ def _paper_tables(runs: Sequence[dict[str, Any]]) -> str:
 
 def adam_step() -> str:
     found = {line["name"]: line for line in read("adam_kernel_h200") if "ms" in line}
-    rows = [[text, f"{found[name]['ms']:.3f}", short(found[name]["gradient_error"]), short(found[name]["compile"])] for name, text in STEPS.items()]
-    return grid(["one network, 10,000 points, 4×64 SiLU", "ms", "largest error of the gradient", "compile s"], rows)
+    rows = [
+        [
+            text,
+            f"{found[name]['ms']:.3f}",
+            short(found[name]["gradient_error"]),
+            short(found[name]["compile"]),
+        ]
+        for name, text in STEPS.items()
+    ]
+    return grid(
+        [
+            "one network, 10,000 points, 4×64 SiLU",
+            "ms",
+            "largest error of the gradient",
+            "compile s",
+        ],
+        rows,
+    )
 
 
 def roofline(name: str) -> Callable[[], str]:
     def made() -> str:
         facts = read(name)
-        peaks = ", ".join(f"{kind} {p['operations'] / 1e9:,.0f} Gop/s and {p['bytes'] / 1e9:,.0f} GB/s" for kind, p in facts["peaks"].items())
+        peaks = ", ".join(
+            f"{kind} {p['operations'] / 1e9:,.0f} Gop/s and {p['bytes'] / 1e9:,.0f} GB/s"
+            for kind, p in facts["peaks"].items()
+        )
         rows = [
             [
                 r["step"],
@@ -147,12 +199,25 @@ def jets(name: str) -> Callable[[], str]:
     def made() -> str:
         facts = read(name)
         rows = [
-            [r["task"], r["mode"], str(r["dimension"]), r["way"], short(1e3 * r["seconds"], 3), short(r["ratio"], 3), short(r["compile"])]
+            [
+                r["task"],
+                r["mode"],
+                str(r["dimension"]),
+                r["way"],
+                short(1e3 * r["seconds"], 3),
+                short(r["ratio"], 3),
+                short(r["compile"]),
+            ]
             for r in facts["results"]
             if "seconds" in r
         ]
-        device = f"{facts['machine']['device']}, {facts['points']:,} points, {facts['depth']} layers of {facts['width']}"
-        return f"{device}:\n\n" + grid(["what", "mode", "d", "way", "ms", "over cordes", "compile s"], rows)
+        device = (
+            f"{facts['machine']['device']}, {facts['points']:,} points, {facts['depth']} layers "
+            f"of {facts['width']}"
+        )
+        return f"{device}:\n\n" + grid(
+            ["what", "mode", "d", "way", "ms", "over cordes", "compile s"], rows
+        )
 
     return made
 
@@ -162,14 +227,29 @@ def cost() -> str:
     for series in read("cost_cpu")["results"]:
         for part, fit in series["exponents"].items():
             rows.append(
-                [series["axis"], series["kept"], part, f"{fit['lower']:g} to {fit['upper']:g}", f"{fit['power']:.2f}", f"{fit['spread']:.2f}"]
+                [
+                    series["axis"],
+                    series["kept"],
+                    part,
+                    f"{fit['lower']:g} to {fit['upper']:g}",
+                    f"{fit['power']:.2f}",
+                    f"{fit['spread']:.2f}",
+                ]
             )
-    return grid(["seconds against", "kept", "part", "range", "exponent", "departs by a factor of"], rows)
+    return grid(
+        ["seconds against", "kept", "part", "range", "exponent", "departs by a factor of"], rows
+    )
 
 
 def rivals() -> str:
     facts = read("rivals")
-    names = {"cordes": "cordes, nothing compiled", "chebyshev": "Chebyshev", "deepxde": "DeepXDE", "jinns": "jinns", "paper": "paper preset"}
+    names = {
+        "cordes": "cordes, nothing compiled",
+        "chebyshev": "Chebyshev",
+        "deepxde": "DeepXDE",
+        "jinns": "jinns",
+        "paper": "paper preset",
+    }
     rows = []
     for problem, solvers in facts["results"].items():
         cells = [problem]
@@ -186,8 +266,27 @@ def ratios() -> str:
     for problem, comparisons in read("rivals")["comparisons"].items():
         for row in comparisons["at 1 times the best"]:
             if row["solver"] in ("cordes", "cordes-cached"):
-                rows.append([problem, row["rival"], f"{row['target']:.1e}", row["solver"], short(row["ratio"], 3), short(row["solve_ratio"], 3)])
-    return grid(["problem", "at the best error of", "l2", "solver", "times faster, all included", "solve alone"], rows)
+                rows.append(
+                    [
+                        problem,
+                        row["rival"],
+                        f"{row['target']:.1e}",
+                        row["solver"],
+                        short(row["ratio"], 3),
+                        short(row["solve_ratio"], 3),
+                    ]
+                )
+    return grid(
+        [
+            "problem",
+            "at the best error of",
+            "l2",
+            "solver",
+            "times faster, all included",
+            "solve alone",
+        ],
+        rows,
+    )
 
 
 TABLES: dict[str, Callable[[], str]] = {

@@ -1,11 +1,13 @@
-"""Random attacks on the bounds of optimal transport: convex potentials u with known maps, computed potentials φ = u + t e.
+"""Random attacks on the bounds of optimal transport: convex potentials u with known maps, computed
+potentials φ = u + t e.
 
     python benchmarks/transport_battery.py [cases] [seed]
 
-The target is an affine image of the source, ∇u maps the one onto the other, and the source density is that which ∇u carries to the target density. The error
-e keeps the boundary, or moves it so that the map leaves the target or does not fill it; its size t runs from tiny to where φ is no longer convex. For each
-case the bound of the map and the bracket of W₂ are compared with the truth. Prints a table and exits with status 1 if any bound is below the truth.
-All is NumPy: nothing is compiled.
+The target is an affine image of the source, ∇u maps the one onto the other, and the source density
+is that which ∇u carries to the target density. The error e keeps the boundary, or moves it so that
+the map leaves the target or does not fill it; its size t runs from tiny to where φ is no longer
+convex. For each case the bound of the map and the bracket of W₂ are compared with the truth. Prints
+a table and exits with status 1 if any bound is below the truth. All is NumPy: nothing is compiled.
 """
 
 import sys
@@ -35,7 +37,8 @@ ROUNDING = 1e-7
 
 
 class Flattened(NamedTuple):
-    """distanceᵏ · waves: for k = 2 its gradient vanishes on the boundary, for k = 1 it is normal to it."""
+    """distanceᵏ · waves: for k = 2 its gradient vanishes on the boundary, for k = 1 it is normal to
+    it."""
 
     domain: Any
     waves: Waves
@@ -44,11 +47,20 @@ class Flattened(NamedTuple):
     def jet(self, x: np.ndarray) -> Jet:
         D, D1, D2 = distance_jet(self.domain, x)
         if self.power == 2:
-            D, D1, D2 = D**2, 2 * D[:, None] * D1, 2 * (D1[:, :, None] * D1[:, None] + D[:, None, None] * D2)
+            D, D1, D2 = (
+                D**2,
+                2 * D[:, None] * D1,
+                2 * (D1[:, :, None] * D1[:, None] + D[:, None, None] * D2),
+            )
         value, gradient, hessian = (np.asarray(part) for part in self.waves.jet(x))
         cross = D1[:, :, None] * gradient[:, None]
-        curvature = D[:, None, None] * hessian + value[:, None, None] * D2 + cross + np.swapaxes(cross, 1, 2)
-        return Jet(D * value, D[:, None] * gradient + value[:, None] * D1, curvature)  # pyright: ignore[reportArgumentType]
+        curvature = (
+            D[:, None, None] * hessian
+            + value[:, None, None] * D2
+            + cross
+            + np.swapaxes(cross, 1, 2)
+        )
+        return Jet(D * value, D[:, None] * gradient + value[:, None] * D1, curvature)  # pyright: ignore
 
 
 class Quadratic(NamedTuple):
@@ -60,7 +72,7 @@ class Quadratic(NamedTuple):
     def jet(self, x: np.ndarray) -> Jet:
         slope = x @ self.matrix
         hessian = np.broadcast_to(self.matrix, (len(x), *self.matrix.shape))
-        return Jet(np.sum(slope * x, axis=1) / 2 + x @ self.shift, slope + self.shift, hessian)  # pyright: ignore[reportArgumentType]
+        return Jet(np.sum(slope * x, axis=1) / 2 + x @ self.shift, slope + self.shift, hessian)  # pyright: ignore
 
 
 class Combination(NamedTuple):
@@ -71,7 +83,9 @@ class Combination(NamedTuple):
     other: Any
 
     def jet(self, x: np.ndarray) -> Jet:
-        return Jet(*(a + self.size * b for a, b in zip(self.one.jet(x), self.other.jet(x), strict=True)))
+        return Jet(
+            *(a + self.size * b for a, b in zip(self.one.jet(x), self.other.jet(x), strict=True))
+        )
 
 
 class Density:
@@ -85,16 +99,33 @@ class Density:
             self.total = float(weight @ self(x))
 
     def __call__(self, y: np.ndarray) -> np.ndarray:
-        return np.ones(len(y)) / self.total if self.waves is None else np.exp(np.asarray(self.waves.jet(y).value)) / self.total
+        return (
+            np.ones(len(y)) / self.total
+            if self.waves is None
+            else np.exp(np.asarray(self.waves.jet(y).value)) / self.total
+        )
 
 
 class Case:
     """A potential u and a computed one φ, as a problem and a candidate."""
 
-    def __init__(self, domain: Any, target: Any, kind: str, solution: Any, answer: Any, density: Density):
-        self.domain, self.kind, self.solution, self.answer, self.density = domain, kind, solution, answer, density
+    def __init__(
+        self, domain: Any, target: Any, kind: str, solution: Any, answer: Any, density: Density
+    ):
+        self.domain, self.kind, self.solution, self.answer, self.density = (
+            domain,
+            kind,
+            solution,
+            answer,
+            density,
+        )
         self.problem = SimpleNamespace(
-            domain=domain, target_domain=target, uniform=density.waves is None, source_density=self.source_density, target_density=density, name=kind
+            domain=domain,
+            target_domain=target,
+            uniform=density.waves is None,
+            source_density=self.source_density,
+            target_density=density,
+            name=kind,
         )
 
     def source_density(self, x: np.ndarray) -> np.ndarray:
@@ -104,9 +135,13 @@ class Case:
     def jet(self, x: np.ndarray) -> Jet:
         return self.answer.jet(x)
 
-    def applied(self, x: np.ndarray, A: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def applied(
+        self, x: np.ndarray, A: np.ndarray, b: np.ndarray, c: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         value, gradient, hessian = self.jet(x)
-        terms = np.concatenate([(A * hessian).reshape(len(x), -1), b * gradient, -(c * value)[:, None]], axis=1)
+        terms = np.concatenate(
+            [(A * hessian).reshape(len(x), -1), b * gradient, -(c * value)[:, None]], axis=1
+        )
         return np.sum(terms, axis=1), ROUNDING_OF_TERMS * np.sum(np.abs(terms), axis=1)
 
     def value(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -116,8 +151,15 @@ class Case:
     def truth(self) -> tuple[float, float]:
         """‖∇φ - ∇u‖ in L²(μ) and W₂(μ, ν)."""
         x, weight = self.domain.quadrature(TRUTH_POINTS[self.domain.dimension])
-        mu, exact, answer = self.source_density(x), np.asarray(self.solution.jet(x).gradient), np.asarray(self.answer.jet(x).gradient)
-        return tuple(float(np.sqrt(weight @ (mu * np.sum(gap**2, axis=1)))) for gap in (answer - exact, x - exact))  # pyright: ignore[reportReturnType]
+        mu, exact, answer = (
+            self.source_density(x),
+            np.asarray(self.solution.jet(x).gradient),
+            np.asarray(self.answer.jet(x).gradient),
+        )
+        return tuple(
+            float(np.sqrt(weight @ (mu * np.sum(gap**2, axis=1))))
+            for gap in (answer - exact, x - exact)
+        )  # pyright: ignore[reportReturnType]
 
 
 def affine_image(domain: Any, matrix: np.ndarray, shift: np.ndarray) -> Any:
@@ -162,11 +204,20 @@ def draw(number: int, seed: int = SEED) -> Case:
         matrix = root @ root.T + 0.2 * np.eye(d)
     shift = rng.uniform(-1, 1, d)
     target = affine_image(domain, matrix, shift)
-    quadratic, rough = Quadratic(matrix, shift), Flattened(domain, draw_waves(rng, domain, LARGEST[d] / 2), 2)
-    solution = Combination(quadratic, rng.uniform(0, 0.6) * breaking_size(domain, quadratic, rough), rough)
+    quadratic, rough = (
+        Quadratic(matrix, shift),
+        Flattened(domain, draw_waves(rng, domain, LARGEST[d] / 2), 2),
+    )
+    solution = Combination(
+        quadratic, rng.uniform(0, 0.6) * breaking_size(domain, quadratic, rough), rough
+    )
     error_kind = str(rng.choice(ERRORS))
     waves = draw_waves(rng, domain, LARGEST[d])
-    error: Any = waves if error_kind == "free" else Flattened(domain, waves, 2 if error_kind == "flat" else 1)
+    error: Any = (
+        waves
+        if error_kind == "free"
+        else Flattened(domain, waves, 2 if error_kind == "flat" else 1)
+    )
     share = 10 ** rng.uniform(-6, -0.3) if rng.random() < 0.8 else rng.uniform(0.5, 1.2)
     answer = Combination(solution, share * breaking_size(domain, solution, error), error)
     calm = draw_waves(rng, target, 3.0)
@@ -175,7 +226,8 @@ def draw(number: int, seed: int = SEED) -> Case:
 
 
 def run(cases: int, seed: int = SEED) -> list[tuple[int, Case, Certificate, dict[str, float]]]:
-    """Every case with its certificate and bound/truth of the map, and of both sides of W₂ so that a number below 1 is a violation."""
+    """Every case with its certificate and bound/truth of the map, and of both sides of W₂ so that a
+    number below 1 is a violation."""
     results = []
     for number in range(cases):
         case = draw(number, seed)
@@ -184,7 +236,11 @@ def run(cases: int, seed: int = SEED) -> list[tuple[int, Case, Certificate, dict
         if certificate.map_L2 is not None and certificate.W2 is not None:
             error, distance = case.truth()
             low, high = certificate.W2
-            found = {"map": certificate.map_L2 / error, "W2 lower": distance / max(low, 1e-300), "W2 upper": high / distance}
+            found = {
+                "map": certificate.map_L2 / error,
+                "W2 lower": distance / max(low, 1e-300),
+                "W2 upper": high / distance,
+            }
         results.append((number, case, certificate, found))
     return results
 
@@ -199,25 +255,48 @@ def violations(results) -> list[str]:
 
 
 def main() -> None:
-    cases, seed = (int(sys.argv[k]) if len(sys.argv) > k else default for k, default in ((1, CASES), (2, SEED)))
+    cases, seed = (
+        int(sys.argv[k]) if len(sys.argv) > k else default for k, default in ((1, CASES), (2, SEED))
+    )
     start = time.perf_counter()
     results = run(cases, seed)
     groups: dict[str, list[dict[str, float]]] = defaultdict(list)
     for _, case, _, found in results:
         groups[case.kind].append(found)
     print(
-        f"{'domain, error':<22} {'cases':>5} {'refused':>7} {'median':>9} {'largest':>9} {'smallest':>9} {'W₂ width':>9}   (bound / truth of the map)"
+        f"{'domain, error':<22} {'cases':>5} {'refused':>7} {'median':>9} {'largest':>9} "
+        f"{'smallest':>9} {'W₂ width':>9}   (bound / truth of the map)"
     )
     for kind, entries in [*sorted(groups.items()), ("all", [found for *_, found in results])]:
         held = [found for found in entries if found]
         ratios = [found["map"] for found in held]
         numbers = [np.median(ratios), np.max(ratios), np.min(ratios)] if held else []
-        numbers += [np.median([found["W2 upper"] - 1 / found["W2 lower"] for found in held])] if held else []
-        print(f"{kind:<22} {len(entries):>5} {len(entries) - len(held):>7} " + " ".join(f"{number:9.3g}" for number in numbers))
-    for reason in sorted({(certificate.reason or "").split(":")[0] for _, _, certificate, found in results if not found}):
-        print(f"refused: {sum((certificate.reason or '').startswith(reason) for _, _, certificate, found in results if not found)} times, {reason}")
+        numbers += (
+            [np.median([found["W2 upper"] - 1 / found["W2 lower"] for found in held])]
+            if held
+            else []
+        )
+        print(
+            f"{kind:<22} {len(entries):>5} {len(entries) - len(held):>7} "
+            + " ".join(f"{number:9.3g}" for number in numbers)
+        )
+    for reason in sorted(
+        {
+            (certificate.reason or "").split(":")[0]
+            for _, _, certificate, found in results
+            if not found
+        }
+    ):
+        print(
+            "refused: "
+            f"{sum((certificate.reason or '').startswith(reason) for _, _, certificate, found in results if not found)} "
+            f"times, {reason}"
+        )
     failed = violations(results)
-    print(f"{cases} cases in {time.perf_counter() - start:.0f} s; " + ("every bound held" if not failed else f"{len(failed)} bounds are wrong"))
+    print(
+        f"{cases} cases in {time.perf_counter() - start:.0f} s; "
+        + ("every bound held" if not failed else f"{len(failed)} bounds are wrong")
+    )
     print("\n".join(failed))
     sys.exit(bool(failed))
 

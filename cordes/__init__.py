@@ -9,17 +9,22 @@ from cordes.natural_names import hint as _hint
 
 __version__ = "0.1.0"
 
-# A shell that completes a word wants names while somebody waits at a key: nothing numerical is loaded for it (cordes/commands/completion.py).
+# A shell that completes a word wants names while somebody waits at a key: nothing numerical is
+# loaded for it (cordes/commands/completion.py).
 if not os.environ.get("_CORDES_COMPLETE"):
     import jax
 
-    # Second derivatives and least squares need double precision; whoever sets JAX_ENABLE_X64=0 gets what they asked for, and no certificate.
+    # Second derivatives and least squares need double precision; whoever sets JAX_ENABLE_X64=0 gets
+    # what they asked for, and no certificate.
     if os.environ.get("JAX_ENABLE_X64", "1").lower() not in ("0", "false"):
         jax.config.update("jax_enable_x64", True)
     # On a GPU float32 products otherwise run in TF32, with three digits.
     jax.config.update("jax_default_matmul_precision", "highest")
     # Compiled programs are kept between runs. Whoever has set a cache of their own keeps it.
-    if getattr(jax.config, "jax_compilation_cache_dir", None) is None and os.environ.get("CORDES_CACHE", "1") != "0":
+    if (
+        getattr(jax.config, "jax_compilation_cache_dir", None) is None
+        and os.environ.get("CORDES_CACHE", "1") != "0"
+    ):
         _cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "cordes" / "jax"
         jax.config.update("jax_compilation_cache_dir", str(_cache))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
@@ -69,8 +74,11 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Names that are not here: the ones that are natural to look for are answered with what they are called."""
+    """Names that are not here: the ones that are natural to look for are answered with what they
+    are called."""
     known = _hint(name)
     if known is None:
-        raise AttributeError(f"module 'cordes' has no attribute {name!r}", name=name, obj=sys.modules[__name__])
+        raise AttributeError(
+            f"module 'cordes' has no attribute {name!r}", name=name, obj=sys.modules[__name__]
+        )
     raise AttributeError(known)

@@ -1,4 +1,5 @@
-"""What a solve costs, in plain training epochs of the same machine: a measure that can be compared between machines.
+"""What a solve costs, in plain training epochs of the same machine: a measure that can be compared
+between machines.
 
 Epochs and solves are measured in turn, so that a machine that slows down slows down both.
 """
@@ -12,13 +13,16 @@ from cordes.solvers.choose import solve
 from cordes.yardstick import epoch_seconds
 
 REPEATS = 3
-# From this dimension on a solve takes minutes: one is measured, without a warm-up, since compilation is counted apart anyway.
+# From this dimension on a solve takes minutes: one is measured, without a warm-up, since
+# compilation is counted apart anyway.
 LONG_DIMENSION = 4
 
 
-def bench(problem: Any, seed: int = 0, repeats: int | None = None, steps: int = 20) -> dict[str, Any]:
-    """Facts for the JSON output. `solve_s` is the median of the repeats, without compilation; `epoch_s` the fastest of the epochs between them, each
-    measured over so many steps."""
+def bench(
+    problem: Any, seed: int = 0, repeats: int | None = None, steps: int = 20
+) -> dict[str, Any]:
+    """Facts for the JSON output. `solve_s` is the median of the repeats, without compilation;
+    `epoch_s` the fastest of the epochs between them, each measured over so many steps."""
     dimension = problem.domain.dimension
     repeats = repeats or (1 if dimension >= LONG_DIMENSION else REPEATS)
     if repeats > 1:

@@ -9,9 +9,11 @@ BLOCK = 1024
 
 
 def in_blocks(function: Callable, arrays: tuple, block: int = BLOCK):
-    """Apply a compiled function to blocks of a fixed number of points: each shape is compiled once and memory stays bounded.
+    """Apply a compiled function to blocks of a fixed number of points: each shape is compiled once
+    and memory stays bounded.
 
-    Cutting and joining is done by NumPy, since every new shape of an eager JAX operation would be compiled as well.
+    Cutting and joining is done by NumPy, since every new shape of an eager JAX operation would be
+    compiled as well.
     """
     count = len(arrays[0])
     if count == 0:
@@ -20,6 +22,13 @@ def in_blocks(function: Callable, arrays: tuple, block: int = BLOCK):
     rest = blocks * block - count
     padded = [np.asarray(array) for array in arrays]
     if rest:
-        padded = [np.concatenate([array, np.broadcast_to(array[-1:], (rest, *array.shape[1:]))]) for array in padded]
-    parts = [function(*(array[k * block : (k + 1) * block] for array in padded)) for k in range(blocks)]
-    return jax.tree.map(lambda *leaves: np.concatenate([np.asarray(leaf) for leaf in leaves])[:count], *parts)
+        padded = [
+            np.concatenate([array, np.broadcast_to(array[-1:], (rest, *array.shape[1:]))])
+            for array in padded
+        ]
+    parts = [
+        function(*(array[k * block : (k + 1) * block] for array in padded)) for k in range(blocks)
+    ]
+    return jax.tree.map(
+        lambda *leaves: np.concatenate([np.asarray(leaf) for leaf in leaves])[:count], *parts
+    )

@@ -1,6 +1,8 @@
 """How to cite cordes, and the paper whose method it starts from."""
 
-TITLE = "cordes: elliptic equations in non-divergence form, solved with neural networks and certified"
+TITLE = (
+    "cordes: elliptic equations in non-divergence form, solved with neural networks and certified"
+)
 AUTHOR = "The cordes developers"
 
 _SOFTWARE = """@software{{cordes,
@@ -19,9 +21,11 @@ _PAPER = r"""@unpublished{cpinn,
 
 
 def citation() -> str:
-    """Two BibTeX entries: `cordes`, this version of the software, and `cpinn`, the paper that proposed the Cordès multiplier in the loss.
+    """Two BibTeX entries: `cordes`, this version of the software, and `cpinn`, the paper that
+    proposed the Cordès multiplier in the loss.
 
-    Cite the first for results made with cordes, and the second as well for the multiplier, for the problems `ex4.1` to `ex5.2` and for comparisons with them.
+    Cite the first for results made with cordes, and the second as well for the multiplier, for the
+    problems `ex4.1` to `ex5.2` and for comparisons with them.
     """
     from cordes import __version__
 

@@ -1,4 +1,5 @@
-"""Compile time, measured apart: JAX reports each phase of a compilation when it ends; overlapping phases are counted once."""
+"""Compile time, measured apart: JAX reports each phase of a compilation when it ends; overlapping
+phases are counted once."""
 
 import time
 from types import TracebackType
@@ -25,7 +26,9 @@ class CompileTimer:
         CompileTimer._open.append(self)
         return self
 
-    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         CompileTimer._open.remove(self)
 
     @property

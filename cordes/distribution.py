@@ -1,14 +1,18 @@
 """Many devices and many processes: rows are shared out, parameters are not.
 
-Every process runs the same program on the same problem. It works alone on what is small (points, rows, the certificate), and with the others on what
-is large:
+Every process runs the same program on the same problem. It works alone on what is small (points,
+rows, the certificate), and with the others on what is large:
 
-- training: rows are spread over all devices of all processes; each device takes its part through the network, and JAX adds up losses and gradients;
-- least squares: each process evaluates its part of the rows and reduces them to a triangle by a QR factorisation; the triangles of all processes
-  below each other are a small least-squares problem with the same solution (TSQR: Demmel, Grigori, Hoemmen, Langou 2012).
+- training: rows are spread over all devices of all processes; each device takes its part through
+  the network, and JAX adds up losses and gradients;
+- least squares: each process evaluates its part of the rows and reduces them to a triangle by a QR
+  factorisation; the triangles of all processes
+  below each other are a small least-squares problem with the same solution (TSQR: Demmel, Grigori,
+  Hoemmen, Langou 2012).
 
-What decides how a solve goes on (residuals, the clock) is the same number everywhere, since processes that go different ways would wait for each
-other for ever. With one process and one device nothing here does anything.
+What decides how a solve goes on (residuals, the clock) is the same number everywhere, since
+processes that go different ways would wait for each other for ever. With one process and one device
+nothing here does anything.
 """
 
 import atexit
@@ -37,21 +41,31 @@ WAIT = 120.0
 Tree = TypeVar("Tree")
 
 
-# Processes ------------------------------------------------------------------------------------------------------------------------------------------
+# Processes ----------------------------------------------------------------------------------------
 
 
 @contextlib.contextmanager
-def session(coordinator: str | None, processes: int | None, process_id: int | None, arguments: Any = None, wait: float = WAIT) -> Iterator[None]:
+def session(
+    coordinator: str | None,
+    processes: int | None,
+    process_id: int | None,
+    arguments: Any = None,
+    wait: float = WAIT,
+) -> Iterator[None]:
     """Within this context all processes work together. `arguments` must be the same in all of them.
 
-    The libraries that connect processes write to standard output, which is where the answer goes: until the end it is standard error for them.
+    The libraries that connect processes write to standard output, which is where the answer goes:
+    until the end it is standard error for them.
     """
     if coordinator is None and processes is None and process_id is None:
         yield
         return
     address, processes, process_id = _checked(coordinator, processes, process_id)
     if _backend_used():
-        raise OptionError("A device was used before the session began: make problems, and whatever else calls JAX, inside of it.")
+        raise OptionError(
+            "A device was used before the session began: make problems, and whatever else "
+            "calls JAX, inside of it."
+        )
     with _standard_output_kept(), _ended_by_interrupts():
         call_roll(address, processes, process_id, zlib.crc32(repr(arguments).encode()), wait)
         try:
@@ -60,13 +74,16 @@ def session(coordinator: str | None, processes: int | None, process_id: int | No
             yield
         except BaseException as error:
             if isinstance(error, SystemExit) and error.code in (None, 0):
-                # All is well with whoever ends a program so; the others are waited for as at any other end.
+                # All is well with whoever ends a program so; the others are waited for as at any
+                # other end.
                 raise
-            # At its end a process waits for the others, which may be waiting for this one: it must leave without that.
+            # At its end a process waits for the others, which may be waiting for this one: it must
+            # leave without that.
             atexit.register(_leave, 130 if isinstance(error, KeyboardInterrupt) else 2)
             if isinstance(error, jax.errors.JaxRuntimeError):
                 message = (
-                    f"Process {process_id} of {processes} cannot go on; most likely another one has ended: see its messages. ({_first_line(error)})"
+                    f"Process {process_id} of {processes} cannot go on; most likely another one "
+                    f"has ended: see its messages. ({_first_line(error)})"
                 )
                 raise ProcessError(message) from error
             raise
@@ -79,22 +96,39 @@ def is_first() -> bool:
 
 def facts() -> dict[str, int]:
     """How many processes and devices there are, where there are several."""
-    return {"processes": jax.process_count(), "devices": jax.device_count()} if jax.device_count() > 1 else {}
+    return (
+        {"processes": jax.process_count(), "devices": jax.device_count()}
+        if jax.device_count() > 1
+        else {}
+    )
 
 
-def _checked(coordinator: str | None, processes: int | None, process_id: int | None) -> tuple[tuple[str, int], int, int]:
+def _checked(
+    coordinator: str | None, processes: int | None, process_id: int | None
+) -> tuple[tuple[str, int], int, int]:
     """Host and port, and the two numbers; anything that cannot work is refused."""
     if coordinator is None or processes is None or process_id is None:
-        options = {"--coordinator": coordinator, "--processes": processes, "--process-id": process_id}
+        options = {
+            "--coordinator": coordinator,
+            "--processes": processes,
+            "--process-id": process_id,
+        }
         missing = [name for name, value in options.items() if value is None]
         raise OptionError(
-            f"{' and '.join(missing)} missing: several processes need --coordinator HOST:PORT, --processes N, and --process-id 0 … N-1, one for each."
+            f"{' and '.join(missing)} missing: several processes need --coordinator HOST:PORT, "
+            "--processes N, and --process-id 0 … N-1, one for each."
         )
     if not 0 <= process_id < processes:
-        raise OptionError(f"--process-id {process_id} with --processes {processes}: the processes are numbered from 0 to {processes - 1}.")
+        raise OptionError(
+            f"--process-id {process_id} with --processes {processes}: the processes are "
+            f"numbered from 0 to {processes - 1}."
+        )
     host, _, port = coordinator.rpartition(":")
     if not host or not port.isdecimal() or not 0 < int(port) < 65536:
-        raise OptionError(f"--coordinator {coordinator}: give the host of process 0 and a free port there, as in 192.0.2.1:29500.")
+        raise OptionError(
+            f"--coordinator {coordinator}: give the host of process 0 and a free port there, "
+            "as in 192.0.2.1:29500."
+        )
     return (host.strip("[]"), int(port)), processes, process_id
 
 
@@ -106,7 +140,13 @@ def _start(address: tuple[str, int], processes: int, process_id: int) -> None:
     host, port = address
     name = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     # The coordinator listens at the address that it was given, not at all that the host has.
-    jax.distributed.initialize(name, processes, process_id, cluster_detection_method="deactivate", coordinator_bind_address=name)
+    jax.distributed.initialize(
+        name,
+        processes,
+        process_id,
+        cluster_detection_method="deactivate",
+        coordinator_bind_address=name,
+    )
 
 
 def _backend_used() -> bool:
@@ -125,22 +165,31 @@ def _own_address(coordinator: tuple[str, int]) -> str:
 
 
 def _connect_from(address: str) -> None:
-    """Processors talk through Gloo at this address. Left alone it takes the one that the host's name stands for: often a loopback address that other
-    hosts cannot reach, or one open to everybody while all processes are on this host."""
+    """Processors talk through Gloo at this address. Left alone it takes the one that the host's
+    name stands for: often a loopback address that other hosts cannot reach, or one open to
+    everybody while all processes are on this host."""
     from jax._src import distributed, xla_bridge
     from jax._src.lib import _jax  # pyright: ignore[reportPrivateImportUsage]
 
     def client() -> Any:
-        return xla_bridge.make_cpu_client(_jax.make_gloo_tcp_collectives(distributed_client=distributed.global_state.client, hostname=address))
+        return xla_bridge.make_cpu_client(
+            _jax.make_gloo_tcp_collectives(
+                distributed_client=distributed.global_state.client, hostname=address
+            )
+        )
 
     register_backend_factory("cpu", client, priority=0, fail_quietly=False)
 
 
 def _meet() -> None:
-    """The first exchange makes the connections, which all processes must do at about the same time; later ones may keep each other waiting."""
+    """The first exchange makes the connections, which all processes must do at about the same time;
+    later ones may keep each other waiting."""
     total, devices = float(_total(np.ones(jax.device_count()))), jax.device_count()
     if total != devices or len(gather(np.zeros(1))) != jax.process_count():
-        raise ProcessError(f"A sum over {devices} devices gave {total:g}: the connection between the processes does not work.")
+        raise ProcessError(
+            f"A sum over {devices} devices gave {total:g}: the connection between the "
+            "processes does not work."
+        )
 
 
 @jax.jit
@@ -162,7 +211,8 @@ def _standard_output_kept() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _ended_by_interrupts() -> Iterator[None]:
-    """Ctrl-C ends the process at once. Solvers would stop with the best answer so far, but in one process alone, out of step with the others."""
+    """Ctrl-C ends the process at once. Solvers would stop with the best answer so far, but in one
+    process alone, out of step with the others."""
     before = signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
         yield
@@ -180,14 +230,17 @@ def _first_line(error: BaseException) -> str:
     return str(error).partition("\n")[0]
 
 
-# Numbers that all processes share -------------------------------------------------------------------------------------------------------------------
+# Numbers that all processes share -----------------------------------------------------------------
 
 
 def gather(array: np.ndarray) -> np.ndarray:
-    """The arrays of all processes, which have one shape, stacked. They travel as bytes: JAX may round doubles to single precision."""
+    """The arrays of all processes, which have one shape, stacked. They travel as bytes: JAX may
+    round doubles to single precision."""
     if jax.process_count() == 1:
         return array[None]
-    received = multihost_utils.process_allgather(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+    received = multihost_utils.process_allgather(
+        np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    )
     return np.ascontiguousarray(received).view(array.dtype).reshape(-1, *array.shape)
 
 
@@ -204,7 +257,7 @@ def norm(part: np.ndarray) -> float:
     return float(np.linalg.norm(gather(np.asarray(np.linalg.norm(part)))))
 
 
-# Rows over processes (NumPy) ------------------------------------------------------------------------------------------------------------------------
+# Rows over processes (NumPy) ----------------------------------------------------------------------
 
 
 def share(rows: Tree) -> Tree:
@@ -214,15 +267,19 @@ def share(rows: Tree) -> Tree:
         return rows
     count = min((len(leaf) for leaf in jax.tree.leaves(rows)), default=processes)
     if count < processes:
-        raise OptionError(f"{count} rows cannot be shared by {processes} processes: use fewer processes, or more points.")
+        raise OptionError(
+            f"{count} rows cannot be shared by {processes} processes: use fewer processes, or "
+            "more points."
+        )
     return jax.tree.map(lambda leaf: np.asarray(leaf)[jax.process_index() :: processes], rows)
 
 
 def reduced(matrix: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A small least-squares problem with the solution of the one whose rows the processes share: the triangles of all shares."""
+    """A small least-squares problem with the solution of the one whose rows the processes share:
+    the triangles of all shares."""
     if jax.process_count() == 1:
         return matrix, target
-    triangle: np.ndarray = np.linalg.qr(np.concatenate([matrix, target[:, None]], axis=1), mode="r")  # pyright: ignore[reportAssignmentType]
+    triangle: np.ndarray = np.linalg.qr(np.concatenate([matrix, target[:, None]], axis=1), mode="r")  # pyright: ignore
     # A share with fewer rows than columns has a flat triangle; all must have one shape.
     padded = np.zeros((triangle.shape[1], triangle.shape[1]))
     padded[: len(triangle)] = triangle
@@ -230,7 +287,7 @@ def reduced(matrix: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndar
     return together[:, :-1], together[:, -1]
 
 
-# Rows over devices (JAX) ----------------------------------------------------------------------------------------------------------------------------
+# Rows over devices (JAX) --------------------------------------------------------------------------
 
 
 def _layout() -> NamedSharding:
@@ -238,7 +295,8 @@ def _layout() -> NamedSharding:
 
 
 def place(rows: Tree) -> Tree:
-    """Rows on the devices that work on them. Rows of zeros, which no sum of squares sees, fill up to a multiple of the devices."""
+    """Rows on the devices that work on them. Rows of zeros, which no sum of squares sees, fill up
+    to a multiple of the devices."""
     devices = jax.device_count()
     if devices == 1:
         return rows
@@ -246,14 +304,17 @@ def place(rows: Tree) -> Tree:
 
     def placed(leaf: Any) -> Any:
         array = np.asarray(leaf)
-        array = np.concatenate([array, np.zeros((-len(array) % devices, *array.shape[1:]), array.dtype)])
+        array = np.concatenate(
+            [array, np.zeros((-len(array) % devices, *array.shape[1:]), array.dtype)]
+        )
         return jax.make_array_from_callback(array.shape, layout, lambda part: array[part])
 
     return jax.tree.map(placed, rows)
 
 
 def spread(rows: Tree) -> Tree:
-    """Inside a compiled function: whatever is computed from these rows is computed by the devices to which they belong."""
+    """Inside a compiled function: whatever is computed from these rows is computed by the devices
+    to which they belong."""
     devices = jax.device_count()
     if devices == 1:
         return rows
@@ -262,7 +323,8 @@ def spread(rows: Tree) -> Tree:
 
     def constrained(leaf: Any) -> Any:
         if len(leaf) % devices:
-            # An argument that cannot be cut into equal parts comes in whole; the compiler would cut it as it likes, which JAX does not understand.
+            # An argument that cannot be cut into equal parts comes in whole; the compiler would cut
+            # it as it likes, which JAX does not understand.
             leaf = jax.lax.with_sharding_constraint(leaf, everywhere)
         return jax.lax.with_sharding_constraint(leaf, layout)
 
@@ -277,7 +339,10 @@ def everywhere(tree: Tree) -> Tree:
 
 
 def local(tree: Tree) -> Tree:
-    """Parameters, which all devices have, as arrays of this process alone: what it does with them needs no other."""
+    """Parameters, which all devices have, as arrays of this process alone: what it does with them
+    needs no other."""
     if jax.device_count() == 1:
         return tree
-    return jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)) if isinstance(leaf, jax.Array) else leaf, tree)
+    return jax.tree.map(
+        lambda leaf: jnp.asarray(np.asarray(leaf)) if isinstance(leaf, jax.Array) else leaf, tree
+    )

@@ -1,7 +1,7 @@
 """What a user can get wrong, as one family of exceptions.
 
-Every message names what is wrong, where (the point) and with which value, and says what to do about it. The command line turns these into
-exit status 2 and `{"error": {"kind", "message"}}`.
+Every message names what is wrong, where (the point) and with which value, and says what to do about
+it. The command line turns these into exit status 2 and `{"error": {"kind", "message"}}`.
 """
 
 import difflib

@@ -1,7 +1,8 @@
 """Jets: a function's value, gradient and second derivatives at many points.
 
-Two shapes are used everywhere. `Jet` holds the full Hessian. `OperatorJet` holds A:D²u instead, which is all that a linear equation needs and
-costs d + 2 columns through a network where the Hessian costs 1 + d + d(d+1)/2.
+Two shapes are used everywhere. `Jet` holds the full Hessian. `OperatorJet` holds A:D²u instead,
+which is all that a linear equation needs and costs d + 2 columns through a network where the
+Hessian costs 1 + d + d(d+1)/2.
 """
 
 from collections.abc import Callable
@@ -29,7 +30,8 @@ class OperatorJet(NamedTuple):
 
 
 def jet_of(function: Callable[[Array], Array]) -> Callable[[Array], Jet]:
-    """The jet of a function of one point, by forward over reverse differentiation; for user functions, lifts and distances."""
+    """The jet of a function of one point, by forward over reverse differentiation; for user
+    functions, lifts and distances."""
 
     def jet(x: Array) -> Jet:
         def value_and_gradient(x):

@@ -1,4 +1,5 @@
-"""Numbers as Python has them: what a user passes in, or what a program hands out, may come from NumPy, and JSON knows nothing of that."""
+"""Numbers as Python has them: what a user passes in, or what a program hands out, may come from
+NumPy, and JSON knows nothing of that."""
 
 from typing import Any
 
@@ -6,7 +7,8 @@ import numpy as np
 
 
 def plain(value: Any) -> Any:
-    """NumPy's scalars as Python's, its arrays as lists, also inside of dictionaries, lists and tuples; everything else as it is."""
+    """NumPy's scalars as Python's, its arrays as lists, also inside of dictionaries, lists and
+    tuples; everything else as it is."""
     if isinstance(value, dict):
         return {plain(key): plain(entry) for key, entry in value.items()}
     if isinstance(value, np.ndarray | np.generic):
@@ -17,5 +19,10 @@ def plain(value: Any) -> Any:
 
 
 def plain_number(value: Any) -> Any:
-    """An option: NumPy's scalars, and arrays without axes, as Python's numbers; everything else as it is."""
-    return value.item() if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0) else value
+    """An option: NumPy's scalars, and arrays without axes, as Python's numbers; everything else as
+    it is."""
+    return (
+        value.item()
+        if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0)
+        else value
+    )

@@ -4,7 +4,8 @@ import enum
 
 
 class Result(enum.StrEnum):
-    """The end of a solve. The value is the stable word of the JSON output; `sentence` explains it, `remedy` says what to do."""
+    """The end of a solve. The value is the stable word of the JSON output; `sentence` explains it,
+    `remedy` says what to do."""
 
     converged = "converged"
     tolerance_not_reached = "tolerance_not_reached"
@@ -32,12 +33,18 @@ class Result(enum.StrEnum):
 
 _TEXT: dict[Result, tuple[str, str]] = {
     Result.converged: (
-        "The certified error met the tolerance; without one, the residual on fresh points stopped falling at a small value.",
+        (
+            "The certified error met the tolerance; without one, the residual on fresh points "
+            "stopped falling at a small value."
+        ),
         "Nothing to do.",
     ),
     Result.tolerance_not_reached: (
         "The certified error did not meet the tolerance before the method stopped improving.",
-        "Allow more features (features=…) or steps (steps=…), declare interfaces where coefficients jump, or ask for less.",
+        (
+            "Allow more features (features=…) or steps (steps=…), declare interfaces where "
+            "coefficients jump, or ask for less."
+        ),
     ),
     Result.not_certifiable: (
         "No theorem gives a bound of the error for this answer; the certificate says why.",
@@ -45,15 +52,29 @@ _TEXT: dict[Result, tuple[str, str]] = {
     ),
     Result.stagnated: (
         "The residual on fresh points stopped falling while it was still large.",
-        "Look for undeclared interfaces or a rough solution; try method='gauss-newton' or more features.",
+        (
+            "Look for undeclared interfaces or a rough solution; try method='gauss-newton' or more "
+            "features."
+        ),
     ),
-    Result.time_out: ("max_seconds passed; the best answer so far is returned.", "Allow more time, or continue with start=solution."),
-    Result.interrupted: ("The solve was interrupted; the best answer so far is returned.", "Continue with start=solution."),
-    Result.not_elliptic: ("The frozen coefficient matrix lost its ellipticity.", "Check the coefficients, or start nearer to the solution."),
+    Result.time_out: (
+        "max_seconds passed; the best answer so far is returned.",
+        "Allow more time, or continue with start=solution.",
+    ),
+    Result.interrupted: (
+        "The solve was interrupted; the best answer so far is returned.",
+        "Continue with start=solution.",
+    ),
+    Result.not_elliptic: (
+        "The frozen coefficient matrix lost its ellipticity.",
+        "Check the coefficients, or start nearer to the solution.",
+    ),
     Result.convexity_lost: (
         "The answer is not convex, so that it is not the solution of the Monge–Ampère equation.",
-        "Check that a convex function can take the boundary values g: g must be convex along straight edges, and where it is flat along one, or f is larger "
-        "than g allows at a corner, D²u is not bounded and smooth networks cannot follow it. Else try more features, or start=… from an easier f.",
+        "Check that a convex function can take the boundary values g: g must be convex along "
+        "straight edges, and where it is flat along one, or f is larger than g allows at a "
+        "corner, D²u is not bounded and smooth networks cannot follow it. Else try more features, "
+        "or start=… from an easier f.",
     ),
     Result.nonfinite: (
         "The loss became infinite or not a number; the last finite answer is returned.",
@@ -61,10 +82,21 @@ _TEXT: dict[Result, tuple[str, str]] = {
     ),
 }
 _COMMANDS: dict[Result, str] = {
-    Result.tolerance_not_reached: "Allow more features (--features) or steps (--steps), declare interfaces where coefficients jump, or ask for less (--tol).",
+    Result.tolerance_not_reached: (
+        "Allow more features (--features) or steps (--steps), declare interfaces where "
+        "coefficients jump, or ask for less (--tol)."
+    ),
     Result.not_certifiable: "Read the reason below; solve without --tol to get the answer alone.",
-    Result.stagnated: "Look for undeclared interfaces or a rough solution; try --method gauss-newton or more --features.",
+    Result.stagnated: (
+        "Look for undeclared interfaces or a rough solution; try --method gauss-newton or more "
+        "--features."
+    ),
     Result.time_out: "Allow more time (--max-seconds).",
-    Result.interrupted: "Run the command again; from Python a solve can go on with start=cordes.load('DIR/answer.cordes').",
-    Result.convexity_lost: _TEXT[Result.convexity_lost][1].replace("more features, or start=… from an easier f", "more --features, or --form convex"),
+    Result.interrupted: (
+        "Run the command again; from Python a solve can go on with "
+        "start=cordes.load('DIR/answer.cordes')."
+    ),
+    Result.convexity_lost: _TEXT[Result.convexity_lost][1].replace(
+        "more features, or start=… from an easier f", "more --features, or --form convex"
+    ),
 }

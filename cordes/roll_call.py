@@ -1,7 +1,9 @@
-"""Who is there: before JAX connects several processes, process 0 counts them, and all learn in words what is wrong if some are missing or differ.
+"""Who is there: before JAX connects several processes, process 0 counts them, and all learn in
+words what is wrong if some are missing or differ.
 
-JAX ends a process whose partners do not come without an exception. The coordinator's port is used for a moment: each process says its number, the
-number of processes and a mark of its arguments; process 0 answers when all are there.
+JAX ends a process whose partners do not come without an exception. The coordinator's port is used
+for a moment: each process says its number, the number of processes and a mark of its arguments;
+process 0 answers when all are there.
 """
 
 import contextlib
@@ -21,8 +23,11 @@ class ProcessError(CordesError):
     kind = "process"
 
 
-def call_roll(address: tuple[str, int], processes: int, process_id: int, mark: int, wait: float) -> None:
-    """Return in every process as soon as all are there; raise in every process if that is not so after `wait` seconds."""
+def call_roll(
+    address: tuple[str, int], processes: int, process_id: int, mark: int, wait: float
+) -> None:
+    """Return in every process as soon as all are there; raise in every process if that is not so
+    after `wait` seconds."""
     end = time.monotonic() + wait
     if process_id == 0:
         _count(address, processes, mark, wait, end)
@@ -38,7 +43,8 @@ def _count(address: tuple[str, int], processes: int, mark: int, wait: float, end
         server = socket.create_server(where[:2], family=family)
     except OSError as error:
         raise OptionError(
-            f"--coordinator {name}: process 0 cannot listen there ({error.strerror or error}). Give an address of its own host and a free port."
+            f"--coordinator {name}: process 0 cannot listen there ({error.strerror or error}). "
+            "Give an address of its own host and a free port."
         ) from error
     with contextlib.ExitStack() as stack:
         stack.enter_context(server)
@@ -51,8 +57,9 @@ def _count(address: tuple[str, int], processes: int, mark: int, wait: float, end
             except TimeoutError:
                 missing = ", ".join(str(i) for i in range(1, processes) if i not in present)
                 answer = (
-                    f"Of {processes} processes these did not come to {name} within {wait:g} s: {missing}. Start the same command once for each "
-                    f"--process-id from 0 to {processes - 1}."
+                    f"Of {processes} processes these did not come to {name} within {wait:g} s: "
+                    f"{missing}. Start the same command once for each --process-id from 0 to "
+                    f"{processes - 1}."
                 )
                 break
             words = _heard(connection).split()
@@ -62,11 +69,13 @@ def _count(address: tuple[str, int], processes: int, mark: int, wait: float, end
             process_id, others, theirs = (int(word) for word in words)
             if others != processes or theirs != mark:
                 answer = (
-                    f"Process {process_id} was started with other arguments than process 0: all but --process-id, --out and --json must be the same."
+                    f"Process {process_id} was started with other arguments than process 0: all "
+                    "but --process-id, --out and --json must be the same."
                 )
             elif process_id in present or process_id >= processes:
                 answer = (
-                    f"There are two processes, or too many, with the number {process_id}: give each its own --process-id from 0 to {processes - 1}."
+                    f"There are two processes, or too many, with the number {process_id}: give "
+                    f"each its own --process-id from 0 to {processes - 1}."
                 )
             present.add(process_id)
             told.append(connection)
@@ -87,8 +96,9 @@ def _report(address: tuple[str, int], words: str, wait: float, end: float) -> No
         except OSError as error:
             if time.monotonic() + 0.2 > end:
                 raise ProcessError(
-                    f"Nothing answers at {name} after {wait:g} s ({error.strerror or error}): start process 0 there, with the same --coordinator, "
-                    "and see that its port can be reached from this host."
+                    f"Nothing answers at {name} after {wait:g} s ({error.strerror or error}): "
+                    "start process 0 there, with the same --coordinator, and see that its port "
+                    "can be reached from this host."
                 ) from error
             time.sleep(0.2)
     with connection, contextlib.suppress(OSError):
@@ -99,7 +109,10 @@ def _report(address: tuple[str, int], words: str, wait: float, end: float) -> No
             return
         if answer:
             raise ProcessError(answer)
-    raise ProcessError(f"What listens at {name} does not answer as process 0 does: see its messages, or choose another port.")
+    raise ProcessError(
+        f"What listens at {name} does not answer as process 0 does: see its messages, or "
+        "choose another port."
+    )
 
 
 def _heard(connection: socket.socket, patience: float = PATIENCE) -> str:

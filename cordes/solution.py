@@ -1,4 +1,5 @@
-"""The answer: a function with derivatives that knows how it was found and can be measured, drawn, exported and kept."""
+"""The answer: a function with derivatives that knows how it was found and can be measured, drawn,
+exported and kept."""
 
 import functools
 import time
@@ -26,9 +27,11 @@ if TYPE_CHECKING:
 # Errors in three and more dimensions are measured at points of this seed, which no solver uses.
 ERROR_POINTS, ERROR_SEED = 50_000, 987_654_321
 GRID = 200
-# A point that misses the closed domain by less than this share of its size is taken for one of its boundary, seen through rounding.
+# A point that misses the closed domain by less than this share of its size is taken for one of its
+# boundary, seen through rounding.
 ROUNDING = 1e-6
-# Of more points than this only so many, evenly spread, and the outermost in each direction are looked at: a look must cost nothing beside the values.
+# Of more points than this only so many, evenly spread, and the outermost in each direction are
+# looked at: a look must cost nothing beside the values.
 LOOKED_AT = 2048
 
 
@@ -37,7 +40,8 @@ class OutsideDomainWarning(UserWarning):
 
 
 class Error(NamedTuple):
-    """Root mean square and maximum of the error, and the root mean square over that of the reference."""
+    """Root mean square and maximum of the error, and the root mean square over that of the
+    reference."""
 
     l2: float
     linf: float
@@ -45,20 +49,31 @@ class Error(NamedTuple):
 
 
 def error_points(domain: Any) -> np.ndarray:
-    """Where errors are measured: the 200×200 grid over the bounding box clipped to the closed domain; in d ≥ 3 fixed random points; in 1-D a grid."""
+    """Where errors are measured: the 200×200 grid over the bounding box clipped to the closed
+    domain; in d ≥ 3 fixed random points; in 1-D a grid."""
     d = domain.dimension
     if d >= 3:
         return domain.interior_points(ERROR_POINTS, ERROR_SEED)
     lower, upper = domain.bounding_box
-    axes = np.meshgrid(*(np.linspace(a, b, GRID) for a, b in zip(lower, upper, strict=True)), indexing="ij")
+    axes = np.meshgrid(
+        *(np.linspace(a, b, GRID) for a, b in zip(lower, upper, strict=True)), indexing="ij"
+    )
     points = np.stack(axes, axis=-1).reshape(-1, d)
     return points[domain.contains(points, tolerance=1e-12 * float(np.max(upper - lower)))]
 
 
 class Solution:
-    """Callable on arrays (..., d). `result` says how the solve ended, `residual_rms` how large the scaled residual is on fresh points."""
+    """Callable on arrays (..., d). `result` says how the solve ended, `residual_rms` how large the
+    scaled residual is on fresh points."""
 
-    def __init__(self, problem: Any, system: "System", answer: "Answer", seconds: dict[str, float], facts: dict[str, Any]):
+    def __init__(
+        self,
+        problem: Any,
+        system: "System",
+        answer: "Answer",
+        seconds: dict[str, float],
+        facts: dict[str, Any],
+    ):
         self.problem = problem
         self.network, self.amplitudes = answer.network, np.asarray(answer.amplitudes)
         self.result: Result = answer.result
@@ -77,7 +92,8 @@ class Solution:
         return self.facts["method"]
 
     def __call__(self, x: Any) -> np.ndarray:
-        """u at points (..., d) of the closed domain; the first call with points outside warns (`OutsideDomainWarning`): values there mean nothing."""
+        """u at points (..., d) of the closed domain; the first call with points outside warns
+        (`OutsideDomainWarning`): values there mean nothing."""
         flat, shape = self._flatten(x)
         self._look(flat)
         return self._ansatz.value(self.network, self.amplitudes, flat).reshape(shape)
@@ -86,7 +102,7 @@ class Solution:
         """u, ∇u and D²u at points (..., d) in one pass, without a look at where the points are."""
         flat, shape = self._flatten(x)
         jet = self._ansatz.jet(self.network, self.amplitudes, flat)
-        return Jet(*(np.asarray(part).reshape((*shape, *part.shape[1:])) for part in jet))  # pyright: ignore[reportArgumentType]
+        return Jet(*(np.asarray(part).reshape((*shape, *part.shape[1:])) for part in jet))  # pyright: ignore
 
     def gradient(self, x: Any) -> np.ndarray:
         """∇u, shape (..., d)."""
@@ -107,9 +123,13 @@ class Solution:
         return np.asarray(self._residual(flat, self.jet(flat))).reshape(shape)
 
     def policy(self, x: Any) -> np.ndarray:
-        """The best control at points (..., d), shape (..., *control): for Hamilton–Jacobi–Bellman problems."""
+        """The best control at points (..., d), shape (..., *control): for Hamilton–Jacobi–Bellman
+        problems."""
         if not hasattr(self.problem, "policy"):
-            raise OptionError(f"A {type(self.problem).__name__} problem has no controls: policies exist for HJB problems.")
+            raise OptionError(
+                f"A {type(self.problem).__name__} problem has no controls: policies exist for "
+                "HJB problems."
+            )
         flat, shape = self._flatten(x)
         self._look(flat)
         controls = self.problem.policy(flat, self.jet(flat))
@@ -117,17 +137,21 @@ class Solution:
 
     @functools.cached_property
     def convexity(self) -> "Convexity | None":
-        """The smallest eigenvalue of D²u over the domain and where it is, as far as sampled points and a local search find it: for Monge–Ampère problems, whose
-        solutions are convex; None for others."""
+        """The smallest eigenvalue of D²u over the domain and where it is, as far as sampled points
+        and a local search find it: for Monge–Ampère problems, whose solutions are convex; None for
+        others."""
         if self.problem.linear or not self.problem.convex:
             return None
         from cordes.certificates.convexity import smallest_eigenvalue
 
         domain = self.problem.domain
-        return smallest_eigenvalue(domain, lambda x: np.asarray(self.jet(x).hessian), error_points(domain)[::4])
+        return smallest_eigenvalue(
+            domain, lambda x: np.asarray(self.jet(x).hessian), error_points(domain)[::4]
+        )
 
     def error(self, reference: Callable | None = None) -> Error | None:
-        """The error against the exact solution, or against any function of points (n, d) -> (n,); None where there is nothing to compare with."""
+        """The error against the exact solution, or against any function of points (n, d) -> (n,);
+        None where there is nothing to compare with."""
         points = error_points(self.problem.domain)
         truth = self._truth(reference, points)
         if truth is None:
@@ -138,25 +162,45 @@ class Solution:
         return Error(l2, float(np.max(np.abs(difference))), l2 / size if size > 0 else float("inf"))
 
     def _truth(self, reference: Callable | None, points: np.ndarray) -> np.ndarray | None:
-        """What the answer is compared with: a function of points, else the exact solution, if it is known."""
+        """What the answer is compared with: a function of points, else the exact solution, if it is
+        known."""
         if reference is not None:
             return np.asarray(reference(points))
-        return None if self.problem.exact is None else np.asarray(jax.jit(jax.vmap(self.problem.exact))(points))
+        return (
+            None
+            if self.problem.exact is None
+            else np.asarray(jax.jit(jax.vmap(self.problem.exact))(points))
+        )
 
     @property
     def certificate(self) -> "Certificate":
-        """How wrong the answer can be: computed when first asked for, from points that served neither to fit nor to choose."""
+        """How wrong the answer can be: computed when first asked for, from points that served
+        neither to fit nor to choose."""
         if self._certificate is None:
             self._certificate = self.certify()
         return self._certificate
 
-    def certify(self, norm: str | None = None, barrier: bool = False, confidence: float = 0.99, residual_bound: float | None = None) -> "Certificate":
-        """A certificate with other settings, which is kept as `certificate`. `barrier=True` with `norm="Linf"` trains a barrier network for a sharper
-        bound of the largest error. See `cordes.certify`."""
+    def certify(
+        self,
+        norm: str | None = None,
+        barrier: bool = False,
+        confidence: float = 0.99,
+        residual_bound: float | None = None,
+    ) -> "Certificate":
+        """A certificate with other settings, which is kept as `certificate`. `barrier=True` with
+        `norm="Linf"` trains a barrier network for a sharper bound of the largest error. See
+        `cordes.certify`."""
         from cordes.certificates.certify import certify
 
         start = time.perf_counter()
-        self._certificate = certify(self.problem, self, norm=norm, barrier=barrier, confidence=confidence, residual_bound=residual_bound)
+        self._certificate = certify(
+            self.problem,
+            self,
+            norm=norm,
+            barrier=barrier,
+            confidence=confidence,
+            residual_bound=residual_bound,
+        )
         self.seconds["certify"] = time.perf_counter() - start
         return self._certificate
 
@@ -191,12 +235,15 @@ class Solution:
         locations = [point.location for point in self.singular_points]
         return np.array(locations).reshape(-1, self.problem.domain.dimension)
 
-    def apply_operator(self, x: np.ndarray, A: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def apply_operator(
+        self, x: np.ndarray, A: np.ndarray, b: np.ndarray, c: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         """A:D²u + b·∇u - cu at points (N, d), and the sum of the sizes of its terms."""
         return self._ansatz.apply(self.network, self.amplitudes, x, A, b, c)
 
     def plot(self, path: str | Path | None = None) -> "Figure":
-        """Three panels (exact, computed, error) where an exact solution is known, else computed and residual; slices in three and more dimensions."""
+        """Three panels (exact, computed, error) where an exact solution is known, else computed and
+        residual; slices in three and more dimensions."""
         from cordes.reports.plots import plot_solution
 
         return plot_solution(self, path)
@@ -204,7 +251,10 @@ class Solution:
     def plot_policy(self, path: str | Path | None = None) -> "Figure":
         """Which control is best where, for Hamilton–Jacobi–Bellman problems."""
         if not hasattr(self.problem, "policy"):
-            raise OptionError(f"A {type(self.problem).__name__} problem has no controls: policies exist for HJB problems.")
+            raise OptionError(
+                f"A {type(self.problem).__name__} problem has no controls: policies exist for "
+                "HJB problems."
+            )
         from cordes.reports.plots import plot_policy
 
         return plot_policy(self, path)
@@ -225,25 +275,39 @@ class Solution:
         points = np.asarray(x, dtype=np.float64)
         d = self.problem.domain.dimension
         if points.ndim == 0 or points.shape[-1] != d:
-            raise OptionError(f"Points have shape {points.shape}, but the last axis must have length {d}, the dimension of the domain.")
+            raise OptionError(
+                f"Points have shape {points.shape}, but the last axis must have length {d}, "
+                "the dimension of the domain."
+            )
         return points.reshape(-1, d), points.shape[:-1]
 
     def _look(self, points: np.ndarray) -> None:
-        """Warn about points outside of the domain, once for each solution: a second table of the same points needs no second warning."""
+        """Warn about points outside of the domain, once for each solution: a second table of the
+        same points needs no second warning."""
         if self._asked_outside:
             return
         domain = self.problem.domain
         lower, upper = domain.bounding_box
         slack, few = ROUNDING * float(np.max(upper - lower)), points
         if len(points) > LOOKED_AT:
-            few = points[np.concatenate([np.arange(0, len(points), -(-len(points) // LOOKED_AT)), points.argmin(axis=0), points.argmax(axis=0)])]
+            few = points[
+                np.concatenate(
+                    [
+                        np.arange(0, len(points), -(-len(points) // LOOKED_AT)),
+                        points.argmin(axis=0),
+                        points.argmax(axis=0),
+                    ]
+                )
+            ]
         if np.all(domain.contains(few, tolerance=slack)):
             return
         outside = ~domain.contains(points, tolerance=slack)
         self._asked_outside = True
         warnings.warn(
-            f"{int(np.sum(outside))} of {len(points)} points lie outside of {domain!r}, first x = {show(points[int(np.argmax(outside))])}: there is no "
-            "equation, and no bound holds for the values there. Leave such points out (domain.contains(points) finds them), or solve on a larger domain.",
+            f"{int(np.sum(outside))} of {len(points)} points lie outside of {domain!r}, first x = "
+            f"{show(points[int(np.argmax(outside))])}: there is no equation, and no bound holds "
+            "for the values there. Leave such points out (domain.contains(points) finds them), "
+            "or solve on a larger domain.",
             OutsideDomainWarning,
             stacklevel=3,
         )
@@ -251,4 +315,7 @@ class Solution:
     def __repr__(self) -> str:
         error = self.error() if self.problem.exact is not None else None
         measured = f", l2 error {error.l2:.2e}" if error else ""
-        return f"<Solution of {self.problem.name} by {self.method}: {self.result.value}, residual {self.residual_rms:.2e}{measured}>"
+        return (
+            f"<Solution of {self.problem.name} by {self.method}: {self.result.value}, residual "
+            f"{self.residual_rms:.2e}{measured}>"
+        )

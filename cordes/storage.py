@@ -1,7 +1,9 @@
-"""Keeping answers: arrays and facts in one file that holds data only. Nothing in it is ever executed.
+"""Keeping answers: arrays and facts in one file that holds data only. Nothing in it is ever
+executed.
 
-A `.cordes` file is a NumPy archive without pickled objects. Gallery and TOML problems are named or quoted in it and come back by themselves; a problem
-written in Python is code, so it must be passed in again. Values of the answer at a few points are kept too, and compared when it is loaded.
+A `.cordes` file is a NumPy archive without pickled objects. Gallery and TOML problems are named or
+quoted in it and come back by themselves; a problem written in Python is code, so it must be passed
+in again. Values of the answer at a few points are kept too, and compared when it is loaded.
 """
 
 import json
@@ -51,7 +53,11 @@ def save(solution: Solution, path: str | Path) -> Path:
     facts = {
         "format": FORMAT,
         "version": cordes.__version__,
-        "problem": {"name": solution.problem.name, "source": solution.problem.source, "domain": repr(solution.problem.domain)},
+        "problem": {
+            "name": solution.problem.name,
+            "source": solution.problem.source,
+            "domain": repr(solution.problem.domain),
+        },
         "network": {"kind": kind, "activation": network.activation, "layers": len(network.layers)},
         "result": solution.result.value,
         "residual": solution.residual_rms,
@@ -61,7 +67,8 @@ def save(solution: Solution, path: str | Path) -> Path:
         "facts": solution.facts,
     }
     if not solution.problem.linear:
-        # Those of a linear problem are found again from its coefficients; here they depend on the answer.
+        # Those of a linear problem are found again from its coefficients; here they depend on the
+        # answer.
         facts["singular_points"] = [point.as_data() for point in solution.singular_points]
     fits = solution.fits
     facts["fits"] = [fit.basis for fit in fits]
@@ -69,7 +76,11 @@ def save(solution: Solution, path: str | Path) -> Path:
     arrays |= {"coefficients": np.asarray(network.coefficients), "amplitudes": solution.amplitudes}
     for k, (weight, bias) in enumerate(network.layers):
         arrays[f"weight{k}"], arrays[f"bias{k}"] = np.asarray(weight), np.asarray(bias)
-    arrays["probes"], arrays["values"], arrays["equation"] = probes, solution(probes), _equation(solution.problem, probes)
+    arrays["probes"], arrays["values"], arrays["equation"] = (
+        probes,
+        solution(probes),
+        _equation(solution.problem, probes),
+    )
     arrays["facts"] = np.frombuffer(json.dumps(plain(facts)).encode(), dtype=np.uint8)
     temporary = path.with_name(path.name + ".part")
     with open(temporary, "wb") as file:
@@ -85,31 +96,55 @@ def load(path: str | Path, problem: Any = None) -> Solution:
     arrays, facts = _read(path)
     problem = problem if problem is not None else _problem_of(facts["problem"], path)
     if repr(problem.domain) != facts["problem"]["domain"]:
-        raise FileError(f"{path} holds an answer on {facts['problem']['domain']}, but the problem passed in has the domain {problem.domain!r}.")
+        raise FileError(
+            f"{path} holds an answer on {facts['problem']['domain']}, but the problem passed "
+            f"in has the domain {problem.domain!r}."
+        )
     settings = facts["facts"]
-    points = [SingularPoint.from_data(data) for data in facts["singular_points"]] if "singular_points" in facts else None
+    points = (
+        [SingularPoint.from_data(data) for data in facts["singular_points"]]
+        if "singular_points" in facts
+        else None
+    )
     fits = [Fit(_basis(*data), arrays[f"fit{k}"]) for k, data in enumerate(facts.get("fits", []))]
-    system = make_system(problem, settings["multiplier"], settings, settings["richness"], points, fits)
+    system = make_system(
+        problem, settings["multiplier"], settings, settings["richness"], points, fits
+    )
     network = _network(facts["network"], arrays, system.ansatz.inputs, path)
     if len(arrays["amplitudes"]) != system.ansatz.singular.count:
         raise FileError(
-            f"{path} has {len(arrays['amplitudes'])} singular functions, the problem {system.ansatz.singular.count}: it is not the problem that was solved."
+            f"{path} has {len(arrays['amplitudes'])} singular functions, the problem "
+            f"{system.ansatz.singular.count}: it is not the problem that was solved."
         )
-    answer = Answer(network, arrays["amplitudes"], Result(facts["result"]), facts["residual"], facts["points"], facts["history"])
+    answer = Answer(
+        network,
+        arrays["amplitudes"],
+        Result(facts["result"]),
+        facts["residual"],
+        facts["points"],
+        facts["history"],
+    )
     solution = solution_class(problem)(problem, system, answer, facts["seconds"], settings)
     difference = float(np.max(np.abs(solution(arrays["probes"]) - arrays["values"])))
     if not difference <= 1e-8 * max(1.0, float(np.max(np.abs(arrays["values"])))):
         raise FileError(
-            f"{path} does not give back its own values (difference {difference:.3g}): the problem passed in is not the one that was solved."
+            f"{path} does not give back its own values (difference {difference:.3g}): the "
+            "problem passed in is not the one that was solved."
         )
     equation = _equation(problem, arrays["probes"])
-    if equation.shape != arrays["equation"].shape or not np.allclose(equation, arrays["equation"], rtol=1e-8, atol=1e-10):
-        raise FileError(f"{path} answers an equation with other coefficients: the problem passed in is not the one that was solved.")
+    if equation.shape != arrays["equation"].shape or not np.allclose(
+        equation, arrays["equation"], rtol=1e-8, atol=1e-10
+    ):
+        raise FileError(
+            f"{path} answers an equation with other coefficients: the problem passed in is not "
+            "the one that was solved."
+        )
     return solution
 
 
 def _equation(problem: Any, points: np.ndarray) -> np.ndarray:
-    """A, b, c and f at points, side by side: another f would leave the values of the answer as they are, and must be noticed too."""
+    """A, b, c and f at points, side by side: another f would leave the values of the answer as they
+    are, and must be noticed too."""
     parts = problem.coefficients(points)
     return np.concatenate([np.asarray(part).reshape(len(points), -1) for part in parts], axis=1)
 
@@ -122,14 +157,24 @@ def _read(path: Path) -> tuple[dict[str, np.ndarray], dict]:
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
         facts = json.loads(arrays.pop("facts").tobytes())
-        version, missing = facts["format"], {"coefficients", "amplitudes", "probes", "values", "equation"} - arrays.keys()
+        version, missing = (
+            facts["format"],
+            {"coefficients", "amplitudes", "probes", "values", "equation"} - arrays.keys(),
+        )
     except Exception as error:
-        # One wrong byte can raise almost anything here: BadZipFile, zlib.error, NotImplementedError, struct.error, MemoryError.
-        raise FileError(f"{path} is not a saved answer of cordes, or it is damaged ({type(error).__name__} while reading).") from error
+        # One wrong byte can raise almost anything here: BadZipFile, zlib.error,
+        # NotImplementedError, struct.error, MemoryError.
+        raise FileError(
+            f"{path} is not a saved answer of cordes, or it is damaged ({type(error).__name__} "
+            "while reading)."
+        ) from error
     if version != FORMAT:
         raise FileError(f"{path} has format {version!r}; this version reads format {FORMAT}.")
     if missing:
-        raise FileError(f"{path} lacks {', '.join(sorted(missing))}: it is not a saved answer of cordes, or it is damaged.")
+        raise FileError(
+            f"{path} lacks {', '.join(sorted(missing))}: it is not a saved answer of cordes, "
+            "or it is damaged."
+        )
     return arrays, facts
 
 
@@ -146,10 +191,15 @@ def _problem_of(facts: dict, path: Path) -> Any:
         return gallery[source["gallery"]]
     if "toml" in source:
         return problem_from_toml(source["toml"], facts["name"])
-    raise FileError(f"{path} answers a problem written in Python, which is not kept: pass it in again, cordes.load({str(path)!r}, problem=…).")
+    raise FileError(
+        f"{path} answers a problem written in Python, which is not kept: pass it in again, "
+        f"cordes.load({str(path)!r}, problem=…)."
+    )
 
 
-def _network(facts: dict, arrays: dict[str, np.ndarray], inputs: Any, path: Path) -> AbstractNetwork:
+def _network(
+    facts: dict, arrays: dict[str, np.ndarray], inputs: Any, path: Path
+) -> AbstractNetwork:
     import equinox as eqx
 
     if facts["kind"] not in KINDS:
@@ -163,6 +213,9 @@ def _network(facts: dict, arrays: dict[str, np.ndarray], inputs: Any, path: Path
     expected = jax.tree.map(np.shape, network.layers)
     if jax.tree.map(np.shape, layers) != expected:
         raise FileError(
-            f"{path} holds weights of shapes {jax.tree.map(np.shape, layers)}, the problem needs {expected}: it is not the problem solved."
+            f"{path} holds weights of shapes {jax.tree.map(np.shape, layers)}, the problem "
+            f"needs {expected}: it is not the problem solved."
         )
-    return eqx.tree_at(lambda n: (n.layers, n.coefficients), network, (layers, arrays["coefficients"]))
+    return eqx.tree_at(
+        lambda n: (n.layers, n.coefficients), network, (layers, arrays["coefficients"])
+    )

@@ -1,4 +1,5 @@
-"""The answer of a transport problem: a map with its inverse, its cost, and measures of how well it carries one density to the other."""
+"""The answer of a transport problem: a map with its inverse, its cost, and measures of how well it
+carries one density to the other."""
 
 import functools
 from pathlib import Path
@@ -21,7 +22,8 @@ PUSH_SEED, PUSH_POINTS = 5_550_301, 8192
 
 
 class Pushforward(NamedTuple):
-    """The map measured at fresh points: ν(T) det D²u/μ - 1, root mean square and largest; eigenvalues of D²u; how far T(∂X) is from ∂Y, largest."""
+    """The map measured at fresh points: ν(T) det D²u/μ - 1, root mean square and largest;
+    eigenvalues of D²u; how far T(∂X) is from ∂Y, largest."""
 
     rms: float
     largest: float
@@ -30,7 +32,8 @@ class Pushforward(NamedTuple):
 
 
 class TransportSolution(Solution):
-    """`map(x)` = ∇u, `inverse(y)`, `cost`, and everything a solution has. `error` is that of the map, Euclidean length."""
+    """`map(x)` = ∇u, `inverse(y)`, `cost`, and everything a solution has. `error` is that of the
+    map, Euclidean length."""
 
     problem: Transport
 
@@ -39,7 +42,8 @@ class TransportSolution(Solution):
         return self.gradient(x)
 
     def inverse(self, y: Any) -> np.ndarray:
-        """Where points (..., d) of the target come from: ∇u(x) = y by Newton's method, which is that of a convex function: x·y - u(x) is largest there."""
+        """Where points (..., d) of the target come from: ∇u(x) = y by Newton's method, which is
+        that of a convex function: x·y - u(x) is largest there."""
         flat, shape = self._flatten(y)
         domain = self.problem.domain
         lower, upper = domain.bounding_box
@@ -52,7 +56,9 @@ class TransportSolution(Solution):
             open_ = miss > INVERSE_TOLERANCE * size
             if not np.any(open_):
                 break
-            step = np.linalg.solve(np.asarray(jet.hessian), (flat - jet.gradient)[..., None])[..., 0]
+            step = np.linalg.solve(np.asarray(jet.hessian), (flat - jet.gradient)[..., None])[
+                ..., 0
+            ]
             length = np.where(open_, 1.0, 0.0)
             for _ in range(8):
                 trial = _inside(domain, x + length[:, None] * step)
@@ -70,14 +76,15 @@ class TransportSolution(Solution):
         if np.max(miss) > 1e-6 * size:
             i = int(np.argmax(miss))
             raise OptionError(
-                f"The point {np.array2string(flat[i], precision=6)} is not in the image of the map (nearest miss {miss[i]:.2g}): "
-                "points of the target domain have an inverse."
+                f"The point {np.array2string(flat[i], precision=6)} is not in the image of the "
+                f"map (nearest miss {miss[i]:.2g}): points of the target domain have an inverse."
             )
         return x.reshape((*shape, flat.shape[1]))
 
     @functools.cached_property
     def cost(self) -> float:
-        """‖x - T(x)‖ in L²(μ): the distance W₂ between the two densities as far as the map is the optimal one; `certificate.W2` brackets it."""
+        """‖x - T(x)‖ in L²(μ): the distance W₂ between the two densities as far as the map is the
+        optimal one; `certificate.W2` brackets it."""
         problem, d = self.problem, self.problem.domain.dimension
         if d > 3:
             points = problem.domain.interior_points(1 << 16, PUSH_SEED, "sobol")
@@ -93,18 +100,27 @@ class TransportSolution(Solution):
         points = problem.domain.interior_points(PUSH_POINTS, PUSH_SEED, "sobol")
         jet = self.jet(points)
         hessian = np.asarray(jet.hessian)
-        ratio = problem.target_density(np.asarray(jet.gradient)) * np.linalg.det(hessian) / problem.source_density(points) - 1
+        ratio = (
+            problem.target_density(np.asarray(jet.gradient))
+            * np.linalg.det(hessian)
+            / problem.source_density(points)
+            - 1
+        )
         values = np.linalg.eigvalsh(hessian)
         x, normals = problem.domain.boundary_points(4000, PUSH_SEED)
         gradient = self.map(x)
         directions, heights = problem.boundary_condition(normals, gradient)
         rim = float(np.max(np.abs(np.sum(directions * gradient, axis=1) - heights)))
         return Pushforward(
-            float(np.sqrt(np.mean(ratio**2))), float(np.max(np.abs(ratio))), (float(values[:, 0].min()), float(values[:, -1].max())), rim
+            float(np.sqrt(np.mean(ratio**2))),
+            float(np.max(np.abs(ratio))),
+            (float(values[:, 0].min()), float(values[:, -1].max())),
+            rim,
         )
 
     def error(self, reference: Any = None) -> Error | None:
-        """The error of the map against the exact one, or against a function of points (n, d) -> (n, d); relative to how far the map moves."""
+        """The error of the map against the exact one, or against a function of points (n, d) -> (n,
+        d); relative to how far the map moves."""
         points = error_points(self.problem.domain)
         truth = self._truth(reference, points)
         if truth is None:
@@ -115,7 +131,8 @@ class TransportSolution(Solution):
         return Error(l2, float(np.max(length)), l2 / moved if moved > 0 else float("inf"))
 
     def plot(self, path: str | Path | None = None) -> "Figure":
-        """The source density with a grid, and the grid after the map, in two dimensions; the potential and the residual beyond."""
+        """The source density with a grid, and the grid after the map, in two dimensions; the
+        potential and the residual beyond."""
         if self.problem.domain.dimension != 2:
             return super().plot(path)
         from cordes.reports.transport_plots import plot_transport

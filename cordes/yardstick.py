@@ -1,9 +1,10 @@
 """The yardstick: seconds of one plain training epoch on this machine, by dimension.
 
-One full-batch Adam step (lr 3e-4) of a 4x64 SiLU network on 10,000 points of (-1,1)^d, residual A:D^2(D N) - 1 with a constant full
-matrix A, D = prod(1 - x_i^2), second derivatives by vmapped jax.hessian, float32, 20 steps inside one jitted scan; the minimum of
-several scans, compile excluded. It knows no problem and stays plain, so that costs in epochs can be compared between machines,
-problems and versions.     python -m cordes.yardstick [d ...]
+One full-batch Adam step (lr 3e-4) of a 4x64 SiLU network on 10,000 points of (-1,1)^d, residual
+A:D^2(D N) - 1 with a constant full matrix A, D = prod(1 - x_i^2), second derivatives by vmapped
+jax.hessian, float32, 20 steps inside one jitted scan; the minimum of several scans, compile
+excluded. It knows no problem and stays plain, so that costs in epochs can be compared between
+machines, problems and versions.     python -m cordes.yardstick [d ...]
 """
 
 import sys
@@ -32,7 +33,9 @@ def epoch_seconds(dimension: int, points: int = 10_000, steps: int = 20, repeats
         return jnp.prod(1 - x**2) * (h @ weight + bias)[0]
 
     def loss(parameters):
-        residual = jax.vmap(lambda x: jnp.sum(matrix * jax.hessian(value, argnums=1)(parameters, x)) - 1)
+        residual = jax.vmap(
+            lambda x: jnp.sum(matrix * jax.hessian(value, argnums=1)(parameters, x)) - 1
+        )
         return jnp.mean(residual(x) ** 2)
 
     adam = optax.adam(3e-4)

@@ -1,4 +1,5 @@
-"""A hook of MkDocs: formulas are turned into MathML when the site is built, so that pages show them without scripts and without a network."""
+"""A hook of MkDocs: formulas are turned into MathML when the site is built, so that pages show them
+without scripts and without a network."""
 
 import html
 import re

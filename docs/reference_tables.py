@@ -1,4 +1,5 @@
-"""Tables of the documentation that are read off the code: results, errors, options, the gallery, the public names."""
+"""Tables of the documentation that are read off the code: results, errors, options, the gallery,
+the public names."""
 
 import inspect
 from collections.abc import Iterable, Sequence
@@ -15,7 +16,11 @@ from cordes.solvers.least_squares import solve_least_squares
 from cordes.solvers.stochastic import solve_stochastic
 from cordes.surfaces import SurfaceError
 
-SOLVERS = {"least-squares": solve_least_squares, "gauss-newton": solve_gauss_newton, "adam": solve_adam}
+SOLVERS = {
+    "least-squares": solve_least_squares,
+    "gauss-newton": solve_gauss_newton,
+    "adam": solve_adam,
+}
 MEANINGS = {
     "activation": "of the network: `sine`, `tanh`, `silu`",
     "depth": "hidden layers",
@@ -34,7 +39,11 @@ MEANINGS = {
     "steps": "Gauss–Newton steps, at most",
     "width": "units of a hidden layer",
 }
-UNSET = {"estimator": "`'exact'`", "preset": "none", "probes": f"`{inspect.signature(solve_stochastic).parameters['probes'].default!r}`"}
+UNSET = {
+    "estimator": "`'exact'`",
+    "preset": "none",
+    "probes": f"`{inspect.signature(solve_stochastic).parameters['probes'].default!r}`",
+}
 
 
 def tables() -> dict[str, str]:
@@ -50,7 +59,9 @@ def tables() -> dict[str, str]:
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = [head, ["---"] * len(head), *rows]
-    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
+    return "".join(
+        "| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines
+    )
 
 
 def _first_sentence(thing: Any) -> str:
@@ -58,16 +69,30 @@ def _first_sentence(thing: Any) -> str:
 
 
 def _results() -> str:
-    return _table(["result", "what it means", "what to do"], [(f"`{result.value}`", result.sentence, result.remedy) for result in cordes.Result])
+    return _table(
+        ["result", "what it means", "what to do"],
+        [(f"`{result.value}`", result.sentence, result.remedy) for result in cordes.Result],
+    )
 
 
 def _errors() -> str:
-    kinds = (errors.DomainError, errors.CoefficientError, errors.FileError, errors.OptionError, MassError, SurfaceError)
-    return _table(["`kind`", "exception", "what it is"], [(f"`{kind.kind}`", f"`{kind.__name__}`", _first_sentence(kind)) for kind in kinds])
+    kinds = (
+        errors.DomainError,
+        errors.CoefficientError,
+        errors.FileError,
+        errors.OptionError,
+        MassError,
+        SurfaceError,
+    )
+    return _table(
+        ["`kind`", "exception", "what it is"],
+        [(f"`{kind.kind}`", f"`{kind.__name__}`", _first_sentence(kind)) for kind in kinds],
+    )
 
 
 def _options() -> str:
-    """The options of each method with the defaults of its solver; `None` there means that the method chooses."""
+    """The options of each method with the defaults of its solver; `None` there means that the
+    method chooses."""
     rows = []
     for method, names in options.OPTIONS.items():
         parameters = inspect.signature(SOLVERS[method]).parameters
@@ -87,5 +112,10 @@ def _names() -> str:
     rows = []
     for name in sorted(cordes.__all__, key=str.lower):
         thing = getattr(cordes, name)
-        rows.append((f"[`cordes.{name}`][cordes.{name}]", _first_sentence(thing).split(". ")[0].rstrip(".") + "."))
+        rows.append(
+            (
+                f"[`cordes.{name}`][cordes.{name}]",
+                _first_sentence(thing).split(". ")[0].rstrip(".") + ".",
+            )
+        )
     return _table(["name", "what it is"], rows)

@@ -1,18 +1,22 @@
-"""Run the code and the commands that the pages show, and write what they print to `docs/outputs`, from where the pages include it.
+"""Run the code and the commands that the pages show, and write what they print to `docs/outputs`,
+from where the pages include it.
 
     python docs/regenerate.py               all pages
     python docs/regenerate.py tour.md …     some pages
-    python docs/regenerate.py tables        the tables that are read off the code alone, which the others write too
+    python docs/regenerate.py tables        the tables that are read off the code alone, which the
+    others write too
 
 The pages are the source. In the pages listed in `PAGES`, read from the top as a person would:
 
-- a `python` block is executed, in one namespace for each page; what it prints goes to the file that the next block includes with `--8<--`. Warnings are
+- a `python` block is executed, in one namespace for each page; what it prints goes to the file that
+  the next block includes with `--8<--`. Warnings are
   printed too, and on the pages in `REFUSALS` a CordesError as Python prints it;
 - a block with `title="NAME"` is written to the file NAME;
-- a `console` block holds lines `$ command`, each followed by the include that receives its output. A command without an include is not run.
+- a `console` block holds lines `$ command`, each followed by the include that receives its output.
+  A command without an include is not run.
 
-Everything happens in a temporary folder. A picture `outputs/PAGE-NAME.webp` in a page is the file NAME.png that its code or its commands wrote,
-made smaller.
+Everything happens in a temporary folder. A picture `outputs/PAGE-NAME.webp` in a page is the file
+NAME.png that its code or its commands wrote, made smaller.
 """
 
 import contextlib
@@ -49,7 +53,9 @@ PAGES = (
 )
 # Pages that show how bad input is refused; elsewhere an error is an error.
 REFUSALS = ("errors.md",)
-BLOCK = re.compile(r"^```(?P<kind>\w+)(?P<head>[^\n]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(
+    r"^```(?P<kind>\w+)(?P<head>[^\n]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL
+)
 TITLE = re.compile(r'title="([^"]+)"')
 INCLUDE = re.compile(r'^--8<-- "outputs/([\w.-]+)"$', re.MULTILINE)
 PICTURE = re.compile(r"\]\(outputs/([\w.-]+)\.webp\)")
@@ -59,7 +65,8 @@ COLUMNS = "82"
 
 
 class Step(NamedTuple):
-    """One thing that a page does: `write` a file of the name `target`, `run` Python or `call` a command whose output goes there (None: nowhere)."""
+    """One thing that a page does: `write` a file of the name `target`, `run` Python or `call` a
+    command whose output goes there (None: nowhere)."""
 
     kind: str
     text: str
@@ -74,14 +81,17 @@ def steps(page: str) -> Iterator[Step]:
         if title is not None:
             yield Step("write", body, title[1])
         elif kind == "python":
-            include = INCLUDE.fullmatch(following["body"].strip()) if following is not None else None
+            include = (
+                INCLUDE.fullmatch(following["body"].strip()) if following is not None else None
+            )
             yield Step("run", body, include[1] if include is not None else None)
         elif kind == "console":
             yield from _commands(body)
 
 
 def _commands(body: str) -> Iterator[Step]:
-    """The commands of a console block that have an include below them; a backslash at the end of a line continues it."""
+    """The commands of a console block that have an include below them; a backslash at the end of a
+    line continues it."""
     command = ""
     for line in re.sub(r"\\\n\s*", "", body).splitlines():
         include = INCLUDE.fullmatch(line)
@@ -101,7 +111,11 @@ def outputs_of(name: str) -> dict[str, str]:
             assert step.target is not None
             Path(step.target).write_text(step.text, encoding="utf-8")
             continue
-        text = _executed(step.text, namespace, refusals) if step.kind == "run" else _called(step.text, refusals)
+        text = (
+            _executed(step.text, namespace, refusals)
+            if step.kind == "run"
+            else _called(step.text, refusals)
+        )
         if step.target is not None:
             found[step.target] = text
         elif text.strip():
@@ -115,7 +129,9 @@ def _executed(code: str, namespace: dict[str, Any], refusals: bool) -> str:
     stream = io.StringIO()
     with contextlib.redirect_stdout(stream), warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)
-        warnings.showwarning = lambda message, category, *_, **__: print(f"{category.__name__}: {message}")
+        warnings.showwarning = lambda message, category, *_, **__: print(
+            f"{category.__name__}: {message}"
+        )
         try:
             exec(compile(code, "<page>", "exec"), namespace)
         except CordesError as error:
@@ -126,11 +142,25 @@ def _executed(code: str, namespace: dict[str, Any], refusals: bool) -> str:
 
 
 def _called(command: str, refusals: bool) -> str:
-    """Standard output and standard error of a command, as a terminal of a fixed width shows them."""
+    """Standard output and standard error of a command, as a terminal of a fixed width shows
+    them."""
     folder = Path(sys.executable).parent
-    settings = {"COLUMNS": COLUMNS, "NO_COLOR": "1", "TERM": "dumb", "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}", "PYTHONUTF8": "1"}
+    settings = {
+        "COLUMNS": COLUMNS,
+        "NO_COLOR": "1",
+        "TERM": "dumb",
+        "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONUTF8": "1",
+    }
     done = subprocess.run(
-        command, shell=True, env=os.environ | settings, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, encoding="utf-8", check=False
+        command,
+        shell=True,
+        env=os.environ | settings,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        encoding="utf-8",
+        check=False,
     )
     if done.returncode != (2 if refusals else 0):
         raise RuntimeError(f"{command} ended with status {done.returncode}:\n{done.stdout}")
@@ -138,7 +168,8 @@ def _called(command: str, refusals: bool) -> str:
 
 
 def _tidy(text: str) -> str:
-    """Without spaces at the ends of lines, which say nothing and change with the width of numbers."""
+    """Without spaces at the ends of lines, which say nothing and change with the width of
+    numbers."""
     return "\n".join(line.rstrip() for line in text.strip("\n").splitlines()) + "\n"
 
 

@@ -1,9 +1,11 @@
 """Your own coefficients
 
-The full linear equation is A(x):D²u + b(x)·∇u - c(x)u = f(x) with u = g(x) on the boundary; each of A, b, c, f, g is a function of one point or a
-constant. To test a set of coefficients, choose a solution and let JAX work out the right-hand side that belongs to it. The solver never sees the
-chosen solution: `exact` serves to measure the error, and g is evaluated on the boundary only. `check` measures the Cordès condition, on which the
-method and most of its error bounds rest: ε must be positive, and is 1 where A is a multiple of the identity.
+The full linear equation is A(x):D²u + b(x)·∇u - c(x)u = f(x) with u = g(x) on the boundary; each of
+A, b, c, f, g is a function of one point or a constant. To test a set of coefficients, choose a
+solution and let JAX work out the right-hand side that belongs to it. The solver never sees the
+chosen solution: `exact` serves to measure the error, and g is evaluated on the boundary only.
+`check` measures the Cordès condition, on which the method and most of its error bounds rest: ε must
+be positive, and is 1 where A is a multiple of the identity.
 """
 
 import sys
@@ -30,11 +32,18 @@ def f(x):
     return jnp.sum(A(x) * jax.hessian(exact)(x)) + b(x) @ jax.grad(exact)(x) - 2 * exact(x)
 
 
-problem = cordes.Linear(cordes.Box([-1, -1], [1, 1]), A, f, b=b, c=2.0, g=exact, exact=exact, name="chosen solution")
+problem = cordes.Linear(
+    cordes.Box([-1, -1], [1, 1]), A, f, b=b, c=2.0, g=exact, exact=exact, name="chosen solution"
+)
 print(cordes.check(problem))
 
 solution = cordes.solve(problem)
-print(f"true error {solution.error().l2:.1e}, certified {solution.certificate.rms:.1e} (root mean square)")
+print(
+    f"true error {solution.error().l2:.1e}, certified {solution.certificate.rms:.1e} (root "
+    "mean square)"
+)
 solution.plot(sys.argv[1] if len(sys.argv) > 1 else "02_your_own_coefficients.png")
 
-assert solution.error().l2 <= solution.certificate.rms < 1e-8, "the certified root mean square error"
+assert solution.error().l2 <= solution.certificate.rms < 1e-8, (
+    "the certified root mean square error"
+)

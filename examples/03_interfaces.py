@@ -1,8 +1,10 @@
 """Interfaces
 
-Where coefficients jump, second derivatives of u jump too, and a smooth network follows slowly. Declare such a curve as a function that vanishes on it:
-the network gets inputs that may bend there, and integrals are cut along it. Here a material four times as stiff surrounds a disk of radius 1/2:
-a(x)Δu = 1 in the unit disk. A jump that is not declared is found and warned about; the answer is then poor, and the certificate refuses to bound it.
+Where coefficients jump, second derivatives of u jump too, and a smooth network follows slowly.
+Declare such a curve as a function that vanishes on it: the network gets inputs that may bend there,
+and integrals are cut along it. Here a material four times as stiff surrounds a disk of radius 1/2:
+a(x)Δu = 1 in the unit disk. A jump that is not declared is found and warned about; the answer is
+then poor, and the certificate refuses to bound it.
 """
 
 import sys
@@ -25,13 +27,20 @@ with warnings.catch_warnings(record=True) as caught:
     plain = cordes.solve(cordes.Linear(disk, A, f=1.0))
 print("warning:", caught[0].message)
 
-problem = cordes.Linear(disk, A, f=1.0, interfaces=[lambda x: jnp.dot(x, x) - radius**2], name="disk in a disk")
+problem = cordes.Linear(
+    disk, A, f=1.0, interfaces=[lambda x: jnp.dot(x, x) - radius**2], name="disk in a disk"
+)
 solution = cordes.solve(problem)
 
 # In polar coordinates (r u')' = r/a(r), which is integrated by hand.
 exact = -(radius**2 + (1 - radius**2) / 4) / 4 - 3 / 8 * radius**2 * np.log(1 / radius)
 for name, answer in (("not declared", plain), ("declared", solution)):
-    print(f"{name:<13} error at the centre {abs(answer([0, 0]) - exact):.1e}, certified:", answer.certificate.Linf)
+    print(
+        f"{name:<13} error at the centre {abs(answer([0, 0]) - exact):.1e}, certified:",
+        answer.certificate.Linf,
+    )
 solution.plot(sys.argv[1] if len(sys.argv) > 1 else "03_interfaces.png")
 
-assert abs(solution([0, 0]) - exact) <= solution.certificate.Linf < 1e-6, "the certified largest error"
+assert abs(solution([0, 0]) - exact) <= solution.certificate.Linf < 1e-6, (
+    "the certified largest error"
+)

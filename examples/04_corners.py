@@ -1,8 +1,9 @@
 """Corners
 
-Δu = 2 on a square with u = 0 on its boundary: nothing could be simpler, and yet D²u cannot be continuous. At a corner both u₁₁ and u₂₂ must vanish,
-but their sum is 2; the solution behaves like r² log r. In two dimensions such points are found, and singular functions made from A are added
-to the network without being asked for. Leaving them out shows what they are worth.
+Δu = 2 on a square with u = 0 on its boundary: nothing could be simpler, and yet D²u cannot be
+continuous. At a corner both u₁₁ and u₂₂ must vanish, but their sum is 2; the solution behaves like
+r² log r. In two dimensions such points are found, and singular functions made from A are added to
+the network without being asked for. Leaving them out shows what they are worth.
 """
 
 import sys
@@ -24,10 +25,19 @@ exact = -1 / 4 + 8 / np.pi**3 * np.sum((-1.0) ** ((n - 1) // 2) / (n**3 * np.cos
 distance = np.geomspace(1e-6, 0.5, 200)
 axes = (figure := Figure(figsize=(6, 4), layout="constrained")).subplots()
 for name, answer in (("smooth network", smooth), ("with singular functions", solution)):
-    print(f"{name:<24} error at the centre {abs(answer([0.5, 0.5]) - exact):.1e}, certified {answer.certificate.Linf:.1e}")
+    print(
+        f"{name:<24} error at the centre {abs(answer([0.5, 0.5]) - exact):.1e}, certified "
+        f"{answer.certificate.Linf:.1e}"
+    )
     axes.loglog(distance, np.abs(answer.residual(distance[:, None] * [1, 1])), label=name)
-axes.set(xlabel="$t$, on the diagonal $(t, t)$ from the corner", ylabel="|residual|", title="Δu = 2 on the unit square")
+axes.set(
+    xlabel="$t$, on the diagonal $(t, t)$ from the corner",
+    ylabel="|residual|",
+    title="Δu = 2 on the unit square",
+)
 axes.legend()
 figure.savefig(sys.argv[1] if len(sys.argv) > 1 else "04_corners.png", dpi=120)
 
-assert abs(solution([0.5, 0.5]) - exact) <= solution.certificate.Linf < 1e-7, "the certified largest error"
+assert abs(solution([0.5, 0.5]) - exact) <= solution.certificate.Linf < 1e-7, (
+    "the certified largest error"
+)

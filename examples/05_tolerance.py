@@ -1,8 +1,9 @@
 """Tolerance
 
-`tol` means what it means in an ODE solver: how wrong the answer may be. But it bounds the certified error, not an estimate: the network
-grows until the certificate's bound of the root mean square error is below `tol`, or the result says that this was not possible. Ask for no more than
-you need: a smaller network is found sooner and is evaluated faster.
+`tol` means what it means in an ODE solver: how wrong the answer may be. But it bounds the certified
+error, not an estimate: the network grows until the certificate's bound of the root mean square
+error is below `tol`, or the result says that this was not possible. Ask for no more than you need:
+a smaller network is found sooner and is evaluated faster.
 """
 
 import sys
@@ -20,7 +21,9 @@ def exact(x):
     return jnp.sin(4 * x[0]) * jnp.cos(2 * x[1] * (1 + x[0]))
 
 
-problem = cordes.Linear(cordes.Ball([0, 0], 1), A, lambda x: jnp.sum(A * jax.hessian(exact)(x)), g=exact, exact=exact)
+problem = cordes.Linear(
+    cordes.Ball([0, 0], 1), A, lambda x: jnp.sum(A * jax.hessian(exact)(x)), g=exact, exact=exact
+)
 tolerances = [1e-1, 1e-3, 1e-5, 1e-7]
 bounds, errors = [], []
 for tol in tolerances:
@@ -34,10 +37,16 @@ axes = (figure := Figure(figsize=(6, 4), layout="constrained")).subplots()
 axes.loglog(tolerances, tolerances, "--", color="grey", label="tol")
 axes.loglog(tolerances, bounds, "o-", label="certified bound")
 axes.loglog(tolerances, errors, "s-", label="true error")
-axes.set(xlabel="tol", ylabel="root mean square error", title="what is asked for, what is certified, what is true")
+axes.set(
+    xlabel="tol",
+    ylabel="root mean square error",
+    title="what is asked for, what is certified, what is true",
+)
 axes.invert_xaxis()
 axes.legend()
 figure.savefig(sys.argv[1] if len(sys.argv) > 1 else "05_tolerance.png", dpi=120)
 
-met = sum(error <= bound <= tol for error, bound, tol in zip(errors, bounds, tolerances, strict=True))
+met = sum(
+    error <= bound <= tol for error, bound, tol in zip(errors, bounds, tolerances, strict=True)
+)
 assert met == len(tolerances), "how often true error ≤ certified error ≤ tolerance"

@@ -1,8 +1,10 @@
 """Curved domains
 
-No mesh is made: a domain is a function that vanishes on its boundary, and the answer is an extension of the boundary values plus this function times a
-network, so that u = g holds exactly. Balls, ellipsoids (semi-axes, or a matrix whose columns are the semi-axis vectors) and convex polygons
-are built in. The real part of sin 2z is harmonic; its values on the boundary alone must bring it back on each domain.
+No mesh is made: a domain is a function that vanishes on its boundary, and the answer is an
+extension of the boundary values plus this function times a network, so that u = g holds exactly.
+Balls, ellipsoids (semi-axes, or a matrix whose columns are the semi-axis vectors) and convex
+polygons are built in. The real part of sin 2z is harmonic; its values on the boundary alone must
+bring it back on each domain.
 """
 
 import sys
@@ -28,9 +30,14 @@ grid = np.stack(np.meshgrid(np.linspace(-1.4, 1.4, 300), np.linspace(-1.1, 1.1, 
 panels = (figure := Figure(figsize=(10, 3.3), layout="constrained")).subplots(1, 3, sharey=True)
 errors = {}
 for axes, (name, domain) in zip(panels, domains.items(), strict=True):
-    solution = cordes.solve(cordes.Linear(domain, A=1.0, f=0.0, g=harmonic, exact=harmonic), tol=1e-7)
+    solution = cordes.solve(
+        cordes.Linear(domain, A=1.0, f=0.0, g=harmonic, exact=harmonic), tol=1e-7
+    )
     errors[name] = solution.error().linf
-    print(f"{name:<8} area {domain.volume:.4f}, largest error {errors[name]:.1e}, certified {solution.certificate.Linf:.1e}")
+    print(
+        f"{name:<8} area {domain.volume:.4f}, largest error {errors[name]:.1e}, certified "
+        f"{solution.certificate.Linf:.1e}"
+    )
     inside, values = domain.contains(grid), np.full(grid.shape[:2], np.nan)
     values[inside] = solution(grid[inside])
     colours = axes.contourf(grid[..., 0], grid[..., 1], values, levels=np.linspace(-4, 4, 41))

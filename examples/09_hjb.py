@@ -1,9 +1,11 @@
 """A control problem and its policy
 
-Leave a square as soon as possible, when the only thing one can choose is along which axis the noise is strong. The least mean time u solves the
-Hamilton-Jacobi-Bellman equation inf_a (A(a):D²u + 1) = 0. `HJB` takes coefficients of (x, a) and a finite set of controls; `solve` iterates: best control
-for the current answer, linear equation for this control, and so on. `policy(x)` is the control to use at x. By symmetry one should make for
-the nearest side: the strong axis is the first where |x₁| > |x₂|, and the second elsewhere.
+Leave a square as soon as possible, when the only thing one can choose is along which axis the noise
+is strong. The least mean time u solves the Hamilton-Jacobi-Bellman equation inf_a (A(a):D²u + 1) =
+0. `HJB` takes coefficients of (x, a) and a finite set of controls; `solve` iterates: best control
+for the current answer, linear equation for this control, and so on. `policy(x)` is the control to
+use at x. By symmetry one should make for the nearest side: the strong axis is the first where |x₁|
+> |x₂|, and the second elsewhere.
 """
 
 import sys
@@ -25,7 +27,10 @@ problem = cordes.HJB(
     f=-1.0,  # each unit of time costs one
     sense="inf",
     name="leaving a square",
-    interfaces=[lambda x: x[0] - x[1], lambda x: x[0] + x[1]],  # D²u may jump where the control switches
+    interfaces=[
+        lambda x: x[0] - x[1],
+        lambda x: x[0] + x[1],
+    ],  # D²u may jump where the control switches
 )
 solution = cordes.solve(problem, features=300)
 for step in solution.history:  # changed: the share of points that got another control

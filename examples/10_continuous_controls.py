@@ -1,8 +1,10 @@
 """Continuous controls
 
-Now steer: the drift a is any vector of the square [-1, 1]², and time costs 1 + |a|²/2. The best a is known in closed form, -∇u, and passed as `maximiser`;
-`controls` is then only a sample of the set, with its corners. The equation is 0.8 Δu + min_a (a·∇u + |a|²/2) + 1 = 0, where the minimum is -|∇u|²/2.
-With w = exp(-u/1.6), the transform of Hopf and Cole, it becomes 1.28 Δw = w, and on the disk w is a Bessel function.
+Now steer: the drift a is any vector of the square [-1, 1]², and time costs 1 + |a|²/2. The best a
+is known in closed form, -∇u, and passed as `maximiser`; `controls` is then only a sample of the
+set, with its corners. The equation is 0.8 Δu + min_a (a·∇u + |a|²/2) + 1 = 0, where the minimum is
+-|∇u|²/2. With w = exp(-u/1.6), the transform of Hopf and Cole, it becomes 1.28 Δw = w, and on the
+disk w is a Bessel function.
 """
 
 import sys
@@ -36,10 +38,14 @@ points = np.stack([r * np.cos(angle), r * np.sin(angle)], axis=-1)
 colours = axes.contourf(*np.moveaxis(points, -1, 0), solution(points), levels=20)
 arrows = points[::6, 9::10].reshape(-1, 2)
 axes.quiver(*arrows.T, *solution.policy(arrows).T, color="white", scale=10)
-axes.set(aspect="equal", xticks=[-1, 0, 1], yticks=[-1, 0, 1], title="least cost, and where to steer")
+axes.set(
+    aspect="equal", xticks=[-1, 0, 1], yticks=[-1, 0, 1], title="least cost, and where to steer"
+)
 figure.colorbar(colours, label="least cost u")
 figure.savefig(sys.argv[1] if len(sys.argv) > 1 else "10_continuous_controls.png", dpi=120)
 
 error = abs(solution([0, 0]) - 1.6 * np.log(i0(1 / np.sqrt(1.28))))
 print(f"error at the centre: {error:.1e}")
-assert error <= solution.certificate.Linf < 1e-6, "the error at the centre, which the certificate bounds"
+assert error <= solution.certificate.Linf < 1e-6, (
+    "the error at the centre, which the certificate bounds"
+)

@@ -1,8 +1,10 @@
 """Monge-Ampère
 
-det D²u = f has one convex solution for f > 0 on a disk. It is written down like the others and solved by Newton's method; each step is a linear equation
-whose matrix holds the cofactors of D²u. The certificate compares determinants and bounds the largest error, provided that the answer is convex:
-`convexity` is the smallest eigenvalue of D²u that was found. The source is a peak on a plain, in the middle, so that two integrals give the truth.
+det D²u = f has one convex solution for f > 0 on a disk. It is written down like the others and
+solved by Newton's method; each step is a linear equation whose matrix holds the cofactors of D²u.
+The certificate compares determinants and bounds the largest error, provided that the answer is
+convex: `convexity` is the smallest eigenvalue of D²u that was found. The source is a peak on a
+plain, in the middle, so that two integrals give the truth.
 """
 
 import sys

@@ -1,8 +1,10 @@
 """PINN and C-PINN
 
-Training by Adam, as in the paper on C-PINN: the residual is multiplied by the Cordès multiplier γ = tr A/|A|² (C-PINN) or not (PINN). The multiplier weighs
-points. Where coefficients vary it keeps large ones from drowning the others, as here, where γ varies forty-fold; where γ is constant it changes
-nothing. Both networks start from the same weights. One seed proves little: `cordes study` runs many. Least squares, the default, is printed beside them.
+Training by Adam, as in the paper on C-PINN: the residual is multiplied by the Cordès multiplier γ =
+tr A/|A|² (C-PINN) or not (PINN). The multiplier weighs points. Where coefficients vary it keeps
+large ones from drowning the others, as here, where γ varies forty-fold; where γ is constant it
+changes nothing. Both networks start from the same weights. One seed proves little: `cordes study`
+runs many. Least squares, the default, is printed beside them.
 """
 
 import sys
@@ -28,7 +30,13 @@ print(f"least squares {cordes.solve(problem).error().l2:.1e}")
 axes = (figure := Figure(figsize=(6, 4), layout="constrained")).subplots()
 for name, found in errors.items():
     axes.loglog(epochs, found, "o-", label=name)
-axes.set(xlabel="epochs of Adam", ylabel="root mean square error", title=problem.name, xticks=epochs, xticklabels=epochs)
+axes.set(
+    xlabel="epochs of Adam",
+    ylabel="root mean square error",
+    title=problem.name,
+    xticks=epochs,
+    xticklabels=epochs,
+)
 axes.minorticks_off()
 axes.legend()
 figure.savefig(sys.argv[1] if len(sys.argv) > 1 else "16_multiplier.png", dpi=120)

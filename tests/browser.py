@@ -7,7 +7,8 @@ from PIL import Image
 
 
 def shown(driver, folder, width=1440, dark=False):
-    """Open the page of a folder at a width, in the light theme unless told, with nothing left in the logs of earlier pages."""
+    """Open the page of a folder at a width, in the light theme unless told, with nothing left in
+    the logs of earlier pages."""
     for kind in ("browser", "performance"):
         driver.get_log(kind)
     metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
@@ -20,15 +21,23 @@ def shown(driver, folder, width=1440, dark=False):
 
 def settle(driver):
     """Wait until what was asked for is drawn: two frames."""
-    driver.execute_async_script("const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(() => done()));")
+    driver.execute_async_script(
+        "const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(() => "
+        "done()));"
+    )
 
 
 def point(driver, element, x=0.5, y=0.5):
     """Move the mouse to a place of an element, given as shares of its width and height."""
-    driver.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", element)
+    driver.execute_script(
+        "arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", element
+    )
     # The page may still be scrolling, which hides what the pointer reads.
     settle(driver)
-    box = driver.execute_script("const b = arguments[0].getBoundingClientRect(); return [b.left, b.top, b.width, b.height]", element)
+    box = driver.execute_script(
+        "const b = arguments[0].getBoundingClientRect(); return [b.left, b.top, b.width, b.height]",
+        element,
+    )
     place = {"x": box[0] + x * box[2], "y": box[1] + y * box[3]}
     driver.execute_cdp_cmd("Input.dispatchMouseEvent", {"type": "mouseMoved", **place})
     settle(driver)
@@ -36,7 +45,9 @@ def point(driver, element, x=0.5, y=0.5):
 
 
 def pixels(driver, element):
-    driver.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", element)
+    driver.execute_script(
+        "arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", element
+    )
     return np.asarray(Image.open(io.BytesIO(element.screenshot_as_png)).convert("RGB")).astype(int)
 
 
@@ -49,7 +60,9 @@ def numbers(value):
     if isinstance(value, dict | list):
         entries = value.values() if isinstance(value, dict) else value
         return set().union(*(numbers(entry) for entry in entries)) if value else set()
-    return {float(value)} if isinstance(value, int | float) and not isinstance(value, bool) else set()
+    return (
+        {float(value)} if isinstance(value, int | float) and not isinstance(value, bool) else set()
+    )
 
 
 def found(facts, path):
@@ -66,7 +79,9 @@ def brightness(driver):
 
 def surface(driver):
     canvas = driver.find_element("css selector", "#surface-view canvas")
-    driver.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", canvas)
+    driver.execute_script(
+        "arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", canvas
+    )
     return canvas
 
 
@@ -87,6 +102,13 @@ def changed(one, two):
 def drag(driver, canvas):
     place = point(driver, canvas, 0.5, 0.5)
     for kind, shift in (("mousePressed", 0), ("mouseMoved", 60), ("mouseReleased", 60)):
-        event = {"type": kind, "x": place["x"] + shift, "y": place["y"], "button": "left", "buttons": 1, "clickCount": 1}
+        event = {
+            "type": kind,
+            "x": place["x"] + shift,
+            "y": place["y"],
+            "button": "left",
+            "buttons": 1,
+            "clickCount": 1,
+        }
         driver.execute_cdp_cmd("Input.dispatchMouseEvent", event)
     point(driver, driver.find_element("css selector", "h1"))

@@ -1,4 +1,5 @@
-"""Shared by all tests: one BLAS thread (pools that fight for two cores are slower than one), no cache outside the run, and solutions made once."""
+"""Shared by all tests: one BLAS thread (pools that fight for two cores are slower than one), no
+cache outside the run, and solutions made once."""
 
 import os
 
@@ -41,11 +42,29 @@ def solved():
 
 # Files are shared out whole: the longest ones first, or one worker waits at the end for the other.
 LONGEST = [
-    *("test_study_command.py", "test_examples.py", "test_battery.py", "test_newton.py", "test_browser.py", "test_certificates.py"),
-    *("test_distribution.py", "test_hjb_certificates.py", "test_docs.py", "test_transport.py", "test_gallery.py", "test_transport_certificates.py"),
+    *(
+        "test_study_command.py",
+        "test_examples.py",
+        "test_battery.py",
+        "test_newton.py",
+        "test_browser.py",
+        "test_certificates.py",
+    ),
+    *(
+        "test_distribution.py",
+        "test_hjb_certificates.py",
+        "test_docs.py",
+        "test_transport.py",
+        "test_gallery.py",
+        "test_transport_certificates.py",
+    ),
     *("test_rivals.py", "test_monge_ampere_certificates.py", "test_mathml_equations.py"),
 ]
 
 
 def pytest_collection_modifyitems(items):
-    items.sort(key=lambda item: LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST))
+    items.sort(
+        key=lambda item: (
+            LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST)
+        )
+    )

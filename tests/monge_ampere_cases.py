@@ -42,7 +42,9 @@ def certified(problem, answer, singular=None):
 def hidden(function):
     """A candidate of which nothing is known but values: no intervals."""
     inner = FunctionCandidate(SMOOTH, function)
-    return SimpleNamespace(jet=inner.jet, applied=inner.applied, value=inner.value, kink=lambda: None)
+    return SimpleNamespace(
+        jet=inner.jet, applied=inner.applied, value=inner.value, kink=lambda: None
+    )
 
 
 def largest(problem, difference, count=20_000):

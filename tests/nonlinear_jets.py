@@ -17,11 +17,17 @@ def jets(problem, points):
 def random_jets(count, d, seed=0, scale=1.0):
     generator = np.random.default_rng(seed)
     hessian = scale * generator.standard_normal((count, d, d))
-    return Jet(generator.standard_normal(count), generator.standard_normal((count, d)), hessian + np.swapaxes(hessian, 1, 2))
+    return Jet(
+        generator.standard_normal(count),
+        generator.standard_normal((count, d)),
+        hessian + np.swapaxes(hessian, 1, 2),
+    )
 
 
 def residuals(problem, points, jet):
-    return np.asarray(jax.jit(jax.vmap(lambda x, *parts: problem.residual(x, Jet(*parts))))(points, *jet))
+    return np.asarray(
+        jax.jit(jax.vmap(lambda x, *parts: problem.residual(x, Jet(*parts))))(points, *jet)
+    )
 
 
 def source(problem, points, *control):

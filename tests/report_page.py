@@ -28,7 +28,8 @@ exact = "x1**2 + x2**2 - 1"
 
 
 class Page(HTMLParser):
-    """The tags of a page, the numbers that name a fact, the embedded data, and whatever refers to something outside."""
+    """The tags of a page, the numbers that name a fact, the embedded data, and whatever refers to
+    something outside."""
 
     def __init__(self, path):
         super().__init__()
@@ -36,7 +37,9 @@ class Page(HTMLParser):
         self.facts, self.outside, self.tags, self.scripts = {}, [], [], []
         self._script = None
         self.feed(self.text)
-        self.data = json.loads(next(body for kind, body in self.scripts if kind == "application/json"))
+        self.data = json.loads(
+            next(body for kind, body in self.scripts if kind == "application/json")
+        )
 
     def handle_starttag(self, tag, attributes):
         found = dict(attributes)
@@ -44,7 +47,10 @@ class Page(HTMLParser):
         if "data-fact" in found:
             self.facts.setdefault(found["data-fact"], []).append(json.loads(found["data-value"]))
         self.outside += [
-            value for name, value in attributes if name in ("src", "href", "action", "xlink:href") and not value.startswith(("#", "data:"))
+            value
+            for name, value in attributes
+            if name in ("src", "href", "action", "xlink:href")
+            and not value.startswith(("#", "data:"))
         ]
         if tag == "script":
             self._script = [found.get("type"), ""]
@@ -64,7 +70,8 @@ class Page(HTMLParser):
         return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", "", body)))
 
     def check(self, facts):
-        """Every number on the page that names a fact is that fact, and nothing is asked of the network."""
+        """Every number on the page that names a fact is that fact, and nothing is asked of the
+        network."""
         assert self.facts
         for place, values in self.facts.items():
             expected = facts
@@ -80,5 +87,8 @@ class Page(HTMLParser):
         """The values of a map, and its points."""
         kept = self.data["maps"][key]
         values = np.frombuffer(base64.b64decode(kept["values"]), dtype="<f4").reshape(kept["shape"])
-        axes = [a + (np.arange(n) + 0.5) / n * (b - a) for a, b, n in zip(kept["lower"], kept["upper"], kept["shape"], strict=True)]
+        axes = [
+            a + (np.arange(n) + 0.5) / n * (b - a)
+            for a, b, n in zip(kept["lower"], kept["upper"], kept["shape"], strict=True)
+        ]
         return values, np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)

@@ -14,11 +14,17 @@ from cordes.surfaces.conformal import flat_areas
 def sheet(columns=13, rows=9, width=2.0, height=1.0, move=0.0, seed=3):
     """A flat rectangle with inner vertices moved at random, its corners without ears."""
     x, y = np.meshgrid(np.linspace(0, width, columns), np.linspace(0, height, rows))
-    shift = np.random.default_rng(seed).uniform(-move, move, (rows, columns, 2)) * [width / columns, height / rows]
+    shift = np.random.default_rng(seed).uniform(-move, move, (rows, columns, 2)) * [
+        width / columns,
+        height / rows,
+    ]
     shift[[0, -1]] = 0
     shift[:, [0, -1]] = 0
     flat = (np.stack([x, y], axis=-1) + shift).reshape(-1, 2)
-    return Mesh(np.column_stack([flat, np.zeros(len(flat))]), folded_surface(1, 0.0, columns=columns, rows=rows).faces)
+    return Mesh(
+        np.column_stack([flat, np.zeros(len(flat))]),
+        folded_surface(1, 0.0, columns=columns, rows=rows).faces,
+    )
 
 
 def cap(rings, angle):
@@ -33,7 +39,15 @@ def cap(rings, angle):
     # The rim is convex up to rounding: needles on it are not wanted.
     faces = faces[flat_areas(flat, faces) > 1e-6]
     theta, turn = angle * np.linalg.norm(flat, axis=1), np.arctan2(flat[:, 1], flat[:, 0])
-    return Mesh(np.stack([np.sin(theta) * np.cos(turn), np.sin(theta) * np.sin(turn), np.cos(theta)], axis=1), faces)
+    return Mesh(
+        np.stack(
+            [np.sin(theta) * np.cos(turn), np.sin(theta) * np.sin(turn), np.cos(theta)], axis=1
+        ),
+        faces,
+    )
 
 
-TETRAHEDRON = Mesh(np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1.0]]), np.array([[0, 2, 1], [0, 1, 3], [1, 2, 3], [0, 3, 2]]))
+TETRAHEDRON = Mesh(
+    np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1.0]]),
+    np.array([[0, 2, 1], [0, 1, 3], [1, 2, 3], [0, 3, 2]]),
+)

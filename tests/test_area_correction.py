@@ -48,7 +48,8 @@ def test_folded_surface(folded):
     assert result.transports[0].converged
     again = map_vertices(result.transports[0], disk, flat.uv)
     assert np.array_equal(again, result.uv)
-    # The threads are bent, not stretched; the folds overhang where the depth is above a right angle.
+    # The threads are bent, not stretched; the folds overhang where the depth is above a right
+    # angle.
     steep = folded_surface(depth=1.9)
     assert len(prepare(steep).repairs) == 0
     threads = steep.vertices.reshape(48, 80, 3)
@@ -68,7 +69,10 @@ def test_second_pass_sharpens_the_stars(folded):
 def test_wrong_density_is_noticed(folded):
     disk, flat, result = folded
     wrong = solve_dct(1 / result.density, np.zeros(2), flat.size, tolerance=1e-4)
-    assert measure(disk, wrong.map(flat.uv), flat.size).area_faces.deviation > result.distortions[0].area_faces.deviation
+    assert (
+        measure(disk, wrong.map(flat.uv), flat.size).area_faces.deviation
+        > result.distortions[0].area_faces.deviation
+    )
 
 
 def test_disk_is_refused_for_area_correction(folded):
@@ -79,7 +83,10 @@ def test_disk_is_refused_for_area_correction(folded):
 
 @pytest.mark.parametrize(
     ("name", "corners", "resolution", "before", "after"),
-    [("chinese_lion", CORNERS_OF_THE_LION, 512, 1.107, 0.058), ("human_brain", None, 768, 1.588, 0.100)],
+    [
+        ("chinese_lion", CORNERS_OF_THE_LION, 512, 1.107, 0.058),
+        ("human_brain", None, 768, 1.588, 0.100),
+    ],
 )
 def test_published_meshes(name, corners, resolution, before, after):
     path = DATA / f"{name}.mat"
@@ -105,10 +112,15 @@ def test_published_meshes(name, corners, resolution, before, after):
 def test_figure(folded, tmp_path):
     disk, flat, result = folded
     path = tmp_path / "surface.png"
-    figure = plot_surface(disk, {"conformal": flat.uv, "transport": result.uv}, flat.size, path, title="folded")
+    figure = plot_surface(
+        disk, {"conformal": flat.uv, "transport": result.uv}, flat.size, path, title="folded"
+    )
     titles = [axes.get_title() for axes in figure.axes if axes.get_title()]
     assert len(titles) == 6
-    assert titles[5] == f"log area ratio, SD {result.distortions[1].area_faces.deviation:.3f}, flipped 0"
+    assert (
+        titles[5]
+        == f"log area ratio, SD {result.distortions[1].area_faces.deviation:.3f}, flipped 0"
+    )
     image = matplotlib.image.imread(path)[..., :3]
     left, middle, right = np.array_split(image, 3, axis=1)
     assert min(left.std(), middle.std()) > 0.1
@@ -118,4 +130,10 @@ def test_figure(folded, tmp_path):
     with pytest.raises(FileError, match="does not exist"):
         plot_surface(disk, {"conformal": flat.uv}, flat.size, tmp_path / "nowhere" / "surface.png")
     with pytest.raises(SurfaceError, match="parallel"):
-        plot_surface(disk, {"conformal": flat.uv}, flat.size, toward=np.array([0, 0, 1.0]), up=np.array([0, 0, 1.0]))
+        plot_surface(
+            disk,
+            {"conformal": flat.uv},
+            flat.size,
+            toward=np.array([0, 0, 1.0]),
+            up=np.array([0, 0, 1.0]),
+        )

@@ -32,7 +32,8 @@ def test_a_residual_of_zero_with_lower_order_terms():
 
 
 def test_a_boundary_mismatch_below_the_threshold():
-    """The offset is added to the bounds of the error, twice because it is seen at points only; nothing follows for derivatives."""
+    """The offset is added to the bounds of the error, twice because it is seen at points only;
+    nothing follows for derivatives."""
     certificate = cordes.certify(POISSON, lambda x: u(x) + 9e-11)
     assert 9e-11 <= certificate.rms <= certificate.Linf <= 2e-10
     assert certificate.H1 is certificate.H2 is certificate.energy is None
@@ -44,7 +45,9 @@ def test_a_drift_that_is_not_bounded():
     """b = -Δv ∇v/|∇v|² makes Lv = 0 for any v."""
 
     def v(x):
-        return x[0] * (1 - x[0]) * x[1] * (1 - x[1]) * jnp.exp(0.11976245 * x[0] - 0.22054317 * x[1])
+        return (
+            x[0] * (1 - x[0]) * x[1] * (1 - x[1]) * jnp.exp(0.11976245 * x[0] - 0.22054317 * x[1])
+        )
 
     def b(x):
         gradient = jax.grad(v)(x)
@@ -71,8 +74,14 @@ def small(x, radius=0.01):
 @pytest.mark.parametrize(
     "hidden",
     [
-        lambda x: jax.lax.scan(lambda total, y: (total + jax.lax.stop_gradient(y), None), 0.0, jnp.stack([bubble(x), bubble(x)]))[0],
-        lambda x: jax.lax.fori_loop(0, 3, lambda _, total: total + jax.lax.stop_gradient(total), bubble(x)),
+        lambda x: jax.lax.scan(
+            lambda total, y: (total + jax.lax.stop_gradient(y), None),
+            0.0,
+            jnp.stack([bubble(x), bubble(x)]),
+        )[0],
+        lambda x: jax.lax.fori_loop(
+            0, 3, lambda _, total: total + jax.lax.stop_gradient(total), bubble(x)
+        ),
         lambda x: jax.lax.cond(x[0] < 2, jax.lax.stop_gradient, lambda y: y, bubble(x)),
         lambda x: jax.lax.stop_gradient(small(x)),
     ],
@@ -85,23 +94,32 @@ def test_derivatives_that_are_hidden_in_loops_or_in_a_small_place(hidden):
 
 def test_the_formula_without_rules_has_the_values_of_the_function():
     def function(x):
-        first = jax.lax.scan(lambda total, y: (jnp.sin(total) + jax.lax.stop_gradient(y), y * total), 0.0, jnp.stack([x[0], x[1], 2.0]))
+        first = jax.lax.scan(
+            lambda total, y: (jnp.sin(total) + jax.lax.stop_gradient(y), y * total),
+            0.0,
+            jnp.stack([x[0], x[1], 2.0]),
+        )
         second = jax.lax.cond(x[0] < 0.5, lambda y: jax.lax.stop_gradient(y) ** 2, jnp.cos, x[1])
         return first[0] + jnp.sum(first[1]) + second + jax.nn.softplus(x[0])
 
     def expected(x):
         first = jnp.sin(jnp.sin(x[0]) + x[1]) + 2.0
         second = jnp.where(x[0] < 0.5, x[1] ** 2, jnp.cos(x[1]))
-        return first + x[1] * x[0] + 2.0 * (jnp.sin(x[0]) + x[1]) + second + jnp.log(1 + jnp.exp(x[0]))
+        return (
+            first + x[1] * x[0] + 2.0 * (jnp.sin(x[0]) + x[1]) + second + jnp.log(1 + jnp.exp(x[0]))
+        )
 
     for x in np.random.default_rng(3).uniform(0.0, 1.0, (8, 2)):
         assert float(formula(function)(x)) == pytest.approx(float(expected(x)), rel=1e-12)
-        assert np.asarray(jax.grad(formula(function))(x)) == pytest.approx(np.asarray(jax.grad(expected)(x)), rel=1e-12)
+        assert np.asarray(jax.grad(formula(function))(x)) == pytest.approx(
+            np.asarray(jax.grad(expected)(x)), rel=1e-12
+        )
         assert not np.allclose(jax.grad(function)(x), jax.grad(expected)(x))
 
 
 def test_a_solution_of_another_problem():
-    """The coefficients, the right-hand side and the boundary values are those of the problem that is asked about."""
+    """The coefficients, the right-hand side and the boundary values are those of the problem that
+    is asked about."""
 
     def g(x):
         return jnp.dot(x, x) / 2
@@ -128,14 +146,17 @@ def test_large_values_are_known_to_their_rounding(offset):
     def g(x):
         return 1e6 + jnp.dot(x, x) / 2
 
-    certificate = cordes.certify(cordes.Linear(SQUARE, np.eye(2), 2.0, g=g), lambda x: g(x) + offset)
+    certificate = cordes.certify(
+        cordes.Linear(SQUARE, np.eye(2), 2.0, g=g), lambda x: g(x) + offset
+    )
     assert max(offset, 1e-10) <= certificate.rms <= certificate.Linf <= 1e-5
     assert certificate.L2 >= 1e-10
     assert (certificate.H2 is None) == (offset > 0)
 
 
 def test_a_gap_where_the_maximum_principle_fails():
-    """With c < 0 the gap may be magnified without limit: v'' + c₀v = 0 with v = 10⁻¹¹ on the boundary."""
+    """With c < 0 the gap may be magnified without limit: v'' + c₀v = 0 with v = 10⁻¹¹ on the
+    boundary."""
 
     def answer(x):
         return jnp.prod(jnp.sin(jnp.pi * x)) + 5e-11
@@ -156,7 +177,9 @@ def test_a_false_bound_of_the_residual():
 
 
 def test_a_false_epsilon():
-    problem = cordes.Linear(SQUARE, lambda x: jnp.diag(jnp.array([1.0, 1.5 + 0.05 * jnp.sin(x[0])])), f, epsilon=1.0)
+    problem = cordes.Linear(
+        SQUARE, lambda x: jnp.diag(jnp.array([1.0, 1.5 + 0.05 * jnp.sin(x[0])])), f, epsilon=1.0
+    )
     with pytest.raises(cordes.CordesError, match=r"epsilon = 1\.0 is claimed"):
         cordes.certify(problem, u)
 
@@ -166,7 +189,11 @@ def test_what_is_not_a_number_at_a_few_points(d):
     def w(x):
         return jnp.prod(x * (1 - x))
 
-    problem = cordes.Linear(cordes.Box([0] * d, [1] * d), np.eye(d), lambda x: jnp.trace(jax.hessian(w)(x)) + 1e-3 * jnp.sqrt(x[0] - 0.0002))
+    problem = cordes.Linear(
+        cordes.Box([0] * d, [1] * d),
+        np.eye(d),
+        lambda x: jnp.trace(jax.hessian(w)(x)) + 1e-3 * jnp.sqrt(x[0] - 0.0002),
+    )
     certificate = cordes.certify(problem, w)
     assert certificate.rms is None
     assert "not a finite number" in certificate.reason
@@ -188,5 +215,7 @@ def test_tiny_coefficients():
     def v(x):
         return 0.1 * jnp.sin(3 * jnp.pi * x[0]) * u(x)
 
-    tiny, plain = (cordes.certify(cordes.Linear(SQUARE, matrix, 0.0), v) for matrix in (A, A * 1e200))
+    tiny, plain = (
+        cordes.certify(cordes.Linear(SQUARE, matrix, 0.0), v) for matrix in (A, A * 1e200)
+    )
     assert tiny.energy == pytest.approx(plain.energy, rel=1e-6)

@@ -1,4 +1,5 @@
-"""A thousand random and adversarial attacks on the bounds: benchmarks/certificate_battery.py, in parts, so that a violation says where it is."""
+"""A thousand random and adversarial attacks on the bounds: benchmarks/certificate_battery.py, in
+parts, so that a violation says where it is."""
 
 import sys
 from pathlib import Path
@@ -25,7 +26,11 @@ def test_every_bound_holds(part):
 
 
 @pytest.mark.parametrize(
-    ("target", "factor"), [("cordes.certificates.theorems.first_eigenvalue", 1.5), ("cordes.certificates.maximum.largest_polar_factor", 0.2)]
+    ("target", "factor"),
+    [
+        ("cordes.certificates.theorems.first_eigenvalue", 1.5),
+        ("cordes.certificates.maximum.largest_polar_factor", 0.2),
+    ],
 )
 def test_the_battery_can_fail(monkeypatch, target, factor):
     """Wrong constants are noticed, within a hundred cases."""

@@ -1,4 +1,5 @@
-"""The benchmark programs: formulas against the compiler, derivatives and factorisations against each other, exponents of known laws, and the programs' help."""
+"""The benchmark programs: formulas against the compiler, derivatives and factorisations against
+each other, exponents of known laws, and the programs' help."""
 
 import importlib
 import json
@@ -39,10 +40,24 @@ def test_every_program_has_a_help(name, monkeypatch, capsys):
 
 
 def test_a_program_as_it_is_started(tmp_path):
-    command = [sys.executable, "benchmarks/jets.py", "--dimensions", "2", "--points", "5", "--tasks", "hessian", "--rounds", "1", "--json"]
+    command = [
+        sys.executable,
+        "benchmarks/jets.py",
+        "--dimensions",
+        "2",
+        "--points",
+        "5",
+        "--tasks",
+        "hessian",
+        "--rounds",
+        "1",
+        "--json",
+    ]
     command += [str(tmp_path / "jets.json"), "--precision", "float64"]
     environment = {**os.environ, "PYTHONPATH": "."}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=200, cwd=FOLDER.parent, env=environment)
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=200, cwd=FOLDER.parent, env=environment
+    )
     assert done.returncode == 0, done.stderr
     facts = json.loads((tmp_path / "jets.json").read_text())
     assert facts["machine"]["jax"] == jax.__version__
@@ -51,30 +66,48 @@ def test_a_program_as_it_is_started(tmp_path):
     for result in ran:
         assert result["deviation"] < 1e-12
         assert result["compile"] > 0.02, "compiled programs of an earlier run were used"
-    own = next(result for result in ran if result["way"] == "cordes" and result["mode"] == "gradient")
+    own = next(
+        result for result in ran if result["way"] == "cordes" and result["mode"] == "gradient"
+    )
     assert own["ratio"] == 1
 
 
-# Derivatives ----------------------------------------------------------------------------------------------------------------------------------------
+# Derivatives --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("task", ["operator", "expression", "hessian"])
 def test_all_ways_agree(task):
     jets = module("jets")
-    network, data = jets.make_network(3, "float64", width=8, depth=2), jets.make_data(3, 5, "float64")
+    network, data = (
+        jets.make_network(3, "float64", width=8, depth=2),
+        jets.make_data(3, 5, "float64"),
+    )
     # Central differences of the network know no rule of differentiation.
     x, step, unit = np.asarray(data.x), 1e-4, np.eye(3)
-    value = lambda x: np.asarray(jax.vmap(lambda point: jets.plain_value(network.parameters, point))(jnp.asarray(x)))  # noqa: E731
-    gradient = np.stack([(value(x + step * e) - value(x - step * e)) / (2 * step) for e in unit], axis=1)
-    corner = lambda a, b: value(x + step * (a + b)) - value(x + step * (a - b)) - value(x - step * (a - b)) + value(x - step * (a + b))  # noqa: E731
-    hessian = np.stack([np.stack([corner(a, b) / (4 * step**2) for b in unit], axis=1) for a in unit], axis=1)
+    value = lambda x: np.asarray(
+        jax.vmap(lambda point: jets.plain_value(network.parameters, point))(jnp.asarray(x))
+    )
+    gradient = np.stack(
+        [(value(x + step * e) - value(x - step * e)) / (2 * step) for e in unit], axis=1
+    )
+    corner = lambda a, b: (
+        value(x + step * (a + b))
+        - value(x + step * (a - b))
+        - value(x - step * (a - b))
+        + value(x - step * (a + b))
+    )
+    hessian = np.stack(
+        [np.stack([corner(a, b) / (4 * step**2) for b in unit], axis=1) for a in unit], axis=1
+    )
     second = np.sum(np.asarray(data.A) * hessian, axis=(1, 2))
     expected = {
         "operator": (value(x), gradient, second),
         "expression": second + np.sum(np.asarray(data.b) * gradient, axis=1) - 3 * value(x),
         "hessian": (value(x), gradient, hessian),
     }[task]
-    ways = {name: way for name, way in jets.ways(task, network).items() if jets.missing(name) is None}
+    ways = {
+        name: way for name, way in jets.ways(task, network).items() if jets.missing(name) is None
+    }
     if task == "expression":
         # The others make it from the operator, which is compared above.
         ways = {name: ways[name] for name in ("cordes", "directional", "hessian")}
@@ -87,23 +120,34 @@ def test_all_ways_agree(task):
 
 def test_a_deviation_is_seen():
     jets = module("jets")
-    assert jets.deviation((np.ones(3), np.array([2.0, 4.0])), (np.ones(3), np.array([2.0, 4.4]))) == pytest.approx(0.4 / 4.4)
+    assert jets.deviation(
+        (np.ones(3), np.array([2.0, 4.0])), (np.ones(3), np.array([2.0, 4.4]))
+    ) == pytest.approx(0.4 / 4.4)
 
 
-# Counts ---------------------------------------------------------------------------------------------------------------------------------------------
+# Counts -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("d", [2, 7])
 def test_operations_are_those_that_the_compiler_counts(d):
-    """Within a fifth: the compiler counts elementary functions apart, and simplifies a little. d = 7 is beyond where matrices are multiplied pair by pair."""
+    """Within a fifth: the compiler counts elementary functions apart, and simplifies a little. d =
+    7 is beyond where matrices are multiplied pair by pair."""
     jets, counts, measuring = module("jets"), module("counts"), module("measuring")
-    network, data = jets.make_network(d, "float64", width=16, depth=3), jets.make_data(d, 20, "float64")
+    network, data = (
+        jets.make_network(d, "float64", width=16, depth=3),
+        jets.make_data(d, 20, "float64"),
+    )
     operator = lambda p, data: tuple(network.with_parameters(p).operator_jet(data.x, data.A))  # noqa: E731
     full = lambda p, data: tuple(network.with_parameters(p).jet(data.x))  # noqa: E731
     cases = [(counts.evaluation(20, counts.operator_shape(d, d, 16, 3), 8), operator)]
     if d == 2:
         cases += [(counts.evaluation(20, counts.hessian_shape(d, d, 16, 3), 8), full)]
-        cases += [(counts.gradient(20, counts.operator_shape(d, d, 16, 3), 8), jets.with_gradient(operator))]
+        cases += [
+            (
+                counts.gradient(20, counts.operator_shape(d, d, 16, 3), 8),
+                jets.with_gradient(operator),
+            )
+        ]
     for work, function in cases:
         counted = measuring.compiled(function, network.parameters, data).operations
         if counted is None:
@@ -114,9 +158,12 @@ def test_operations_are_those_that_the_compiler_counts(d):
 def test_parameters_and_linear_algebra_counts():
     counts, jets = module("counts"), module("jets")
     network = jets.make_network(5, "float64", width=16, depth=3)
-    assert counts.operator_shape(5, 5, 16, 3).parameters == sum(leaf.size for leaf in jax.tree.leaves(network.parameters))
+    assert counts.operator_shape(5, 5, 16, 3).parameters == sum(
+        leaf.size for leaf in jax.tree.leaves(network.parameters)
+    )
     assert counts.product(3, 4, 5, 8) == (120, 8 * (12 + 20 + 15))
-    # Loops written out: for each column of a Cholesky factor the rest of the lower triangle is updated, one product and one difference each.
+    # Loops written out: for each column of a Cholesky factor the rest of the lower triangle is
+    # updated, one product and one difference each.
     n = 60
     updates = sum(2 * (n - k) * (n - k + 1) / 2 for k in range(1, n + 1))
     assert counts.cholesky(n, 8).operations == pytest.approx(updates, rel=0.05)
@@ -134,7 +181,7 @@ def test_the_floor_is_the_slower_of_two():
     assert counts.together(counts.Work(1, 2), counts.times(3, counts.Work(4, 5))) == (13, 17)
 
 
-# Exponents and factorisations -----------------------------------------------------------------------------------------------------------------------
+# Exponents and factorisations ---------------------------------------------------------------------
 
 
 def test_exponents_of_known_laws():
@@ -144,7 +191,8 @@ def test_exponents_of_known_laws():
     assert found.factor == pytest.approx(3)
     assert (found.spread, found.last) == (pytest.approx(1), pytest.approx(2.5))
     assert (found.lower, found.upper) == (1, 8)
-    # A fixed cost of one beside n³: the fit over a range is between 0 and 3, the local exponent at its end is near 3.
+    # A fixed cost of one beside n³: the fit over a range is between 0 and 3, the local exponent at
+    # its end is near 3.
     sizes = np.array([1, 2, 4, 8, 16])
     mixed = cost.fit_exponent(sizes, 1 + sizes.astype(float) ** 3)
     assert 2.2 < mixed.power < 2.9 < mixed.last < 3
@@ -157,10 +205,16 @@ def test_exponents_of_known_laws():
 def test_every_factorisation_gives_the_damped_step(shape):
     algebra = module("linear_algebra")
     rng = np.random.default_rng(5)
-    J, r, dampings = rng.standard_normal(shape), rng.standard_normal(shape[0]), np.array([1e-3, 0.5])
+    J, r, dampings = (
+        rng.standard_normal(shape),
+        rng.standard_normal(shape[0]),
+        np.array([1e-3, 0.5]),
+    )
     for function in algebra.STEPS.values():
         steps = np.asarray(jax.jit(function)(jnp.asarray(J), jnp.asarray(r), jnp.asarray(dampings)))
-        for step, damping, expected in zip(steps, dampings, algebra.reference_steps(J, r, dampings), strict=True):
+        for step, damping, expected in zip(
+            steps, dampings, algebra.reference_steps(J, r, dampings), strict=True
+        ):
             np.testing.assert_allclose(J.T @ (J @ step) + damping * step, -J.T @ r, atol=1e-10)
             np.testing.assert_allclose(step, expected, atol=1e-10)
 
@@ -171,19 +225,30 @@ def test_least_squares_by_every_factorisation():
     matrix, target = rng.standard_normal((40, 10)), rng.standard_normal(40)
     expected = np.linalg.lstsq(matrix, target)[0]
     triangle_of = lambda system: jnp.linalg.qr(system, mode="r")  # noqa: E731
-    found = [algebra.host_qr(matrix, target), algebra.hybrid(matrix, target, triangle_of), algebra.refined_cholesky(matrix, target, 3, np)]
+    found = [
+        algebra.host_qr(matrix, target),
+        algebra.hybrid(matrix, target, triangle_of),
+        algebra.refined_cholesky(matrix, target, 3, np),
+    ]
     placed = jnp.asarray(matrix), jnp.asarray(target)
-    found += [algebra.device_qr(*placed), algebra.device_svd(*placed), algebra.refined_cholesky(*placed, 3, jnp)]
+    found += [
+        algebra.device_qr(*placed),
+        algebra.device_svd(*placed),
+        algebra.refined_cholesky(*placed, 3, jnp),
+    ]
     for solution in found:
         np.testing.assert_allclose(np.asarray(solution), expected, rtol=1e-9, atol=1e-11)
 
 
-# The paper's tables ---------------------------------------------------------------------------------------------------------------------------------
+# The paper's tables -------------------------------------------------------------------------------
 
 
 def test_milestones_are_the_tightest_of_the_paper():
     tables = module("paper_tables")
-    found = {name: (row.target, row.seconds) for name, row in ((name, tables.milestone_of(name)) for name in tables.TABLES)}
+    found = {
+        name: (row.target, row.seconds)
+        for name, row in ((name, tables.milestone_of(name)) for name in tables.TABLES)
+    }
     assert len(found) == 8
     assert found["ex4.1-singular"] == (1e-5, 9.05)
     assert found["ex4.2-continuous"] == (5e-4, 72.33)
@@ -200,7 +265,18 @@ def test_one_of_the_papers_tables():
     assert facts["until"]["l2"] <= 5e-4
     assert facts["until"]["features"] <= facts["parameters"]
     assert 0 < facts["until"]["seconds"] <= facts["default"]
-    line = tables.summary([{"name": "ex4.2-continuous", "target": 5e-4, "paper_seconds": 72.33, "ratio": 9.0, "default_ratio": 4.0, **facts}])
+    line = tables.summary(
+        [
+            {
+                "name": "ex4.2-continuous",
+                "target": 5e-4,
+                "paper_seconds": 72.33,
+                "ratio": 9.0,
+                "default_ratio": 4.0,
+                **facts,
+            }
+        ]
+    )
     assert "ex4.2-continuous" in line.splitlines()[1]
 
 
@@ -210,4 +286,6 @@ def test_the_performance_page_shows_the_results():
 
     text = performance_tables.PAGE.read_text(encoding="utf-8")
     assert performance_tables.page(text) == text
-    assert {name for _, name, _ in performance_tables.MARK.findall(text)} == set(performance_tables.TABLES)
+    assert {name for _, name, _ in performance_tables.MARK.findall(text)} == set(
+        performance_tables.TABLES
+    )

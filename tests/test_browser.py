@@ -1,6 +1,8 @@
-"""Reports in a real browser: Chromium without a window. Where none is found these tests do not run, and say so.
+"""Reports in a real browser: Chromium without a window. Where none is found these tests do not run,
+and say so.
 
-Each page is written once, by the command a user would run, with fewer features than by default: what is tested is the page and not the answer.
+Each page is written once, by the command a user would run, with fewer features than by default:
+what is tested is the page and not the answer.
 """
 
 import base64
@@ -14,7 +16,20 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from browser import brightness, changed, colours, drag, found, numbers, pixels, point, press, settle, shown, surface
+from browser import (
+    brightness,
+    changed,
+    colours,
+    drag,
+    found,
+    numbers,
+    pixels,
+    point,
+    press,
+    settle,
+    shown,
+    surface,
+)
 
 from cordes.cli import run
 from cordes.reports import surface_plots
@@ -25,17 +40,26 @@ from cordes.surfaces.folded import folded_surface
 
 ROOT = Path(__file__).parents[1]
 LION = ROOT.parent / "shared" / "data" / "chinese_lion.mat"
-SOLVED = {"ex4.2-discontinuous": ("--features", "400"), "ex4.5-hjb": ("--features", "300"), "ex5.1-square": ("--features", "200")}
+SOLVED = {
+    "ex4.2-discontinuous": ("--features", "400"),
+    "ex4.5-hjb": ("--features", "300"),
+    "ex5.1-square": ("--features", "200"),
+}
 SURFACES = ("folded", "lion")
 PAGES = (*SOLVED, *SURFACES, "study")
 ALL_PAGES = (*PAGES, "check", "comparison")
 WIDTHS = (390, 1440)
 # Software draws each pixel of a surface: where the width does not matter, fewer of them.
 MIDDLE = 440
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
 DRIVER = shutil.which("chromedriver")
 if not (CHROMIUM and DRIVER and importlib.util.find_spec("selenium")):
-    reason = "no Chromium with chromedriver and selenium was found: the browser tests did NOT run (Debian: apt install chromium chromium-driver)"
+    reason = (
+        "no Chromium with chromedriver and selenium was found: the browser tests did NOT run "
+        "(Debian: apt install chromium chromium-driver)"
+    )
     pytest.skip(reason, allow_module_level=True)
 
 
@@ -59,9 +83,20 @@ def write(name, folder, make):
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(io.StringIO()):
         if name in SURFACES:
             patch.setattr(surface_plots, "PIXELS", 300)
-            patch.setattr("cordes.surfaces.folded.folded_surface", lambda: folded_surface(folds=3, depth=1.2, columns=48, rows=32))
-            patch.setattr(flatten, "equalise_areas", lambda disk, flat: equalise_areas(disk, flat, resolution=256))
-            chosen = ["folded"] if name == "folded" else [str(LION), "--corners", "7013", "6582", "12652", "5716"]
+            patch.setattr(
+                "cordes.surfaces.folded.folded_surface",
+                lambda: folded_surface(folds=3, depth=1.2, columns=48, rows=32),
+            )
+            patch.setattr(
+                flatten,
+                "equalise_areas",
+                lambda disk, flat: equalise_areas(disk, flat, resolution=256),
+            )
+            chosen = (
+                ["folded"]
+                if name == "folded"
+                else [str(LION), "--corners", "7013", "6582", "12652", "5716"]
+            )
             assert run(["surface", *chosen, "--no-network", "--out", str(folder), "--json"]) == 0
         elif name == "study":
             results = ROOT / "docs" / "reproduction"
@@ -87,7 +122,13 @@ def driver():
     options = webdriver.ChromeOptions()
     options.binary_location = CHROMIUM or ""
     # Software rendering, so that WebGL works on machines without a graphics card.
-    for flag in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"):
+    for flag in (
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-dev-shm-usage",
+        "--use-angle=swiftshader",
+        "--enable-unsafe-swiftshader",
+    ):
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     made = webdriver.Chrome(options=options, service=Service(DRIVER))
@@ -96,7 +137,7 @@ def driver():
     made.quit()
 
 
-# All pages ----------------------------------------------------------------------------------------------------------------------------------------
+# All pages ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ALL_PAGES)
@@ -106,11 +147,25 @@ def test_no_error_and_no_request(driver, pages, name):
     shown(driver, folder)
     driver.execute_script("scrollTo(0, document.body.scrollHeight)")
     settle(driver)
-    assert [entry for entry in driver.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")] == []
+    assert [
+        entry for entry in driver.get_log("browser") if entry["level"] in ("SEVERE", "WARNING")
+    ] == []
     messages = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]
-    asked = [each["params"]["request"]["url"] for each in messages if each["method"] == "Network.requestWillBeSent"]
-    assert [address for address in asked if not address.startswith("data:")] == [(folder / "report.html").as_uri()]
-    assert driver.execute_script("return performance.getEntriesByType('resource').filter((e) => !e.name.startsWith('data:')).length") == 0
+    asked = [
+        each["params"]["request"]["url"]
+        for each in messages
+        if each["method"] == "Network.requestWillBeSent"
+    ]
+    assert [address for address in asked if not address.startswith("data:")] == [
+        (folder / "report.html").as_uri()
+    ]
+    assert (
+        driver.execute_script(
+            "return performance.getEntriesByType('resource').filter((e) => "
+            "!e.name.startsWith('data:')).length"
+        )
+        == 0
+    )
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -118,19 +173,33 @@ def test_the_numbers_are_those_of_the_file(driver, pages, name):
     folder = pages(name)
     shown(driver, folder)
     script = (
-        "return [...document.querySelectorAll('.number')].map((e) => [e.dataset.value, e.textContent, e.dataset.fact, Boolean(e.closest('#run'))])"
+        "return [...document.querySelectorAll('.number')].map((e) => [e.dataset.value, "
+        "e.textContent, e.dataset.fact, Boolean(e.closest('#run'))])"
     )
     values = driver.execute_script(script)
-    facts = json.loads((folder / {"folded": "report.json", "lion": "report.json", "study": "study.json"}.get(name, "result.json")).read_text())
+    facts = json.loads(
+        (
+            folder
+            / {"folded": "report.json", "lion": "report.json", "study": "study.json"}.get(
+                name, "result.json"
+            )
+        ).read_text()
+    )
     stated = [(float(exact), text) for exact, text, *_ in values if exact != "null"]
     assert len(stated) >= 10
-    # Settings of the solver stand on the page and not in the file; the number of seeds is the length of a list there.
+    # Settings of the solver stand on the page and not in the file; the number of seeds is the
+    # length of a list there.
     known = numbers(facts) | {float(len(facts.get("seeds", ())))}
-    assert [pair[1] for pair in values if pair[0] != "null" and not pair[3] and float(pair[0]) not in known] == []
+    assert [
+        pair[1]
+        for pair in values
+        if pair[0] != "null" and not pair[3] and float(pair[0]) not in known
+    ] == []
     named = [(path, json.loads(exact)) for exact, _, path, _ in values if path]
     assert [pair for pair in named if found(facts, pair[0]) != pair[1]] == []
     assert name not in SOLVED or len(named) >= 5
-    # The digits that are read are those of the exact value, to within one unit of the last (a bound may be rounded up).
+    # The digits that are read are those of the exact value, to within one unit of the last (a bound
+    # may be rounded up).
     for exact, text in stated:
         digits, _, exponent = text.replace("\u202f", "").replace("−", "-").partition("·10")
         shown_value = Decimal(f"{digits}e{exponent or 0}")
@@ -147,7 +216,8 @@ def test_nothing_is_wider_than_the_window(driver, pages, name, width):
     assert tall > 900
     # Text is not cut off on its way: nothing visible begins left of the window.
     assert driver.execute_script(
-        "return [...document.querySelectorAll('main *')].every((e) => e.getBoundingClientRect().left >= -1 || e.closest('.scroll'))"
+        "return [...document.querySelectorAll('main *')].every((e) => "
+        "e.getBoundingClientRect().left >= -1 || e.closest('.scroll'))"
     )
 
 
@@ -171,7 +241,9 @@ def test_the_theme_can_be_chosen(driver, pages, name):
 def test_pictures_are_not_blank(driver, pages, name):
     """Every picture has been decoded and varies; what is drawn on the page has colours."""
     shown(driver, pages(name))
-    assert driver.execute_script("return [...document.images].every((i) => i.complete && i.naturalWidth > 50)")
+    assert driver.execute_script(
+        "return [...document.images].every((i) => i.complete && i.naturalWidth > 50)"
+    )
     spreads = driver.execute_script(
         """return [...document.images].map((image) => {
              const canvas = document.createElement("canvas");
@@ -182,7 +254,8 @@ def test_pictures_are_not_blank(driver, pages, name):
              return new Set(Array.from({length: 1600}, (_, k) => `${pixels[4 * k]} ${pixels[4 * k + 1]} ${pixels[4 * k + 2]}`)).size;
            })"""
     )
-    # A map may be constant, or nearly so: the distortion of an area-preserving map, or a multiplier.
+    # A map may be constant, or nearly so: the distortion of an area-preserving map, or a
+    # multiplier.
     assert sum(count >= 10 for count in spreads) >= min(4, len(spreads) - 1) >= 2
     for drawing in driver.find_elements("css selector", "svg.drawing, figure[data-chart] svg")[:2]:
         assert colours(pixels(driver, drawing)) >= 4
@@ -211,7 +284,7 @@ def test_the_pointer_reads_values(driver, pages, name):
     assert driver.execute_script("return arguments[0].textContent", reading) != said
 
 
-# Surfaces -----------------------------------------------------------------------------------------------------------------------------------------
+# Surfaces -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", SURFACES)
@@ -228,7 +301,14 @@ def test_the_surface_turns(driver, pages, name):
     assert changed(first, pixels(driver, canvas)) < 0.002
     for key in ("ArrowRight", "ArrowUp", "+"):
         before = pixels(driver, canvas)
-        driver.execute_script("arguments[0].dispatchEvent(new KeyboardEvent('keydown', {key: arguments[1], bubbles: true}))", canvas, key)
+        driver.execute_script(
+            (
+                "arguments[0].dispatchEvent(new KeyboardEvent('keydown', {key: arguments[1], "
+                "bubbles: true}))"
+            ),
+            canvas,
+            key,
+        )
         settle(driver)
         assert changed(before, pixels(driver, canvas)) > 0.03
     before = pixels(driver, canvas)
@@ -240,18 +320,25 @@ def test_the_surface_turns(driver, pages, name):
 
 @pytest.mark.parametrize("name", SURFACES)
 def test_the_surface_is_laid_flat(driver, pages, name):
-    """At the end of the slider the colours of the areas differ: those of the conformal map vary, the others hardly do."""
+    """At the end of the slider the colours of the areas differ: those of the conformal map vary,
+    the others hardly do."""
     shown(driver, pages(name), MIDDLE)
     canvas = surface(driver)
     slider = driver.find_element("css selector", "#surface-view input")
-    driver.execute_script("arguments[0].value = 1; arguments[0].dispatchEvent(new Event('input'))", slider)
+    driver.execute_script(
+        "arguments[0].value = 1; arguments[0].dispatchEvent(new Event('input'))", slider
+    )
     press(driver, "areas")
     images = {}
     for words in ("conformal", "area-preserving"):
         press(driver, words)
         image = pixels(driver, canvas)
-        images[words] = image[image.shape[0] // 3 : -image.shape[0] // 3, image.shape[1] // 3 : -image.shape[1] // 3]
-    assert np.mean(np.std(images["conformal"], axis=(0, 1))) > 4 * np.mean(np.std(images["area-preserving"], axis=(0, 1)))
+        images[words] = image[
+            image.shape[0] // 3 : -image.shape[0] // 3, image.shape[1] // 3 : -image.shape[1] // 3
+        ]
+    assert np.mean(np.std(images["conformal"], axis=(0, 1))) > 4 * np.mean(
+        np.std(images["area-preserving"], axis=(0, 1))
+    )
     point(driver, canvas, 0.5, 0.5)
     said = driver.find_element("css selector", "#surface-view output").text
     assert said.startswith("area-preserving")
@@ -263,7 +350,9 @@ def test_the_surface_is_laid_flat(driver, pages, name):
 def test_stills_stand_in_where_there_is_no_webgl(driver, pages, width):
     folder = pages("folded")
     blind = "HTMLCanvasElement.prototype.getContext = () => null"
-    script = driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": blind})["identifier"]
+    script = driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": blind})[
+        "identifier"
+    ]
     try:
         shown(driver, folder, width)
         stills = driver.find_element("id", "surface-stills")
@@ -285,7 +374,9 @@ def test_a_printed_page_shows_the_stills(driver, pages):
     try:
         assert driver.find_element("id", "surface-stills").is_displayed()
         assert not driver.find_element("id", "surface-view").is_displayed()
-        printed = base64.b64decode(driver.execute_cdp_cmd("Page.printToPDF", {"printBackground": False})["data"])
+        printed = base64.b64decode(
+            driver.execute_cdp_cmd("Page.printToPDF", {"printBackground": False})["data"]
+        )
     finally:
         driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
     assert printed.startswith(b"%PDF")

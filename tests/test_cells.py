@@ -1,4 +1,5 @@
-"""Quadrature on cells: volumes and integrals of every patch, cuts at interfaces, grading at singular points, and honest limits where it does not resolve."""
+"""Quadrature on cells: volumes and integrals of every patch, cuts at interfaces, grading at
+singular points, and honest limits where it does not resolve."""
 
 import math
 
@@ -7,14 +8,25 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from cordes.certificates.cells import GRADED_LEVELS, Cells, Mesh, Nodes, _embedded_change, adaptive_nodes
+from cordes.certificates.cells import (
+    GRADED_LEVELS,
+    Cells,
+    Mesh,
+    Nodes,
+    _embedded_change,
+    adaptive_nodes,
+)
 from cordes.certificates.norms import Norm, Quadrature
 from cordes.domains import Ball, Box, Ellipsoid, Polygon
 from cordes.domains.patches import patches
 from cordes.domains.unit_cube import gauss_rule
 from cordes.errors import DomainError
 
-SQUARE, DISK, TRIANGLE = Box([0, 0], [1, 1]), Ball([0.0, 0.0], 1.0), Polygon([[0, 0], [1, 0], [0.2, 1]])
+SQUARE, DISK, TRIANGLE = (
+    Box([0, 0], [1, 1]),
+    Ball([0.0, 0.0], 1.0),
+    Polygon([[0, 0], [1, 0], [0.2, 1]]),
+)
 DOMAINS = {
     "interval": Box([-1], [2]),
     "box": Box([-1, 0.5], [2, 3]),
@@ -34,7 +46,8 @@ def rule(domain, interfaces=(), singular=None) -> Nodes:
 
 
 def moments(domain) -> tuple[float, np.ndarray, np.ndarray]:
-    """Volume, first and second moments from the domain's own rule, which has been tested elsewhere."""
+    """Volume, first and second moments from the domain's own rule, which has been tested
+    elsewhere."""
     x, weight = domain.quadrature(8)
     return float(np.sum(weight)), weight @ x, np.einsum("n,ni,nj->ij", weight, x, x)
 
@@ -54,7 +67,9 @@ def test_volumes_and_moments(name):
         assert np.sum(weight) == pytest.approx(volume, rel=1e-12)
         assert np.all(weight >= 0)
         assert weight @ nodes.x == pytest.approx(first, rel=accuracy, abs=accuracy * volume)
-        assert np.einsum("n,ni,nj->ij", weight, nodes.x, nodes.x) == pytest.approx(second, rel=accuracy, abs=accuracy * volume)
+        assert np.einsum("n,ni,nj->ij", weight, nodes.x, nodes.x) == pytest.approx(
+            second, rel=accuracy, abs=accuracy * volume
+        )
     assert np.all(domain.contains(nodes.x))
     # A point belongs to one of the two rules.
     assert np.all((nodes.coarse > 0) != (nodes.fine > 0))
@@ -80,7 +95,9 @@ def test_cutting_keeps_the_volume(name):
     halves = some.halves(rng.integers(0, d, len(some.patch)))
     assert len(halves.patch) == 2 * len(some.patch)
     assert volume(halves) == pytest.approx(volume(some), rel=1e-12)
-    assert np.prod(halves.upper - halves.lower, axis=1).sum() == pytest.approx(np.prod(some.upper - some.lower, axis=1).sum(), rel=1e-12)
+    assert np.prod(halves.upper - halves.lower, axis=1).sum() == pytest.approx(
+        np.prod(some.upper - some.lower, axis=1).sum(), rel=1e-12
+    )
     children = some.children()
     assert len(children.patch) == 2**d * len(some.patch)
     assert volume(children) == pytest.approx(volume(some), rel=1e-12)
@@ -99,14 +116,28 @@ def test_cutting_keeps_the_volume(name):
         (Box([0, 0, 0], [1, 1, 1]), lambda x: x[0] + 0.5 * x[1] + 0.25 * x[2] - 0.9, 0.475, 1e-3),
         (Box([0], [1]), lambda x: x[0] - math.sqrt(0.5), 1 - math.sqrt(0.5), 1e-12),
     ],
-    ids=["axis", "oblique", "diagonal", "circle", "disk and line", "disk and circle", "triangle", "cube and plane", "interval"],
+    ids=[
+        "axis",
+        "oblique",
+        "diagonal",
+        "circle",
+        "disk and line",
+        "disk and circle",
+        "triangle",
+        "cube and plane",
+        "interval",
+    ],
 )
 def test_a_jump_at_an_interface_costs_no_accuracy(domain, height, share, accuracy):
-    """The volume of one side on the first cells: exact for lines that cross cells from side to side, else ten times better than without the interface."""
+    """The volume of one side on the first cells: exact for lines that cross cells from side to
+    side, else ten times better than without the interface."""
     nodes, plain = rule(domain, [height]), rule(domain)
     for weight in (nodes.coarse, nodes.fine):
         assert np.sum(weight) == pytest.approx(domain.volume, rel=1e-11)
-    error, without = (abs(one.fine @ (np.asarray(height(one.x.T)) > 0) / domain.volume - share) for one in (nodes, plain))
+    error, without = (
+        abs(one.fine @ (np.asarray(height(one.x.T)) > 0) / domain.volume - share)
+        for one in (nodes, plain)
+    )
     assert error <= accuracy
     assert accuracy <= 1e-12 or error < 0.1 * without or without < 1e-6
 
@@ -137,16 +168,22 @@ def corner_integral(power: float) -> float:
     return 2 * quad(lambda angle: math.cos(angle) ** (-power - 2) / (power + 2), 0, math.pi / 4)[0]
 
 
-def norm_of(domain, residual, budget: int = 120_000, interfaces=(), singular=None) -> tuple[Norm, int]:
+def norm_of(
+    domain, residual, budget: int = 120_000, interfaces=(), singular=None
+) -> tuple[Norm, int]:
     """The L² norm as a certificate takes it."""
-    nodes, values = adaptive_nodes(Mesh(domain, interfaces, singular), residual, lambda values: (values**2)[:, None], budget)
+    nodes, values = adaptive_nodes(
+        Mesh(domain, interfaces, singular), residual, lambda values: (values**2)[:, None], budget
+    )
     return Quadrature(nodes).norm(values), len(values)
 
 
 @pytest.mark.parametrize("exponent", [-0.2, -0.4, -0.7])
 def test_a_singular_corner(exponent):
     """r^exponent at a corner: the limits hold the norm and are within a per cent."""
-    found, points = norm_of(SQUARE, lambda x: np.sum(x**2, axis=1) ** (exponent / 2), singular=np.zeros((1, 2)))
+    found, points = norm_of(
+        SQUARE, lambda x: np.sum(x**2, axis=1) ** (exponent / 2), singular=np.zeros((1, 2))
+    )
     truth = math.sqrt(corner_integral(2 * exponent))
     assert found.converged
     assert found.lower <= truth <= found.upper
@@ -180,22 +217,34 @@ def peak_norm(domain, center: np.ndarray, width: float) -> float:
     radius, weight = (part.ravel() for part in gauss_rule(200))
     radius, weight = 9 * radius, 9 * weight
     angle = 2 * math.pi * np.arange(400) / 400
-    x = center + width * np.stack([np.outer(radius, np.cos(angle)), np.outer(radius, np.sin(angle))], axis=-1).reshape(-1, 2)
-    density = np.repeat((np.exp(-(radius**2) / 2) * (radius**2 - 2)) ** 2 * radius * weight, 400) * 2 * math.pi / 400
+    x = center + width * np.stack(
+        [np.outer(radius, np.cos(angle)), np.outer(radius, np.sin(angle))], axis=-1
+    ).reshape(-1, 2)
+    density = (
+        np.repeat((np.exp(-(radius**2) / 2) * (radius**2 - 2)) ** 2 * radius * weight, 400)
+        * 2
+        * math.pi
+        / 400
+    )
     return math.sqrt(np.sum(density[domain.contains(x)])) / width
 
 
 @pytest.mark.parametrize("width", [0.05, 0.02])
 @pytest.mark.parametrize("domain", [SQUARE, DISK, TRIANGLE], ids=["square", "disk", "triangle"])
 def test_the_norm_of_a_peak_is_never_too_small(domain, width):
-    """Peaks of a smooth residual at random places: where n and 2n points agree, the upper limit is at least the norm.
+    """Peaks of a smooth residual at random places: where n and 2n points agree, the upper limit is
+    at least the norm.
 
-    A peak on the edge of a cell that has been refined reaches into a neighbour whose points all miss it: the two rules agree there, on nothing.
+    A peak on the edge of a cell that has been refined reaches into a neighbour whose points all
+    miss it: the two rules agree there, on nothing.
     """
     for center in domain.interior_points(30, 11):
         found, _ = norm_of(domain, peak(center, width))
         truth = peak_norm(domain, center, width)
-        assert not found.converged or found.upper >= truth * (1 - 1e-3), (center, found.upper / truth)
+        assert not found.converged or found.upper >= truth * (1 - 1e-3), (
+            center,
+            found.upper / truth,
+        )
         assert not found.converged or found.lower <= truth * (1 + 1e-3)
 
 
@@ -208,7 +257,8 @@ def test_a_layer_is_resolved():
 
 
 def test_fine_structure_that_nobody_declared_is_not_called_converged():
-    """Stripes of 0 and 1 with a period of 0.0013 in a strip, and a budget that cannot resolve them: n and 2n points do not agree."""
+    """Stripes of 0 and 1 with a period of 0.0013 in a strip, and a budget that cannot resolve them:
+    n and 2n points do not agree."""
 
     def residual(x: np.ndarray) -> np.ndarray:
         stripes = np.floor(x[:, 0] / 1.3e-3) % 2
@@ -238,7 +288,10 @@ def test_refinement_keeps_the_volume_and_the_order_of_values():
     """What is returned belongs together: points, weights and the values at the points."""
     mesh = Mesh(DISK, [lambda x: x[0] - 0.1])
     nodes, values = adaptive_nodes(
-        mesh, lambda x: {"r": np.exp(-50 * np.sum((x - 0.3) ** 2, axis=1)), "x": x}, lambda tree: tree["r"][:, None] ** 2, 20_000
+        mesh,
+        lambda x: {"r": np.exp(-50 * np.sum((x - 0.3) ** 2, axis=1)), "x": x},
+        lambda tree: tree["r"][:, None] ** 2,
+        20_000,
     )
     assert np.sum(nodes.fine) == pytest.approx(math.pi, rel=1e-10)
     assert np.sum(nodes.coarse) == pytest.approx(math.pi, rel=1e-10)
@@ -247,12 +300,17 @@ def test_refinement_keeps_the_volume_and_the_order_of_values():
 
 
 def test_cells_keep_their_numbers_apart():
-    """After refinement every number belongs to one cell: it has the points of one rule of each kind, and both rules give it the same volume."""
-    nodes, values = adaptive_nodes(Mesh(SQUARE), peak(np.array([0.3, 0.4]), 0.05), lambda values: (values**2)[:, None], 20_000)
+    """After refinement every number belongs to one cell: it has the points of one rule of each
+    kind, and both rules give it the same volume."""
+    nodes, values = adaptive_nodes(
+        Mesh(SQUARE), peak(np.array([0.3, 0.4]), 0.05), lambda values: (values**2)[:, None], 20_000
+    )
     assert len(values) == len(nodes.x)
     assert set(np.bincount(nodes.cell, nodes.fine > 0)) == {36}
     assert set(np.bincount(nodes.cell, nodes.coarse > 0)) == {9}
-    assert np.bincount(nodes.cell, nodes.fine) == pytest.approx(np.bincount(nodes.cell, nodes.coarse), rel=1e-12)
+    assert np.bincount(nodes.cell, nodes.fine) == pytest.approx(
+        np.bincount(nodes.cell, nodes.coarse), rel=1e-12
+    )
 
 
 def test_zero_everywhere():
@@ -278,7 +336,10 @@ def test_doubt_points_across_the_variation():
     count = len(mesh.cells.patch)
     for axis in (0, 1):
         density = np.abs(nodes.x[:, axis] - 0.123) ** 0.3
-        doubt = np.stack([np.abs(np.bincount(nodes.cell, column * density, count)) for column in nodes.doubt.T], axis=1)
+        doubt = np.stack(
+            [np.abs(np.bincount(nodes.cell, column * density, count)) for column in nodes.doubt.T],
+            axis=1,
+        )
         assert np.all(doubt[:, axis] > 100 * doubt[:, 1 - axis])
 
 

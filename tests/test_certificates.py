@@ -1,4 +1,5 @@
-"""Certificates as a user gets them: bounds that hold against known solutions, and refusals with their reasons."""
+"""Certificates as a user gets them: bounds that hold against known solutions, and refusals with
+their reasons."""
 
 import json
 import os
@@ -42,7 +43,9 @@ def bubble(x):
 
 
 def no_bound(certificate) -> bool:
-    return all(getattr(certificate, name) is None for name in ("H2", "H1", "L2", "rms", "Linf", "energy"))
+    return all(
+        getattr(certificate, name) is None for name in ("H2", "H1", "L2", "rms", "Linf", "energy")
+    )
 
 
 @pytest.mark.parametrize("name", BARS)
@@ -52,7 +55,9 @@ def test_the_gallery_is_certified(solved, name):
     assert certificate.level == "quadrature"
     assert certificate.spread <= 0.01
     assert certificate.rms <= BARS[name]
-    assert certificate.rms == pytest.approx(certificate.L2 / np.sqrt(solution.problem.domain.volume))
+    assert certificate.rms == pytest.approx(
+        certificate.L2 / np.sqrt(solution.problem.domain.volume)
+    )
     assert 0 < certificate.energy[0] <= certificate.energy[1]
     if solution.problem.exact is not None:
         error = solution.error()
@@ -71,14 +76,17 @@ def test_every_norm_of_an_answer(solved, name):
     hessian = np.asarray(jax.jit(jax.vmap(jax.hessian(solution.problem.exact)))(points))
 
     def norm(values):
-        return np.sqrt(domain.volume * np.mean(np.sum(values.reshape(len(points), -1) ** 2, axis=1)))
+        return np.sqrt(
+            domain.volume * np.mean(np.sum(values.reshape(len(points), -1) ** 2, axis=1))
+        )
 
     assert norm(jet.gradient - gradient) <= certificate.H1
     assert norm(jet.hessian - hessian) <= certificate.H2
 
 
 def test_the_torsion_problem():
-    """Δu = 1, u_θ = 0 on the unit square: the error is the torsion function, with maximum 0.0737 and known bounds."""
+    """Δu = 1, u_θ = 0 on the unit square: the error is the torsion function, with maximum 0.0737
+    and known bounds."""
     certificate = cordes.certify(POISSON, zero)
     assert 0.073671 <= certificate.Linf <= 0.1126
     assert pytest.approx(1 / (2 * np.pi**2), rel=1e-9) == certificate.L2
@@ -90,7 +98,8 @@ def test_the_torsion_problem():
 
 
 def test_a_barrier_network_is_sharper():
-    """The torsion problem has the maximum 0.0737: ABP gives 0.177, Green 0.113, the network nearly the truth."""
+    """The torsion problem has the maximum 0.0737: ABP gives 0.177, Green 0.113, the network nearly
+    the truth."""
     certificate = cordes.certify(POISSON, zero, norm="Linf", barrier=True)
     assert certificate.maximum_theorem == "barrier (network)"
     assert 0.073671 <= certificate.Linf <= 0.08
@@ -98,13 +107,18 @@ def test_a_barrier_network_is_sharper():
 
 @pytest.mark.parametrize("size", [0.01, 0.3, 5.0])
 def test_any_barrier_gives_a_bound(size):
-    """w = size · x(1-x)y(1-y) is far from the torsion function: what it lacks goes into the ABP term."""
+    """w = size · x(1-x)y(1-y) is far from the torsion function: what it lacks goes into the ABP
+    term."""
     x, weight = SQUARE.quadrature(24)
     ones = np.ones(len(x))
-    evaluated = Evaluated(Local(np.tile(np.eye(2), (len(x), 1, 1)), np.zeros_like(x), 0 * ones), ones, 0 * ones)
+    evaluated = Evaluated(
+        Local(np.tile(np.eye(2), (len(x), 1, 1)), np.zeros_like(x), 0 * ones), ones, 0 * ones
+    )
     principle = MaximumPrinciple(SQUARE, fixed_rule(x, weight), evaluated, False)
     products = x * (1 - x)
-    barrier = Barrier("bubble", size * np.prod(products, axis=1), 2 * size * np.sum(products, axis=1), size / 16)
+    barrier = Barrier(
+        "bubble", size * np.prod(products, axis=1), 2 * size * np.sum(products, axis=1), size / 16
+    )
     assert 0.073671 <= principle.with_barrier(barrier).bound < np.inf
 
 
@@ -117,7 +131,12 @@ def test_a_function_of_a_user():
     def A(x):
         return jnp.array([[2 + x[0], 0.3], [0.3, 1 + x[1] ** 2]])
 
-    problem = cordes.Linear(SQUARE, A, manufactured(A, exact, lambda x: jnp.array([1.0, -x[0]])), b=lambda x: jnp.array([1.0, -x[0]]))
+    problem = cordes.Linear(
+        SQUARE,
+        A,
+        manufactured(A, exact, lambda x: jnp.array([1.0, -x[0]])),
+        b=lambda x: jnp.array([1.0, -x[0]]),
+    )
     certificate = cordes.certify(problem, lambda x: exact(x) + 0.01 * bubble(x) * jnp.cos(3 * x[0]))
     points = SQUARE.interior_points(20_000, seed=1)
     error = 0.01 * np.prod(points * (1 - points), axis=1) * np.cos(3 * points[:, 0])
@@ -135,11 +154,14 @@ def test_rescued_by_a_constant_preconditioner():
 
 
 def test_large_drifts_need_the_exponential_transform():
-    """Constant coefficients with |b| far beyond T2: the transform covers them; a strong rotation is left to the maximum principle."""
+    """Constant coefficients with |b| far beyond T2: the transform covers them; a strong rotation is
+    left to the maximum principle."""
     problem = cordes.Linear(SQUARE, np.eye(2), 1.0, b=[12.0, 5.0])
     certificate = cordes.certify(problem, zero)
     assert "exponential transform" in certificate.theorems["H1"]
-    rotation = cordes.Linear(SQUARE, np.eye(2), 1.0, b=lambda x: 40 * jnp.array([x[1] - 0.5, 0.5 - x[0]]))
+    rotation = cordes.Linear(
+        SQUARE, np.eye(2), 1.0, b=lambda x: 40 * jnp.array([x[1] - 0.5, 0.5 - x[0]])
+    )
     certificate = cordes.certify(rotation, zero)
     assert certificate.H2 is None
     assert certificate.H1 is None
@@ -167,20 +189,24 @@ def test_statistical_levels():
     assert guaranteed.Linf is None
 
 
-# Refusals ------------------------------------------------------------------------------------------------------------------------------------------
+# Refusals -----------------------------------------------------------------------------------------
 
 
 def test_a_kink_is_refused():
     """The residual of min(x, 1-x, y, 1-y) is zero and its error is 1/2."""
     problem = cordes.Linear(SQUARE, np.eye(2), 0.0)
-    certificate = cordes.certify(problem, lambda x: jnp.min(jnp.stack([x[0], 1 - x[0], x[1], 1 - x[1]])))
+    certificate = cordes.certify(
+        problem, lambda x: jnp.min(jnp.stack([x[0], 1 - x[0], x[1], 1 - x[1]]))
+    )
     assert no_bound(certificate)
     assert "kink" in certificate.reason
 
 
 def test_relu_is_refused_and_its_square_is_not():
     assert no_bound(cordes.certify(POISSON, lambda x: bubble(x) * jax.nn.relu(x[0] - 0.3)))
-    assert cordes.certify(POISSON, lambda x: bubble(x) * jax.nn.relu(x[0] - 0.3) ** 2).rms is not None
+    assert (
+        cordes.certify(POISSON, lambda x: bubble(x) * jax.nn.relu(x[0] - 0.3) ** 2).rms is not None
+    )
 
 
 class Tent(AbstractDomain):
@@ -240,8 +266,11 @@ def test_a_planted_mismatch_in_an_answer_is_refused(solved):
 
 
 def test_the_discontinuous_example_in_three_dimensions():
-    """A = I + 9 x̂x̂ᵀ: the residual of 1 - |x|^0.8 is zero, so no bound may be given for u_θ = 0."""
-    certificate = cordes.certify(cordes.Linear(cordes.Ball([0, 0, 0], 1), cordes.gallery["discontinuous-3d"].A, 0.0), zero)
+    """A = I + 9 x̂x̂ᵀ: the residual of 1 - |x|^0.8 is zero, so no bound may be given for u_θ =
+    0."""
+    certificate = cordes.certify(
+        cordes.Linear(cordes.Ball([0, 0, 0], 1), cordes.gallery["discontinuous-3d"].A, 0.0), zero
+    )
     assert no_bound(certificate)
     assert "continuous A" in certificate.reason
 
@@ -262,7 +291,8 @@ def test_coefficients_that_nothing_covers():
 
 
 def test_a_violation_between_the_samples_is_found():
-    """A spike of width 1e-3 in three dimensions, which no sampled point sees, breaks the Cordès condition."""
+    """A spike of width 1e-3 in three dimensions, which no sampled point sees, breaks the Cordès
+    condition."""
     place = jnp.array([0.3127, 0.6121, 0.4711])
 
     def A(x):
@@ -279,7 +309,11 @@ def test_a_violation_between_the_samples_is_found():
 
 def test_a_loss_of_ellipticity_between_the_samples_is_found():
     def A(x):
-        return jnp.diag(jnp.array([1.0, 1 - 20 * jnp.exp(-((x[0] - 0.3127) ** 2 + (x[1] - 0.6121) ** 2) / 1e-7)]))
+        return jnp.diag(
+            jnp.array(
+                [1.0, 1 - 20 * jnp.exp(-((x[0] - 0.3127) ** 2 + (x[1] - 0.6121) ** 2) / 1e-7)]
+            )
+        )
 
     certificate = cordes.certify(cordes.Linear(SQUARE, A, 1.0), zero)
     assert no_bound(certificate)
@@ -291,7 +325,11 @@ def test_a_loss_of_ellipticity_between_the_samples_is_found():
     "coefficients",
     [
         {"A": lambda x: jnp.diag(jnp.array([1.0, jnp.where(x[0] > 0.3, 2.0, 1.0)]))},
-        {"A": lambda x: jnp.diag(jnp.array([1.0, jnp.where(jnp.sum((x - 0.6) ** 2) < 0.01, 2.0, 1.0)]))},
+        {
+            "A": lambda x: jnp.diag(
+                jnp.array([1.0, jnp.where(jnp.sum((x - 0.6) ** 2) < 0.01, 2.0, 1.0)])
+            )
+        },
         {"f": lambda x: jnp.where(x[0] + 0.3 * x[1] > 0.6, 2.0, 1.0)},
     ],
     ids=["line", "disk", "source"],
@@ -305,23 +343,33 @@ def test_undeclared_jumps_are_refused(coefficients):
 
 def test_single_precision_is_refused():
     program = (
-        "import cordes, json, numpy as np\n"
-        "certificate = cordes.certify(cordes.Linear(cordes.Box([0, 0], [1, 1]), np.eye(2), 1.0), lambda x: 0.0 * x[0])\n"
-        "print(json.dumps(certificate.facts()))"
+        "import cordes, json, numpy as np\ncertificate = "
+        "cordes.certify(cordes.Linear(cordes.Box([0, 0], [1, 1]), np.eye(2), 1.0), lambda x: 0.0 "
+        "* x[0])\nprint(json.dumps(certificate.facts()))"
     )
     environment = {**os.environ, "JAX_ENABLE_X64": "0"}
-    output = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True).stdout
+    output = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+    ).stdout
     facts = json.loads(output.splitlines()[-1])
     assert facts["rms"] is None
     assert "double precision is off" in facts["reason"]
 
 
-# Seeing it -----------------------------------------------------------------------------------------------------------------------------------------
+# Seeing it ----------------------------------------------------------------------------------------
 
 
 def test_the_printed_certificate(solved):
     text = str(solved("ex4.2-continuous").certificate)
-    for words in ("root mean square error  ≤", "largest error", "between", "theorem", "contraction", "quadrature:", "converged, not proved"):
+    for words in (
+        "root mean square error  ≤",
+        "largest error",
+        "between",
+        "theorem",
+        "contraction",
+        "quadrature:",
+        "converged, not proved",
+    ):
         assert words in text
     refused = str(cordes.certify(POISSON, lambda x: jnp.minimum(x[0], 1 - x[0])))
     assert "no bound" in refused
@@ -338,7 +386,12 @@ def test_the_figure_of_a_certificate(solved, tmp_path):
     points = solved("ex4.1-smooth").problem.domain.interior_points(500, seed=9)
     bound = certificate.picture.bound(points)
     assert np.all(bound <= certificate.Linf * (1 + 1e-12))
-    assert np.all(np.abs(solved("ex4.1-smooth")(points) - jax.vmap(solved("ex4.1-smooth").problem.exact)(points)) <= bound)
+    assert np.all(
+        np.abs(
+            solved("ex4.1-smooth")(points) - jax.vmap(solved("ex4.1-smooth").problem.exact)(points)
+        )
+        <= bound
+    )
 
 
 @pytest.mark.parametrize(
@@ -356,27 +409,47 @@ def test_bad_arguments(arguments, message):
 
 
 def test_rounding_of_the_residual_is_covered(solved):
-    """The residual of a network of sines in extended precision differs by less than the bound of its rounding."""
+    """The residual of a network of sines in extended precision differs by less than the bound of
+    its rounding."""
     from cordes.certificates.candidate import AnswerCandidate
 
     solution = solved("ex4.2-continuous")
     network, x = solution.network, solution.problem.domain.interior_points(200, seed=5)
-    (weight, bias), coefficients = network.layers[0], np.asarray(network.coefficients).astype(np.longdouble)
+    (weight, bias), coefficients = (
+        network.layers[0],
+        np.asarray(network.coefficients).astype(np.longdouble),
+    )
     y = x.astype(np.longdouble)
     z = (y - network.inputs.center) / network.inputs.scale
     s = z @ np.asarray(weight).astype(np.longdouble) + np.asarray(bias).astype(np.longdouble)
     value = np.sin(s) @ coefficients
-    slope = [(np.cos(s) * (np.asarray(weight)[i] / network.inputs.scale[i])) @ coefficients for i in range(2)]
+    slope = [
+        (np.cos(s) * (np.asarray(weight)[i] / network.inputs.scale[i])) @ coefficients
+        for i in range(2)
+    ]
     W = np.asarray(weight) / network.inputs.scale[:, None]
     bend = [[-(np.sin(s) * W[i] * W[j]) @ coefficients for j in range(2)] for i in range(2)]
-    D, D1 = (1 - y[:, 0] ** 2) * (1 - y[:, 1] ** 2), [-2 * y[:, 0] * (1 - y[:, 1] ** 2), -2 * y[:, 1] * (1 - y[:, 0] ** 2)]
-    D2 = [[-2 * (1 - y[:, 1] ** 2), 4 * y[:, 0] * y[:, 1]], [4 * y[:, 0] * y[:, 1], -2 * (1 - y[:, 0] ** 2)]]
+    D, D1 = (
+        (1 - y[:, 0] ** 2) * (1 - y[:, 1] ** 2),
+        [-2 * y[:, 0] * (1 - y[:, 1] ** 2), -2 * y[:, 1] * (1 - y[:, 0] ** 2)],
+    )
+    D2 = [
+        [-2 * (1 - y[:, 1] ** 2), 4 * y[:, 0] * y[:, 1]],
+        [4 * y[:, 0] * y[:, 1], -2 * (1 - y[:, 0] ** 2)],
+    ]
     u1 = [D * slope[i] + value * D1[i] for i in range(2)]
-    u2 = [[D * bend[i][j] + value * D2[i][j] + D1[i] * slope[j] + D1[j] * slope[i] for j in range(2)] for i in range(2)]
+    u2 = [
+        [D * bend[i][j] + value * D2[i][j] + D1[i] * slope[j] + D1[j] * slope[i] for j in range(2)]
+        for i in range(2)
+    ]
     A, b, c, _ = solution.problem.coefficients(x)
     zero_weight = np.zeros(len(solution.amplitudes))
     applied, size = solution._ansatz.apply(network, zero_weight, x, A, b, c)
-    exact = sum(A[:, i, j] * u2[i][j] for i in range(2) for j in range(2)) + sum(b[:, i] * u1[i] for i in range(2)) - c * D * value
+    exact = (
+        sum(A[:, i, j] * u2[i][j] for i in range(2) for j in range(2))
+        + sum(b[:, i] * u1[i] for i in range(2))
+        - c * D * value
+    )
     evaluated = AnswerCandidate(solution.problem, solution).evaluate(x)
     difference = np.abs((applied - exact).astype(float))
     assert np.max(difference / (np.finfo(float).eps * size)) < 2
@@ -384,11 +457,21 @@ def test_rounding_of_the_residual_is_covered(solved):
 
 
 @pytest.mark.parametrize(
-    ("value", "digits", "above", "below"), [(1.333e-7, 2, 1.4e-7, 1.3e-7), (9.991, 2, 10.0, 9.9), (0.25, 2, 0.25, 0.25), (0.0, 3, 0.0, 0.0)]
+    ("value", "digits", "above", "below"),
+    [
+        (1.333e-7, 2, 1.4e-7, 1.3e-7),
+        (9.991, 2, 10.0, 9.9),
+        (0.25, 2, 0.25, 0.25),
+        (0.0, 3, 0.0, 0.0),
+    ],
 )
 def test_bounds_are_printed_rounded_outwards(value, digits, above, below):
     assert directed(value, digits, up=True) == pytest.approx(above, rel=1e-15)
     assert directed(value, digits, up=False) == pytest.approx(below, rel=1e-15)
-    rows = dict(Certificate(rms=1.0001e-3, Linf=1.0, L2=1.0, level="quadrature", energy=(1.9999, 2.0001), points=1).rows())
+    rows = dict(
+        Certificate(
+            rms=1.0001e-3, Linf=1.0, L2=1.0, level="quadrature", energy=(1.9999, 2.0001), points=1
+        ).rows()
+    )
     assert rows["root mean square error"] == "≤ 0.00101"
     assert rows["‖Δv‖"] == "between 1.99 and 2.01"

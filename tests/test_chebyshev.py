@@ -24,7 +24,9 @@ def tensor_points(lower, upper, count=37):
 
 
 def exact_values(exact, points):
-    return np.asarray(jax.vmap(exact)(jnp.asarray(points.reshape(-1, 2)))).reshape(points.shape[:-1])
+    return np.asarray(jax.vmap(exact)(jnp.asarray(points.reshape(-1, 2)))).reshape(
+        points.shape[:-1]
+    )
 
 
 def manufactured(domain, A, b, c, exact, interfaces=()):
@@ -40,7 +42,12 @@ def smooth_problem():
     """Every coefficient varies, none is symmetric, the box is not square and g is not zero."""
     return manufactured(
         Box([-0.5, 0.25], [1, 1.25]),
-        lambda x: jnp.array([[2 + x[0] * x[1], 0.3 + 0.4 * jnp.sin(x[1])], [0.3 + 0.4 * jnp.sin(x[1]), 1 + x[0] ** 2]]),
+        lambda x: jnp.array(
+            [
+                [2 + x[0] * x[1], 0.3 + 0.4 * jnp.sin(x[1])],
+                [0.3 + 0.4 * jnp.sin(x[1]), 1 + x[0] ** 2],
+            ]
+        ),
         lambda x: jnp.array([jnp.cos(x[1]), x[0] - 2 * x[1]]),
         lambda x: 1 + x[0] ** 2,
         lambda x: jnp.exp(x[0]) * jnp.cos(3 * x[1] - x[0]) + x[0] * x[1],
@@ -82,7 +89,8 @@ def test_convergence_is_exponential_in_the_degree():
 
 
 def poisson_on_unit_square(x, y):
-    """u with Δu = 1 and u = 0 on the boundary, by separation of variables; good to rounding for y well inside."""
+    """u with Δu = 1 and u = 0 on the boundary, by separation of variables; good to rounding for y
+    well inside."""
     n = np.arange(1, 400, 2)[:, None] * np.pi
     # cosh(n(y - 1/2))/cosh(n/2) written without overflow.
     ratio = (np.exp(-n * (1 - y)) + np.exp(-n * y)) / (1 + np.exp(-n))
@@ -100,10 +108,14 @@ def test_poisson_on_the_unit_square():
 @functools.cache
 def discontinuous_problem():
     def exact(x):
-        return (x[0] * jnp.exp(1 - jnp.abs(x[0])) - x[0]) * (x[1] * jnp.exp(1 - jnp.abs(x[1])) - x[1])
+        return (x[0] * jnp.exp(1 - jnp.abs(x[0])) - x[0]) * (
+            x[1] * jnp.exp(1 - jnp.abs(x[1])) - x[1]
+        )
 
     interfaces = [lambda x: x[0], lambda x: x[1]]
-    return manufactured(Box([-1, -1], [1, 1]), checkerboard, lambda x: x, lambda x: 3.0, exact, interfaces)
+    return manufactured(
+        Box([-1, -1], [1, 1]), checkerboard, lambda x: x, lambda x: 3.0, exact, interfaces
+    )
 
 
 @pytest.mark.parametrize(("degree", "layers"), [(14, 0), (12, 1)])
@@ -116,15 +128,19 @@ def test_discontinuous_matrix_with_known_solution(degree, layers):
 
 
 def test_singular_corner_converges_with_the_layers():
-    """A corner function r^1.5 of a constant matrix, the exponent of ex4.4-discontinuous: each layer gains the factor ratio^1.5."""
+    """A corner function r^1.5 of a constant matrix, the exponent of ex4.4-discontinuous: each layer
+    gains the factor ratio^1.5."""
     A = np.array([[2.0, 1.0], [1.0, 2.0]])
-    # In the coordinates (x1 - x2/2, x2·√3/2) the operator is a multiple of Δ and the quarter plane a sector of 120 degrees.
+    # In the coordinates (x1 - x2/2, x2·√3/2) the operator is a multiple of Δ and the quarter plane
+    # a sector of 120 degrees.
     transform = jnp.array([[1.0, -0.5], [0.0, np.sqrt(3) / 2]])
 
     def exact(x):
         y = transform @ x
         # Exactly zero on the two edges, not up to rounding.
-        return jnp.where(jnp.min(x) > 0, jnp.sum(y**2) ** 0.75 * jnp.sin(1.5 * jnp.arctan2(y[1], y[0])), 0.0)
+        return jnp.where(
+            jnp.min(x) > 0, jnp.sum(y**2) ** 0.75 * jnp.sin(1.5 * jnp.arctan2(y[1], y[0])), 0.0
+        )
 
     problem = Linear(UNIT, A, 0.0, g=exact)
     near = 10.0 ** -np.linspace(0, 5, 31)
@@ -140,7 +156,8 @@ def test_singular_corner_converges_with_the_layers():
     assert errors[-1] < 2e-7
 
 
-# Values of degree 18 with five layers of ratio 0.3. Degree 18 or 20 with four layers of ratio 0.25 or 0.3 agrees with them to 1e-11.
+# Values of degree 18 with five layers of ratio 0.3. Degree 18 or 20 with four layers of ratio 0.25
+# or 0.3 agrees with them to 1e-11.
 REFERENCE = {
     "ex4.4-continuous": (
         [(0, 0), (0.25, 0.25), (-0.25, 0.25), (0.125, 0.375), (0.495, -0.495)],
@@ -153,7 +170,10 @@ REFERENCE = {
 }
 
 
-@pytest.mark.parametrize(("name", "tolerance", "extra"), [("ex4.4-continuous", 1e-8, [(0.0, 0.0)]), ("ex4.4-discontinuous", 1e-7, [])])
+@pytest.mark.parametrize(
+    ("name", "tolerance", "extra"),
+    [("ex4.4-continuous", 1e-8, [(0.0, 0.0)]), ("ex4.4-discontinuous", 1e-7, [])],
+)
 def test_examples_without_closed_form(name, tolerance, extra):
     solution = solve_chebyshev(gallery[name], extra_points=extra)
     points, values = REFERENCE[name]
@@ -179,7 +199,10 @@ def test_edges_belong_to_both_sides_and_the_boundary_to_g():
     heights = np.linspace(lower[1], upper[1], 23)
     for line in lines[1:-1]:
         step = 1e-6
-        left, here, right = (solution(np.stack([np.full(23, line + shift), heights], axis=-1)) for shift in (-step, 0.0, step))
+        left, here, right = (
+            solution(np.stack([np.full(23, line + shift), heights], axis=-1))
+            for shift in (-step, 0.0, step)
+        )
         assert np.max(np.abs(left - here)) < 1e-4
         # The slope has no jump: a second difference is of order step², not of order step.
         assert np.max(np.abs(left + right - 2 * here)) < 1e-10
@@ -205,10 +228,17 @@ def test_interfaces_parallel_to_the_axes_are_found(interfaces, expected):
 
 @pytest.mark.parametrize(
     "interface",
-    [lambda x: x[0] - x[1], lambda x: jnp.sum((x - 0.5) ** 2) - 0.04, lambda x: x[0] - 0.5 - 1e-6 * x[1], lambda x: jnp.maximum(x[0], x[1]) - 0.5],
+    [
+        lambda x: x[0] - x[1],
+        lambda x: jnp.sum((x - 0.5) ** 2) - 0.04,
+        lambda x: x[0] - 0.5 - 1e-6 * x[1],
+        lambda x: jnp.maximum(x[0], x[1]) - 0.5,
+    ],
 )
 def test_other_interfaces_are_refused(interface):
-    with pytest.raises(OptionError, match=r"interfaces\[0\] is not a set of lines parallel to the axes"):
+    with pytest.raises(
+        OptionError, match=r"interfaces\[0\] is not a set of lines parallel to the axes"
+    ):
         find_breaks(np.zeros(2), np.ones(2), [interface], ())
 
 

@@ -12,7 +12,14 @@ import pytest
 import cordes
 from cordes.certificates.certificate import Certificate
 from cordes.reports.html.answer import _without_bound, condition_sentence
-from cordes.reports.html.claims import LEVELS, answer_sentence, bounds_table, claims, claims_list, measured_sentence
+from cordes.reports.html.claims import (
+    LEVELS,
+    answer_sentence,
+    bounds_table,
+    claims,
+    claims_list,
+    measured_sentence,
+)
 from cordes.reports.html.fields import _bound, condition_pair
 
 BOX = cordes.Box([0, 0], [1, 1])
@@ -28,12 +35,20 @@ class Steered(cordes.HJB):
 
 PROBLEMS = {
     "constant": lambda: cordes.Linear(BOX, 1.0, -1.0),
-    "variable": lambda: cordes.Linear(BOX, variable, -1.0, b=lambda x: jnp.array([x[0], 1.0]), c=lambda x: x[0] ** 2),
+    "variable": lambda: cordes.Linear(
+        BOX, variable, -1.0, b=lambda x: jnp.array([x[0], 1.0]), c=lambda x: x[0] ** 2
+    ),
     "vouched": lambda: cordes.Linear(BOX, variable, -1.0, epsilon=0.5),
-    "vouched, constant": lambda: cordes.Linear(BOX, 1.0, -1.0, b=np.array([0.1, 0.0]), c=1.0, epsilon=0.5),
+    "vouched, constant": lambda: cordes.Linear(
+        BOX, 1.0, -1.0, b=np.array([0.1, 0.0]), c=1.0, epsilon=0.5
+    ),
     "five": lambda: cordes.Linear(cordes.Box([0] * 5, [1] * 5), 1.0, -1.0),
-    "three": lambda: cordes.Linear(cordes.Box([0] * 3, [1] * 3), lambda x: (1 + x[0]) * jnp.eye(3), -1.0),
-    "controls": lambda: Steered(BOX, [-1.0, 1.0], lambda x, a: (2 + 0.1 * a * x[0]) * jnp.eye(2), -1.0),
+    "three": lambda: cordes.Linear(
+        cordes.Box([0] * 3, [1] * 3), lambda x: (1 + x[0]) * jnp.eye(3), -1.0
+    ),
+    "controls": lambda: Steered(
+        BOX, [-1.0, 1.0], lambda x, a: (2 + 0.1 * a * x[0]) * jnp.eye(2), -1.0
+    ),
     "maximiser": lambda: cordes.HJB(
         BOX,
         jnp.linspace(-1, 1, 9),
@@ -62,20 +77,39 @@ LINEAR = {
     "theorems": {"energy": "T1b"},
 }
 CONVEX = {"L2": 1.0, "rms": 1.0, "Linf": 2.0, "level": "quadrature", "points": 10, "spread": 1e-3}
-MAP = {"map_L2": 0.01, "W2": (0.57739, 0.57744), "theorem": "T5", "level": "quadrature", "epsilon_source": "interval", "points": 10, "spread": 1e-3}
+MAP = {
+    "map_L2": 0.01,
+    "W2": (0.57739, 0.57744),
+    "theorem": "T5",
+    "level": "quadrature",
+    "epsilon_source": "interval",
+    "points": 10,
+    "spread": 1e-3,
+}
 
 
 def convex(theorem, source, eigenvalue=None):
     reason = "no bounds of ∇v and D²v" + (
-        f"; D²w has the eigenvalue {eigenvalue:.3g} at x = (0.5, 0.5); making it positive costs 1" if eigenvalue else ""
+        f"; D²w has the eigenvalue {eigenvalue:.3g} at x = (0.5, 0.5); making it positive costs 1"
+        if eigenvalue
+        else ""
     )
-    return CONVEX | {"theorem": theorem, "maximum_theorem": theorem, "epsilon_source": source, "reason": reason, "theorems": {"L2": theorem}}
+    return CONVEX | {
+        "theorem": theorem,
+        "maximum_theorem": theorem,
+        "epsilon_source": source,
+        "reason": reason,
+        "theorems": {"L2": theorem},
+    }
 
 
 def said(name, given, facts=None):
     """The three lists, each as one text."""
     made = claims(Certificate(**given), PROBLEMS[name](), facts)
-    return SimpleNamespace(**{part: " ".join(getattr(made, part)) for part in made._fields}, all=" ".join(" ".join(part) for part in made))
+    return SimpleNamespace(
+        **{part: " ".join(getattr(made, part)) for part in made._fields},
+        all=" ".join(" ".join(part) for part in made),
+    )
 
 
 def plain(body):
@@ -83,27 +117,43 @@ def plain(body):
 
 
 def sentence(given, dimension=2, **facts):
-    return plain(answer_sentence({"certificate": json.loads(json.dumps(Certificate(**given).facts()))} | facts, dimension))
+    return plain(
+        answer_sentence(
+            {"certificate": json.loads(json.dumps(Certificate(**given).facts()))} | facts, dimension
+        )
+    )
 
 
 @pytest.mark.parametrize("source", ["interval", "sampled"])
 def test_lost_convexity_is_not_claimed(source):
     facts = {"convexity": {"smallest_eigenvalue": -0.0123, "point": [0.5, 0.5]}}
-    for made in (said("convex", convex("T4 with shift", source), facts), said("convex", convex("T4 with shift", source, -0.0123))):
+    for made in (
+        said("convex", convex("T4 with shift", source), facts),
+        said("convex", convex("T4 with shift", source, -0.0123)),
+    ):
         assert "convexity of the answer" not in made.all
         assert "The answer itself is not convex: D²w has the eigenvalue −0.0123." in made.checked
         assert "D²w + δI ≥ 0" in (made.proved if source == "interval" else made.assumed)
     # A shift for rounding alone leaves convexity open.
-    assert "The answer itself is not known to be convex" in said("convex", convex("T4 with shift", source, 1e-14)).checked
+    assert (
+        "The answer itself is not known to be convex"
+        in said("convex", convex("T4 with shift", source, 1e-14)).checked
+    )
     # Without one it is what the theorem needs.
-    good = said("convex", convex("T4", source), {"convexity": {"smallest_eigenvalue": 0.5, "point": [0.5, 0.5]}})
+    good = said(
+        "convex",
+        convex("T4", source),
+        {"convexity": {"smallest_eigenvalue": 0.5, "point": [0.5, 0.5]}},
+    )
     assert "convexity of the answer" in (good.proved + good.assumed).lower()
     assert "not convex" not in good.all
     assert ("at sampled points only" in sentence(convex("T4", source))) == (source == "sampled")
 
 
 def test_convexity_plays_no_part_in_one_dimension():
-    assert "onvex" not in said("convex line", convex("T4", "analytic")).all.replace("The domain is convex.", "")
+    assert "onvex" not in said("convex line", convex("T4", "analytic")).all.replace(
+        "The domain is convex.", ""
+    )
 
 
 def test_transport_rests_on_the_boundary_and_on_the_target():
@@ -114,7 +164,10 @@ def test_transport_rests_on_the_boundary_and_on_the_target():
     assert "No jump of the densities" in made.checked
     assert "bounds of D²u and of the target density hold" in made.proved
     assert "target domain is convex" not in made.all
-    assert "bounds of D²u and of the target density" in said("transport", MAP | {"epsilon_source": "sampled"}).assumed
+    assert (
+        "bounds of D²u and of the target density"
+        in said("transport", MAP | {"epsilon_source": "sampled"}).assumed
+    )
 
 
 def test_convexity_of_a_target_of_the_users_own_is_assumed(monkeypatch):
@@ -124,10 +177,22 @@ def test_convexity_of_a_target_of_the_users_own_is_assumed(monkeypatch):
 
 
 def test_statistics_say_what_they_rest_on():
-    proved = said("five", LINEAR | {"level": "statistical", "confidence": 0.99, "Linf": None, "maximum_theorem": None, "spread": None})
+    proved = said(
+        "five",
+        LINEAR
+        | {
+            "level": "statistical",
+            "confidence": 0.99,
+            "Linf": None,
+            "maximum_theorem": None,
+            "spread": None,
+        },
+    )
     assert "at most 1 %" in proved.assumed
     assert "Your bound of the residual (residual_bound)" in proved.assumed
-    asymptotic = said("five", LINEAR | {"level": "statistical (asymptotic)", "confidence": 0.999, "spread": None})
+    asymptotic = said(
+        "five", LINEAR | {"level": "statistical (asymptotic)", "confidence": 0.999, "spread": None}
+    )
     assert "about 0.1 %, if the normal approximation holds" in asymptotic.assumed
     assert "at most 0.1 %" not in asymptotic.all
     assert "residual_bound" not in asymptotic.all
@@ -135,14 +200,28 @@ def test_statistics_say_what_they_rest_on():
 
 def test_the_maximum_principle_may_rest_on_points():
     for contraction in (0.5, None):
-        given = LINEAR | {"contraction": contraction, "epsilon_source": "interval" if contraction else None}
+        given = LINEAR | {
+            "contraction": contraction,
+            "epsilon_source": "interval" if contraction else None,
+        }
         made = said("variable", given)
-        assert "A is positive definite, c ≥ 0 and b is bounded; by interval arithmetic where the formulas allow it" in made.checked
+        assert (
+            "A is positive definite, c ≥ 0 and b is bounded; by interval arithmetic where the "
+            "formulas allow it"
+        ) in made.checked
         assert "Where only points could be looked at" in made.assumed
-        assert ("0.5 < 1 holds over the whole domain, by interval" in made.proved) == bool(contraction)
-    assert "maximum principle needs" in said("three", LINEAR | {"maximum_theorem": "barrier (paraboloid), ABP"}).checked
+        assert ("0.5 < 1 holds over the whole domain, by interval" in made.proved) == bool(
+            contraction
+        )
+    assert (
+        "maximum principle needs"
+        in said("three", LINEAR | {"maximum_theorem": "barrier (paraboloid), ABP"}).checked
+    )
     assert "the Cordès condition holds or A is continuous" in said("three", LINEAR).checked
-    assert "maximum principle needs" not in said("variable", LINEAR | {"maximum_theorem": "Green, T1b"}).all
+    assert (
+        "maximum principle needs"
+        not in said("variable", LINEAR | {"maximum_theorem": "Green, T1b"}).all
+    )
     # Constant coefficients are known.
     assert "maximum principle needs is known" in said("constant", LINEAR).proved
     assert "Where only points" not in said("constant", LINEAR).assumed
@@ -178,7 +257,10 @@ def test_agreement_is_claimed_where_it_was_measured():
     ],
 )
 def test_distance_has_the_digits_that_its_limits_allow(low, high, shown):
-    for words in (sentence(MAP | {"W2": (low, high)}), plain(bounds_table({"certificate": Certificate(**MAP | {"W2": (low, high)}).facts()}))):
+    for words in (
+        sentence(MAP | {"W2": (low, high)}),
+        plain(bounds_table({"certificate": Certificate(**MAP | {"W2": (low, high)}).facts()})),
+    ):
         ends = re.search(r"between ([0-9.]+) and ([0-9.]+)", words).groups()
         assert float(ends[0]) <= low
         assert float(ends[1]) >= high
@@ -192,23 +274,39 @@ def test_condition_holds_where_it_was_looked_at():
     for source in ("interval", "analytic"):
         assert "condition holds: ε = 0.6" in plain(condition_sentence(found | {"source": source}))
     for epsilon in (None, float("nan")):
-        assert "is not known" in condition_sentence(found | {"epsilon": epsilon, "satisfied": False})
+        assert "is not known" in condition_sentence(
+            found | {"epsilon": epsilon, "satisfied": False}
+        )
     violated = found | {"epsilon": -0.2, "satisfied": False}
     assert "certificate" not in condition_sentence(violated)
     assert "does not need the condition" in condition_sentence(violated, bounded=True)
 
 
 def test_epsilon_is_one_for_multiples_of_the_identity_without_drift_only():
-    assert "1 where A is a multiple of the identity" in condition_pair(np.ones(1), np.ones(1), None)[0].caption
+    assert (
+        "1 where A is a multiple of the identity"
+        in condition_pair(np.ones(1), np.ones(1), None)[0].caption
+    )
     assert "multiple of the identity" not in condition_pair(np.ones(1), np.ones(1), 2.5)[0].caption
     # Independent: ε of A = I, b = (3, 0), c = 1 for λ = 1 is (2 + 1)²/(2 + 9/2 + 1) - 2.
-    assert cordes.condition.epsilon_at(np.eye(2)[None], np.array([[3.0, 0.0]]), np.ones(1), 1.0)[0] == pytest.approx(9 / 7.5 - 2)
+    assert cordes.condition.epsilon_at(np.eye(2)[None], np.array([[3.0, 0.0]]), np.ones(1), 1.0)[
+        0
+    ] == pytest.approx(9 / 7.5 - 2)
 
 
 def test_boundary_values_are_as_good_as_the_certificate_says():
     exact = said("constant", LINEAR)
-    assert "takes the boundary values, to rounding, at the boundary points looked at" in exact.checked
-    missed = said("variable", LINEAR | {"maximum_theorem": None, "reason": "no bounds of ∇v and D²v: the boundary values miss g by 3e-08"})
+    assert (
+        "takes the boundary values, to rounding, at the boundary points looked at" in exact.checked
+    )
+    missed = said(
+        "variable",
+        LINEAR
+        | {
+            "maximum_theorem": None,
+            "reason": "no bounds of ∇v and D²v: the boundary values miss g by 3e-08",
+        },
+    )
     assert "to rounding" not in missed.checked
     assert "misses the boundary values by at most 3e-08" in missed.checked
     # What follows from the gap follows by the maximum principle.
@@ -229,18 +327,28 @@ def test_epsilon_is_the_users_only_where_it_was_used():
 def test_small_words():
     assert set(LEVELS) == {"quadrature", "statistical", "statistical (asymptotic)"}
     reference = {"error": None, "reference": {"name": "chebyshev", "linf": 1.23e-5}}
-    assert plain(measured_sentence(reference)) == "A classical solution (chebyshev) differs by at most 1.3·10^−5, at the points compared."
+    assert (
+        plain(measured_sentence(reference))
+        == "A classical solution (chebyshev) differs by at most 1.3·10^−5, at the points compared."
+    )
     facts = {"certificate": Certificate(**LINEAR).facts()}
     assert "at almost every point" in _without_bound("", facts, 4)
     assert "everywhere" in _without_bound("", facts, 3)
-    assert "the contraction (ε): at sampled points only" in sentence(LINEAR | {"epsilon_source": "sampled"})
+    assert "the contraction (ε): at sampled points only" in sentence(
+        LINEAR | {"epsilon_source": "sampled"}
+    )
     assert "sampled" not in sentence(LINEAR)
-    assert claims_list(claims(Certificate(reason="<b>"), PROBLEMS["constant"]())) == '<div class="columns"></div>'
+    assert (
+        claims_list(claims(Certificate(reason="<b>"), PROBLEMS["constant"]()))
+        == '<div class="columns"></div>'
+    )
 
 
 @pytest.mark.parametrize(("theorem", "green"), [("ABP", False), ("Green, T1b", True)])
 def test_bound_map_names_what_bounds_it(theorem, green):
     picture = SimpleNamespace(bound=lambda points: np.ones(len(points)))
-    solution = SimpleNamespace(certificate=SimpleNamespace(picture=picture, maximum_theorem=theorem))
+    solution = SimpleNamespace(
+        certificate=SimpleNamespace(picture=picture, maximum_theorem=theorem)
+    )
     assert ("Green's function" in _bound(solution, np.zeros((2, 2))).caption) == green
     assert "at almost every point" in _bound(solution, np.zeros((2, 4))).caption

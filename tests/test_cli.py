@@ -1,4 +1,5 @@
-"""The command line: exit status, one JSON object on standard output, messages for people on standard error."""
+"""The command line: exit status, one JSON object on standard output, messages for people on
+standard error."""
 
 import functools
 import json
@@ -15,7 +16,20 @@ from cordes.gallery.paper_tables import TABLES, tightest
 from cordes.problems.files import load_problem
 from cordes.references import chebyshev
 
-KEYS = {"problem", "method", "result", "parameters", "points", "seconds", "error", "reference", "condition", "certificate", "residual", "seed"}
+KEYS = {
+    "problem",
+    "method",
+    "result",
+    "parameters",
+    "points",
+    "seconds",
+    "error",
+    "reference",
+    "condition",
+    "certificate",
+    "residual",
+    "seed",
+}
 DISK = """
 schema = 1
 kind = "linear"
@@ -52,25 +66,58 @@ def no_solve(monkeypatch):
 
 def test_solve_writes_json_and_files(invoke, folder, tmp_path):
     out = tmp_path / "made" / "here"
-    status, stdout, _ = invoke("solve", folder / "disk.toml", "--features", 60, "--seed", 3, "--out", out, "--json")
+    status, stdout, _ = invoke(
+        "solve", folder / "disk.toml", "--features", 60, "--seed", 3, "--out", out, "--json"
+    )
     facts = json.loads(stdout)
     assert status == 0
     assert facts.keys() == KEYS | {"files"}
-    assert (facts["problem"], facts["method"], facts["result"], facts["seed"]) == ("disk [1]", "least-squares", "converged", 3)
+    assert (facts["problem"], facts["method"], facts["result"], facts["seed"]) == (
+        "disk [1]",
+        "least-squares",
+        "converged",
+        3,
+    )
     assert facts["seconds"].keys() >= {"total", "compile", "solve", "certify"}
     assert facts["error"]["l2"] <= facts["error"]["linf"] < 1e-6
     assert facts["reference"] is None
     certificate = facts["certificate"]
-    assert certificate.keys() >= {"theorem", "level", "H2", "H1", "L2", "rms", "Linf", "energy", "map_L2", "W2", "reason"}
+    assert certificate.keys() >= {
+        "theorem",
+        "level",
+        "H2",
+        "H1",
+        "L2",
+        "rms",
+        "Linf",
+        "energy",
+        "map_L2",
+        "W2",
+        "reason",
+    }
     assert certificate["energy"].keys() == {"lower", "upper", "lambda"}
     assert facts["error"]["l2"] <= certificate["rms"] < 1e-3
     assert facts["error"]["linf"] <= certificate["Linf"]
     assert certificate["level"] == "quadrature"
     assert facts["seconds"]["certify"] > 0
-    assert facts["condition"] == {"epsilon": 1.0, "satisfied": True, "lambda": None, "source": "analytic"}
+    assert facts["condition"] == {
+        "epsilon": 1.0,
+        "satisfied": True,
+        "lambda": None,
+        "source": "analytic",
+    }
     assert json.loads((out / "result.json").read_text()) == facts
-    assert {path.name for path in out.iterdir()} == {"report.html", "result.json", "solution.png", "certificate.png", "answer.cordes", "solution.vtu"}
-    assert cordes.load(out / "answer.cordes").error().linf == pytest.approx(facts["error"]["linf"], rel=1e-3)
+    assert {path.name for path in out.iterdir()} == {
+        "report.html",
+        "result.json",
+        "solution.png",
+        "certificate.png",
+        "answer.cordes",
+        "solution.vtu",
+    }
+    assert cordes.load(out / "answer.cordes").error().linf == pytest.approx(
+        facts["error"]["linf"], rel=1e-3
+    )
 
 
 def test_solve_prints_a_table(invoke, folder):
@@ -101,7 +148,16 @@ def test_tolerance_not_reached(invoke, folder):
 
 def test_paper_preset_ends_in_time(invoke, folder):
     status, stdout, _ = invoke(
-        "solve", folder / "disk.toml", "--preset", "paper", "--max-seconds", 0.001, "--no-multiplier", "--boundary", "soft", "--json"
+        "solve",
+        folder / "disk.toml",
+        "--preset",
+        "paper",
+        "--max-seconds",
+        0.001,
+        "--no-multiplier",
+        "--boundary",
+        "soft",
+        "--json",
     )
     facts = json.loads(stdout)
     assert status == 1
@@ -116,7 +172,8 @@ def test_violated_condition_is_solved(invoke, folder):
     assert facts["condition"]["satisfied"] is False
     assert facts["condition"]["epsilon"] == pytest.approx(144 / 102 - 2)
     assert facts["error"] is None
-    # One clean line for the jump that was not declared; what the file printed went to standard error as well.
+    # One clean line for the jump that was not declared; what the file printed went to standard
+    # error as well.
     assert "a problem file may print" in stderr
     warning = next(line for line in stderr.splitlines() if "jumps near" in line)
     assert warning.startswith("Warning: f jumps")
@@ -136,7 +193,11 @@ def test_check(invoke, folder):
 
 
 def test_reference_where_no_solution_is_known(invoke, monkeypatch):
-    monkeypatch.setattr(chebyshev, "solve_chebyshev", functools.partial(chebyshev.solve_chebyshev, degree=8, layers=1))
+    monkeypatch.setattr(
+        chebyshev,
+        "solve_chebyshev",
+        functools.partial(chebyshev.solve_chebyshev, degree=8, layers=1),
+    )
     _, stdout, _ = invoke("solve", "ex4.4-continuous", "--features", 100, "--json")
     facts = json.loads(stdout)
     assert facts["error"] is None
@@ -246,15 +307,29 @@ def test_interrupt_and_fault(invoke, folder, monkeypatch):
 
 
 def test_json_has_no_nan(invoke, monkeypatch):
-    monkeypatch.setattr(cordes.bench, "bench", lambda *_: {"result": "nonfinite", "l2": float("nan"), "list": [np.inf, np.float64(1.5), 2]})
+    monkeypatch.setattr(
+        cordes.bench,
+        "bench",
+        lambda *_: {
+            "result": "nonfinite",
+            "l2": float("nan"),
+            "list": [np.inf, np.float64(1.5), 2],
+        },
+    )
     monkeypatch.setattr("cordes.reports.tables.bench_table", lambda _: "")
     status, stdout, _ = invoke("bench", "ex4.2-continuous", "--json")
     assert status == 1
-    assert json.loads(stdout, parse_constant=pytest.fail) == {"result": "nonfinite", "l2": None, "list": [None, 1.5, 2]}
+    assert json.loads(stdout, parse_constant=pytest.fail) == {
+        "result": "nonfinite",
+        "l2": None,
+        "list": [None, 1.5, 2],
+    }
 
 
 def test_bench(invoke, folder, monkeypatch):
-    monkeypatch.setattr(cordes.bench, "epoch_seconds", lambda dimension, steps, repeats: 0.25 * dimension)
+    monkeypatch.setattr(
+        cordes.bench, "epoch_seconds", lambda dimension, steps, repeats: 0.25 * dimension
+    )
     monkeypatch.setattr(cordes.bench, "solve", functools.partial(cordes.solve, features=60))
     # A cheap problem under the name of one that the paper has a table for.
     problem = load_problem(folder / "disk.toml")
@@ -286,7 +361,12 @@ def test_paper_tables():
 
 def test_module_in_a_process_of_its_own():
     """As a user starts it; nothing but the object on standard output."""
-    failed = subprocess.run([sys.executable, "-m", "cordes", "solve", "nothing", "--json"], capture_output=True, text=True, check=False)
+    failed = subprocess.run(
+        [sys.executable, "-m", "cordes", "solve", "nothing", "--json"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert failed.returncode == 2
     assert json.loads(failed.stdout)["error"]["kind"] == "option"
 

@@ -12,7 +12,9 @@ SQUARE = cordes.Box([-1, -1], [1, 1])
 
 def check(A, b=None, c=None, **data):
     A = np.asarray(A, dtype=float)
-    return cordes.check(cordes.Linear(cordes.Box([-1] * len(A), [1] * len(A)), A, 1.0, b=b, c=c, **data))
+    return cordes.check(
+        cordes.Linear(cordes.Box([-1] * len(A), [1] * len(A)), A, 1.0, b=b, c=c, **data)
+    )
 
 
 def random_spd(generator, dimension=2):
@@ -29,7 +31,9 @@ def test_every_elliptic_matrix_satisfies_it_in_the_plane():
         assert condition.satisfied
         assert condition.lambda_ is None
         assert condition.source == "analytic"
-        assert condition.epsilon == pytest.approx(2 * small * large / (small**2 + large**2), rel=1e-12)
+        assert condition.epsilon == pytest.approx(
+            2 * small * large / (small**2 + large**2), rel=1e-12
+        )
         assert condition.multiplier_range == pytest.approx((np.trace(A) / np.sum(A**2),) * 2)
 
 
@@ -68,7 +72,9 @@ def test_drift_without_reaction_is_never_covered():
 
 @pytest.mark.parametrize("dimension", [2, 3])
 @pytest.mark.parametrize(("ratio", "satisfied"), [(0.9, True), (1.1, False)])
-def test_the_laplacian_needs_a_drift_below_twice_the_root_of_the_reaction(dimension, ratio, satisfied):
+def test_the_laplacian_needs_a_drift_below_twice_the_root_of_the_reaction(
+    dimension, ratio, satisfied
+):
     c = 0.8
     b = np.zeros(dimension)
     b[-1] = np.sqrt(ratio * 4 * c)
@@ -76,7 +82,8 @@ def test_the_laplacian_needs_a_drift_below_twice_the_root_of_the_reaction(dimens
 
 
 def test_gallery_values():
-    # A lower bound over the whole domain: never above the true value, and below it by no more than a safety for rounding.
+    # A lower bound over the whole domain: never above the true value, and below it by no more than
+    # a safety for rounding.
     assert 9 / 29 - 1e-10 <= cordes.check(cordes.gallery["ex4.3-cube5"]).epsilon <= 9 / 29 + 1e-15
     condition = cordes.check(cordes.gallery["ex4.2-discontinuous"])
     assert condition.multiplier_range == pytest.approx((0.4, 0.4), rel=1e-12)
@@ -89,7 +96,8 @@ def test_the_worst_point_is_where_epsilon_is_smallest():
         return jnp.diag(jnp.array([1 + 4 * x[0] ** 2, 1.0]))
 
     condition = cordes.check(cordes.Linear(SQUARE, A, 1.0))
-    # The smallest ε, at |x1| = 1, has eigenvalues 5 and 1; interval arithmetic gives a lower bound of it.
+    # The smallest ε, at |x1| = 1, has eigenvalues 5 and 1; interval arithmetic gives a lower bound
+    # of it.
     assert abs(condition.worst_point[0]) > 0.999
     assert condition.source == "interval"
     assert 10 / 26 - 1e-3 <= condition.epsilon <= 10 / 26

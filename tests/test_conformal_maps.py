@@ -28,7 +28,8 @@ def test_flat_rectangle_is_kept(seed):
     disk = prepare(mesh)
     flat = rectangle_map(disk)
     assert flat.size == pytest.approx([1.0, 0.5], abs=1e-12)
-    # Any corner may come first: the map is the identity up to a turn by a multiple of 180 degrees, or of 90 with the sides exchanged.
+    # Any corner may come first: the map is the identity up to a turn by a multiple of 180 degrees,
+    # or of 90 with the sides exchanged.
     assert flat.corners[0] == 0
     assert np.max(np.abs(flat.uv - mesh.vertices[:, :2] / 2)) < 1e-12
     report = measure(disk, flat.uv, flat.size)
@@ -53,7 +54,8 @@ def test_cylinder_patch_is_unrolled():
 
 
 def test_spherical_cap_is_projected():
-    """The conformal map of a cap to the disk is the stereographic projection, tan(θ/2)/tan(α/2), and its factor is known."""
+    """The conformal map of a cap to the disk is the stereographic projection, tan(θ/2)/tan(α/2),
+    and its factor is known."""
     angle, errors = 2.0, []
     for rings in (10, 20, 40):
         mesh = cap(rings, angle)
@@ -73,7 +75,9 @@ def test_spherical_cap_is_projected():
     # log(flat area / area) = −2 log(1 + cos θ) + const on the exact map.
     middle = np.mean(mesh.vertices[mesh.faces], axis=1)
     theta = np.arccos(middle[:, 2] / np.linalg.norm(middle, axis=1))
-    ratio = np.log(flat_areas(flat.uv, disk.mesh.faces) / disk.mesh.areas) + 2 * np.log(1 + np.cos(theta))
+    ratio = np.log(flat_areas(flat.uv, disk.mesh.faces) / disk.mesh.areas) + 2 * np.log(
+        1 + np.cos(theta)
+    )
     assert np.std(ratio) < 0.02
 
 
@@ -81,13 +85,16 @@ def test_corners():
     mesh = sheet(move=0.2)
     disk = prepare(mesh)
     assert choose_corners(disk).tolist() == [0, 12, 116, 104]
-    # The first corner goes to the origin, whatever the order of the others; here the rectangle is turned, so its height is 2.
+    # The first corner goes to the origin, whatever the order of the others; here the rectangle is
+    # turned, so its height is 2.
     flat = rectangle_map(disk, [12, 0, 104, 116])
     assert flat.corners.tolist() == [12, 116, 104, 0]
     assert flat.size[1] == pytest.approx(2.0)
     assert np.all(flat.uv[12] == 0)
     assert np.all(flat_areas(flat.uv, mesh.faces) > 0)
-    with pytest.raises(SurfaceError, match=r"Vertex 20 .* is not on the boundary.*nearest boundary vertex is 7"):
+    with pytest.raises(
+        SurfaceError, match=r"Vertex 20 .* is not on the boundary.*nearest boundary vertex is 7"
+    ):
         rectangle_map(disk, [0, 12, 20, 104])
     with pytest.raises(SurfaceError, match=r"Vertex 21 .*nearest boundary vertex is 8"):
         rectangle_map(disk, [1, 13, 21, 105], count_from=1)
@@ -119,10 +126,13 @@ def test_flips_are_repaired():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_needles_do_not_flip(seed):
-    """A sheet drawn out tenfold has wide angles and negative weights everywhere; the flat maps must not be turned over all the same."""
+    """A sheet drawn out tenfold has wide angles and negative weights everywhere; the flat maps must
+    not be turned over all the same."""
     mesh = sheet(31, 21, move=0.45, seed=seed)
     x, y = mesh.vertices[:, 0], mesh.vertices[:, 1]
-    bumpy = prepare(Mesh(np.stack([10 * x, y, 0.3 * np.sin(9 * x) * np.cos(7 * y)], axis=1), mesh.faces))
+    bumpy = prepare(
+        Mesh(np.stack([10 * x, y, 0.3 * np.sin(9 * x) * np.cos(7 * y)], axis=1), mesh.faces)
+    )
     assert np.mean(bumpy.mesh.angles > np.pi / 2) > 0.2
     for flat in (rectangle_map(bumpy), disk_map(bumpy)):
         assert flat.flipped == 0
@@ -148,7 +158,9 @@ def test_distortion_of_known_maps():
     # The right half is twice as wide as the left: shares 1/3 and 2/3 in place of 1/2 each.
     bent = prepare(sheet(21, 11))
     plane = bent.mesh.vertices[:, :2]
-    wide = np.stack([np.where(plane[:, 0] > 1, 2 * plane[:, 0] - 1, plane[:, 0]), plane[:, 1]], axis=1)
+    wide = np.stack(
+        [np.where(plane[:, 0] > 1, 2 * plane[:, 0] - 1, plane[:, 0]), plane[:, 1]], axis=1
+    )
     spread = measure(bent, wide, np.array([3.0, 1.0])).area_faces
     assert spread.deviation == pytest.approx(np.log(2) / 2, abs=1e-12)
     assert spread.mean == pytest.approx((np.log(1.5) + np.log(4 / 3)) / 2, abs=1e-12)
@@ -177,7 +189,12 @@ def test_smooth_density():
     values = np.exp(2 * rng.normal(size=(12, 20)))
     density = grid_density(values, np.array([-1.0, 0.0]), np.array([1.0, 3.0]))
     many = jax.jit(jax.vmap(density))
-    fine = np.stack(np.meshgrid(-1 + 2 * (np.arange(240) + 0.5) / 240, 3 * (np.arange(400) + 0.5) / 400, indexing="ij"), axis=-1).reshape(-1, 2)
+    fine = np.stack(
+        np.meshgrid(
+            -1 + 2 * (np.arange(240) + 0.5) / 240, 3 * (np.arange(400) + 0.5) / 400, indexing="ij"
+        ),
+        axis=-1,
+    ).reshape(-1, 2)
     found = np.asarray(many(fine))
     assert values.min() <= found.min()
     assert found.max() <= values.max()
@@ -193,7 +210,9 @@ def test_smooth_density():
     # Derivatives normal to the sides vanish, as reflection asks.
     assert abs(jax.grad(density)(np.array([-1.0, 1.0]))[0]) < 1e-12
     # Linear data are reproduced inside.
-    slope = grid_density(np.add.outer(1.0 + np.arange(12), np.arange(20)), np.zeros(2), np.array([12.0, 20.0]))
+    slope = grid_density(
+        np.add.outer(1.0 + np.arange(12), np.arange(20)), np.zeros(2), np.array([12.0, 20.0])
+    )
     assert slope(np.array([5.3, 7.9])) == pytest.approx(1 + 4.8 + 7.4)
     with pytest.raises(CoefficientError, match="cell"):
         grid_density(np.zeros((8, 8)), np.zeros(2), np.ones(2))

@@ -1,4 +1,5 @@
-"""The convexity that certificates of the Monge–Ampère equation rest on: lost, shifted, searched for and proved."""
+"""The convexity that certificates of the Monge–Ampère equation rest on: lost, shifted, searched for
+and proved."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -8,7 +9,13 @@ from monge_ampere_cases import DISK, NOWHERE, SMOOTH, SQUARE, certified, hidden,
 import cordes
 from cordes.certificates import monge_ampere as module
 from cordes.certificates.candidate import FunctionCandidate
-from cordes.certificates.convexity import Convexity, _least_eigenvalue, edge_points, proved, smallest_eigenvalue
+from cordes.certificates.convexity import (
+    Convexity,
+    _least_eigenvalue,
+    edge_points,
+    proved,
+    smallest_eigenvalue,
+)
 from cordes.certificates.norms import Norm
 from cordes.intervals import Interval
 
@@ -22,7 +29,8 @@ def test_without_convexity_the_theorem_is_false():
 
 
 def test_the_same_hidden_in_a_larger_answer():
-    """With an affine function added the range of w is large and the bound is given: it must hold."""
+    """With an affine function added the range of w is large and the bound is given: it must
+    hold."""
     problem = cordes.MongeAmpere(DISK, 1.0, lambda x: 10 * x[0])
     certificate = certified(problem, lambda x: 10 * x[0] + (1 - jnp.sum(x**2)) / 2)
     assert certificate.theorem == "T4 with shift"
@@ -31,18 +39,22 @@ def test_the_same_hidden_in_a_larger_answer():
 
 
 def test_the_shift_is_sharp():
-    """f = 0, u = 10 x₁, w = u + t(1 - |x|²)/2: made convex, w is affine, so that the bound of w - u is t(1 - |x|²)/2, which is the truth."""
+    """f = 0, u = 10 x₁, w = u + t(1 - |x|²)/2: made convex, w is affine, so that the bound of w - u
+    is t(1 - |x|²)/2, which is the truth."""
     problem, t = cordes.MongeAmpere(DISK, 0.0, lambda x: 10 * x[0]), 0.3
     certificate = certified(problem, lambda x: 10 * x[0] + t * (1 - jnp.sum(x**2)) / 2)
     assert t / 2 <= certificate.Linf <= 1.03 * t / 2
     points = DISK.interior_points(200, 4)
     square = np.sum(points**2, axis=1)
     assert np.all(certificate.picture.bound(points) >= t * (1 - square) / 2)
-    assert certificate.picture.bound(points) == pytest.approx(t / 2 * np.maximum(square, 1 - square), rel=0.03)
+    assert certificate.picture.bound(points) == pytest.approx(
+        t / 2 * np.maximum(square, 1 - square), rel=0.03
+    )
 
 
 def test_the_shift_belongs_to_its_side():
-    """u - w ≤ δ|x - c|²/2 + …, w - u ≤ δ(R² - |x - c|²)/2 + …: at the centre the lower side has the whole shift, at the edge the upper one."""
+    """u - w ≤ δ|x - c|²/2 + …, w - u ≤ δ(R² - |x - c|²)/2 + …: at the centre the lower side has the
+    whole shift, at the edge the upper one."""
     points = np.array([[0.0, 0.0], [0.6, 0.0], [0.999999, 0.0]])
     factor = (1 - np.sum(points**2, axis=1)) ** 0.75 / np.sqrt(np.pi)
     for above, below in ((2.0, 0.0), (0.0, 2.0), (0.3, 0.5)):
@@ -50,22 +62,30 @@ def test_the_shift_belongs_to_its_side():
         upper = 0.2 * np.sum(points**2, axis=1) + above * factor
         lower = 0.2 * (1 - np.sum(points**2, axis=1)) + below * factor
         assert sides.pointwise(DISK, points) == pytest.approx(np.maximum(upper, lower), rel=1e-9)
-        assert sides.largest(DISK) == pytest.approx(0.2 + max(above, below) / np.sqrt(np.pi), rel=1e-9)
+        assert sides.largest(DISK) == pytest.approx(
+            0.2 + max(above, below) / np.sqrt(np.pi), rel=1e-9
+        )
 
 
 def test_convexity_just_lost():
     """A mode whose size is near the breaking point: the shift takes over without a gap."""
     found = [certified(SMOOTH, perturbed(t, mode(2, 2))) for t in (0.02, 0.0252, 0.03)]
     assert [certificate.theorem for certificate in found] == ["T4", "T4", "T4 with shift"]
-    assert all(t <= certificate.Linf <= 10 * t for t, certificate in zip((0.02, 0.0252, 0.03), found, strict=True))
+    assert all(
+        t <= certificate.Linf <= 10 * t
+        for t, certificate in zip((0.02, 0.0252, 0.03), found, strict=True)
+    )
 
 
 def dent(width, depth, point=(0.437, 0.5613)):
-    """A narrow dent that vanishes to rounding on the boundary; its second derivatives have the size depth/width²."""
+    """A narrow dent that vanishes to rounding on the boundary; its second derivatives have the size
+    depth/width²."""
 
     def function(x):
         square = jnp.sum((x - jnp.asarray(point)) ** 2)
-        return 16 * x[0] * (1 - x[0]) * x[1] * (1 - x[1]) * depth * jnp.exp(-square / (2 * width**2))
+        return (
+            16 * x[0] * (1 - x[0]) * x[1] * (1 - x[1]) * depth * jnp.exp(-square / (2 * width**2))
+        )
 
     return function
 
@@ -83,7 +103,11 @@ def test_a_narrow_dip_of_convexity_is_found_by_the_search(width):
     points = SQUARE.interior_points(1024, 9, "sobol")
     candidate = hidden(perturbed(1.0, dent(width, 3 * width**2)))
     found = smallest_eigenvalue(SQUARE, lambda x: candidate.jet(x).hessian, points)
-    exact = smallest_eigenvalue(SQUARE, lambda x: candidate.jet(x).hessian, np.array([[0.437, 0.5613]]) + width * (points - 0.5))
+    exact = smallest_eigenvalue(
+        SQUARE,
+        lambda x: candidate.jet(x).hessian,
+        np.array([[0.437, 0.5613]]) + width * (points - 0.5),
+    )
     assert found.source == "sampled"
     assert found.smallest == pytest.approx(exact.smallest, abs=0.02)
     assert exact.smallest < -0.5
@@ -106,14 +130,20 @@ def test_the_corner_is_looked_at():
     matrix = np.diag([1.0, 2.0])
 
     def hessian(x):
-        return matrix - 1.5 * np.exp(-np.sum((x - 1) ** 2, axis=1) / 1e-6)[:, None, None] * np.eye(2)
+        return matrix - 1.5 * np.exp(-np.sum((x - 1) ** 2, axis=1) / 1e-6)[:, None, None] * np.eye(
+            2
+        )
 
     found = smallest_eigenvalue(SQUARE, hessian, SQUARE.interior_points(64, 1))
     assert found.smallest == pytest.approx(-0.5, abs=1e-6)
 
 
 def test_a_hessian_that_is_no_number():
-    found = smallest_eigenvalue(SQUARE, lambda x: np.where(x[:, :1, None] > 0.5, np.nan, np.eye(2)), SQUARE.interior_points(64, 1))
+    found = smallest_eigenvalue(
+        SQUARE,
+        lambda x: np.where(x[:, :1, None] > 0.5, np.nan, np.eye(2)),
+        SQUARE.interior_points(64, 1),
+    )
     assert found.smallest == -np.inf
     assert found.point[0] > 0.5
 

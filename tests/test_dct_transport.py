@@ -20,7 +20,9 @@ def grid(lower, upper, count=60):
 def profile(z):
     """q, q' and q'' of the square benchmark."""
     s, c, w = np.sin(8 * np.pi * z), np.cos(8 * np.pi * z), z**2 - 0.25
-    q = (-(z**2) / (8 * np.pi) + 1 / (256 * np.pi**3) + 1 / (32 * np.pi)) * c + z / (32 * np.pi**2) * s
+    q = (-(z**2) / (8 * np.pi) + 1 / (256 * np.pi**3) + 1 / (32 * np.pi)) * c + z / (
+        32 * np.pi**2
+    ) * s
     return q, w * s, 2 * z * s + 8 * np.pi * w * c
 
 
@@ -52,7 +54,8 @@ def test_square_benchmark_converges():
 
 
 def test_square_benchmark_notices_a_wrong_density():
-    # A density with its factor 16 replaced by 15 is off by less than two per cent, and the error shows it.
+    # A density with its factor 16 replaced by 15 is off by less than two per cent, and the error
+    # shows it.
     def wrong(x, y):
         (qx, dx, ddx), (qy, dy, ddy) = profile(x), profile(y)
         return 1 + 4 * (ddx * qy + qx * ddy) + 15 * (qx * qy * ddx * ddy - dx**2 * dy**2)
@@ -71,8 +74,13 @@ def test_potential_of_the_square_benchmark():
 
 @pytest.mark.parametrize("depth", [0.5, 0.98, 0.998])
 def test_product_density_on_rectangles(depth):
-    """f = Π (1 + a cos πtᵢ) has the map of its distribution functions; with a = 0.998 it spans six orders of magnitude."""
-    lower, upper, target = np.array([-1.0, 2.0]), np.array([2.0, 3.0]), (np.array([0.0, 0.0]), np.array([1.0, 2.0]))
+    """f = Π (1 + a cos πtᵢ) has the map of its distribution functions; with a = 0.998 it spans six
+    orders of magnitude."""
+    lower, upper, target = (
+        np.array([-1.0, 2.0]),
+        np.array([2.0, 3.0]),
+        (np.array([0.0, 0.0]), np.array([1.0, 2.0])),
+    )
     one = 1 + depth * np.cos(np.pi * centers(256))
     answer = solve_dct(np.outer(one, one), lower, upper, tolerance=1e-8, target=target)
     assert answer.converged
@@ -93,9 +101,12 @@ def test_random_densities_of_three_orders():
         # Mass is balanced on the grid, and the potential is convex.
         assert answer.multiplier == pytest.approx(1.0, abs=1e-3)
         assert answer.smallest_determinant > 0
-        # A cell's image has the area of its mass: the images of a coarse partition, measured by their corners.
+        # A cell's image has the area of its mass: the images of a coarse partition, measured by
+        # their corners.
         lines = [np.linspace(0, 1.5, 97), np.linspace(0, 2.0, 129)]
-        images = answer.map(np.stack(np.meshgrid(*lines, indexing="ij"), axis=-1).reshape(-1, 2)).reshape(97, 129, 2)
+        images = answer.map(
+            np.stack(np.meshgrid(*lines, indexing="ij"), axis=-1).reshape(-1, 2)
+        ).reshape(97, 129, 2)
         first, second = images[1:, 1:] - images[:-1, :-1], images[:-1, 1:] - images[1:, :-1]
         area = (first[..., 0] * second[..., 1] - first[..., 1] * second[..., 0]) / 2
         coarse = area.reshape(12, 8, 16, 8).sum(axis=(1, 3)) / 3.0

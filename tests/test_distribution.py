@@ -1,4 +1,5 @@
-"""Many processes and devices give the answer of one. This file is also what the processes run: `python test_distribution.py [COORDINATOR N I]`."""
+"""Many processes and devices give the answer of one. This file is also what the processes run:
+`python test_distribution.py [COORDINATOR N I]`."""
 
 import contextlib
 import json
@@ -20,7 +21,8 @@ from cordes.solvers.rank_revealing import solve_rank_revealing
 from cordes.solvers.system import Clock
 
 PROBLEM = "ex4.2-continuous"
-# A single process takes about 15 s on a busy machine; whoever is not done after this hangs, and is ended.
+# A single process takes about 15 s on a busy machine; whoever is not done after this hangs, and is
+# ended.
 LIMIT = 240
 # An odd number of points, so that not all devices have the same number of rows.
 TRAINED = {
@@ -32,17 +34,32 @@ DUAL = "coupled-ball-10"
 
 
 def solve_all() -> dict:
-    """The values of trained networks at points, with the points and the residuals as the solvers saw them."""
-    x = np.stack(np.meshgrid(np.linspace(-0.9, 0.9, 7), np.linspace(-0.9, 0.9, 7)), axis=-1).reshape(-1, 2)
+    """The values of trained networks at points, with the points and the residuals as the solvers
+    saw them."""
+    x = np.stack(
+        np.meshgrid(np.linspace(-0.9, 0.9, 7), np.linspace(-0.9, 0.9, 7)), axis=-1
+    ).reshape(-1, 2)
     made = {}
     for method, options in TRAINED.items():
-        solution = cordes.solve(cordes.gallery[PROBLEM], method, seed=2, max_seconds=1000, progress=False, **options)
+        solution = cordes.solve(
+            cordes.gallery[PROBLEM], method, seed=2, max_seconds=1000, progress=False, **options
+        )
         residuals = [step["residual"] for step in solution.history]
-        made[method] = {"values": np.asarray(solution(x)).tolist(), "points": solution.points, "residuals": residuals}
+        made[method] = {
+            "values": np.asarray(solution(x)).tolist(),
+            "points": solution.points,
+            "residuals": residuals,
+        }
     problem = cordes.gallery[DUAL]
-    solution = cordes.solve(problem, "gauss-newton", seed=2, progress=False, width=8, depth=1, points=61, steps=10)
+    solution = cordes.solve(
+        problem, "gauss-newton", seed=2, progress=False, width=8, depth=1, points=61, steps=10
+    )
     residuals = [step["residual"] for step in solution.history]
-    made[DUAL] = {"values": np.asarray(solution(problem.domain.interior_points(50, 1))).tolist(), "points": solution.points, "residuals": residuals}
+    made[DUAL] = {
+        "values": np.asarray(solution(problem.domain.interior_points(50, 1))).tolist(),
+        "points": solution.points,
+        "residuals": residuals,
+    }
     return made
 
 
@@ -65,7 +82,11 @@ def listening() -> list[str]:
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         with contextlib.suppress(OSError):
             lines = [line.split() for line in Path(table).read_text().splitlines()[1:]]
-            addresses |= {f"socket:[{line[9]}]": line[1].partition(":")[0] for line in lines if line[3] == "0A"}
+            addresses |= {
+                f"socket:[{line[9]}]": line[1].partition(":")[0]
+                for line in lines
+                if line[3] == "0A"
+            }
     mine = set()
     for number in os.listdir("/proc/self/fd") if Path("/proc/self/fd").exists() else []:
         with contextlib.suppress(OSError):
@@ -85,7 +106,8 @@ def free_port() -> int:
 
 
 def run_all(commands: list[list[str]], **environment: str) -> list[tuple[int, str, str]]:
-    """Start processes together; status, standard output and standard error of each. None outlives the test."""
+    """Start processes together; status, standard output and standard error of each. None outlives
+    the test."""
     started = [
         subprocess.Popen(
             [sys.executable, *command],
@@ -98,7 +120,9 @@ def run_all(commands: list[list[str]], **environment: str) -> list[tuple[int, st
     ]
     try:
         outputs = [process.communicate(timeout=LIMIT) for process in started]
-        return [(process.returncode, *output) for process, output in zip(started, outputs, strict=True)]
+        return [
+            (process.returncode, *output) for process, output in zip(started, outputs, strict=True)
+        ]
     finally:
         for process in started:
             if process.poll() is None:
@@ -112,8 +136,8 @@ def alone():
 
 
 def check_same(made: dict, alone: dict) -> None:
-    """Sums in another order differ in the last digit: of single precision for Adam, of double precision for Gauss–Newton, whose ten steps solve
-    ill-conditioned systems and lose some more."""
+    """Sums in another order differ in the last digit: of single precision for Adam, of double
+    precision for Gauss–Newton, whose ten steps solve ill-conditioned systems and lose some more."""
     for method, tolerance in (("adam", 2e-6), ("gauss-newton", 1e-7), (DUAL, 1e-7)):
         one, many = alone[method], made[method]
         assert many["points"] == one["points"]
@@ -140,7 +164,9 @@ def test_two_processes_train_as_one(alone):
 
 
 def test_three_devices_train_as_one(alone):
-    ((status, output, errors),) = run_all([[__file__]], XLA_FLAGS="--xla_force_host_platform_device_count=3")
+    ((status, output, errors),) = run_all(
+        [[__file__]], XLA_FLAGS="--xla_force_host_platform_device_count=3"
+    )
     assert status == 0, errors
     made = json.loads(output)
     assert (made["processes"], made["devices"]) == (1, 3)
@@ -163,7 +189,9 @@ def test_two_processes_fit_as_one(tmp_path):
         "--processes",
         "2",
     ]
-    first, second = run_all([[*shared, "--process-id", str(i), "--out", str(tmp_path / str(i))] for i in range(2)])
+    first, second = run_all(
+        [[*shared, "--process-id", str(i), "--out", str(tmp_path / str(i))] for i in range(2)]
+    )
     assert (first[0], second[0]) == (0, 0), first[2] + second[2]
     assert second[1] == ""
     assert not (tmp_path / "1").exists()
@@ -171,7 +199,11 @@ def test_two_processes_fit_as_one(tmp_path):
     assert (facts["processes"], facts["devices"]) == (2, 2)
     assert all(Path(name).exists() for name in facts["files"])
     alone = cordes.solve(cordes.gallery[PROBLEM], features=60, seed=3, progress=False)
-    assert (facts["result"], facts["points"], facts["parameters"]) == (alone.result.value, alone.points, alone.parameters)
+    assert (facts["result"], facts["points"], facts["parameters"]) == (
+        alone.result.value,
+        alone.points,
+        alone.parameters,
+    )
     assert facts["residual"] == pytest.approx(alone.residual_rms, rel=1e-4)
     x = alone.problem.domain.interior_points(500, 9)
     values, expected = cordes.load(tmp_path / "0" / "answer.cordes")(x), alone(x)
@@ -185,12 +217,19 @@ def test_two_processes_fit_as_one(tmp_path):
 
 def test_triangles_of_shares_have_the_solution_of_all_rows(monkeypatch):
     random = np.random.default_rng(0)
-    matrix, target = random.standard_normal((50, 20)) * 10.0 ** random.uniform(-6, 6, 20), random.standard_normal(50)
-    expected = np.linalg.lstsq(matrix / np.linalg.norm(matrix, axis=0), target)[0] / np.linalg.norm(matrix, axis=0)
+    matrix, target = (
+        random.standard_normal((50, 20)) * 10.0 ** random.uniform(-6, 6, 20),
+        random.standard_normal(50),
+    )
+    expected = np.linalg.lstsq(matrix / np.linalg.norm(matrix, axis=0), target)[0] / np.linalg.norm(
+        matrix, axis=0
+    )
     # Shares of 17, 17 and 16 rows: fewer than columns.
     triangles = []
     monkeypatch.setattr(distribution.jax, "process_count", lambda: 3)
-    monkeypatch.setattr(distribution, "gather", lambda array: triangles.append(array) or np.stack(triangles))
+    monkeypatch.setattr(
+        distribution, "gather", lambda array: triangles.append(array) or np.stack(triangles)
+    )
     for process in range(3):
         monkeypatch.setattr(distribution.jax, "process_index", lambda process=process: process)
         part, right = distribution.share((matrix, target))
@@ -208,10 +247,22 @@ def test_triangles_of_shares_have_the_solution_of_all_rows(monkeypatch):
     [
         (["--processes", 2, "--process-id", 0], "--coordinator missing"),
         (["--coordinator", "127.0.0.1:29500"], "--processes and --process-id missing"),
-        (["--coordinator", "127.0.0.1:29500", "--processes", 2, "--process-id", 2], "--process-id 2 with --processes 2"),
-        (["--coordinator", "127.0.0.1", "--processes", 2, "--process-id", 1], "--coordinator 127.0.0.1: give the host"),
-        (["--coordinator", "127.0.0.1:99999", "--processes", 2, "--process-id", 1], "--coordinator 127.0.0.1:99999: give the host"),
-        (["--coordinator", "127.0.0.1:x", "--processes", 2, "--process-id", 1], "--coordinator 127.0.0.1:x: give the host"),
+        (
+            ["--coordinator", "127.0.0.1:29500", "--processes", 2, "--process-id", 2],
+            "--process-id 2 with --processes 2",
+        ),
+        (
+            ["--coordinator", "127.0.0.1", "--processes", 2, "--process-id", 1],
+            "--coordinator 127.0.0.1: give the host",
+        ),
+        (
+            ["--coordinator", "127.0.0.1:99999", "--processes", 2, "--process-id", 1],
+            "--coordinator 127.0.0.1:99999: give the host",
+        ),
+        (
+            ["--coordinator", "127.0.0.1:x", "--processes", 2, "--process-id", 1],
+            "--coordinator 127.0.0.1:x: give the host",
+        ),
     ],
 )
 def test_bad_options_are_refused(options, words, capsys):
@@ -223,25 +274,36 @@ def test_bad_options_are_refused(options, words, capsys):
 
 def test_a_problem_made_before_the_session_is_refused():
     assert cordes.gallery[PROBLEM].domain.dimension == 2
-    with pytest.raises(OptionError, match="make problems, and whatever else calls JAX, inside"), distribution.session("127.0.0.1:29500", 2, 0):
+    with (
+        pytest.raises(OptionError, match="make problems, and whatever else calls JAX, inside"),
+        distribution.session("127.0.0.1:29500", 2, 0),
+    ):
         pass
 
 
 def test_a_program_may_end_inside_the_session(tmp_path):
     path = tmp_path / "ends.py"
     path.write_text(
-        "import sys\nfrom cordes import distribution\nwith distribution.session(sys.argv[1], 2, int(sys.argv[2])):\n    sys.exit()\n",
+        (
+            "import sys\nfrom cordes import distribution\nwith distribution.session(sys.argv[1], "
+            "2, int(sys.argv[2])):\n    sys.exit()\n"
+        ),
         encoding="utf-8",
     )
     address = f"127.0.0.1:{free_port()}"
-    assert [status for status, _, _ in run_all([[str(path), address, str(i)] for i in range(2)])] == [0, 0]
+    assert [
+        status for status, _, _ in run_all([[str(path), address, str(i)] for i in range(2)])
+    ] == [0, 0]
 
 
 def test_a_port_that_is_taken_or_silent_is_named(monkeypatch):
     monkeypatch.setattr(distribution, "_backend_used", lambda: False)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(OptionError, match=f"127.0.0.1:{port}: process 0 cannot listen there"), distribution.session(f"127.0.0.1:{port}", 2, 0):
+        with (
+            pytest.raises(OptionError, match=f"127.0.0.1:{port}: process 0 cannot listen there"),
+            distribution.session(f"127.0.0.1:{port}", 2, 0),
+        ):
             pass
     with pytest.raises(ProcessError, match=f"Nothing answers at 127.0.0.1:{port} after 0.5 s"):
         call_roll(("127.0.0.1", port), 2, 1, 7, wait=0.5)

@@ -1,4 +1,5 @@
-"""The documentation says what the program does: what pages quote is what the code prints, every public name is described, every link leads somewhere.
+"""The documentation says what the program does: what pages quote is what the code prints, every
+public name is described, every link leads somewhere.
 
 `make docs` builds the site in strict mode; here is what needs neither MkDocs nor minutes.
 """
@@ -25,13 +26,15 @@ PAGES = sorted(path for path in DOCS.rglob("*.md") if "outputs" not in path.part
 # The others together take minutes: `python docs/regenerate.py` runs them.
 CHEAP = ("errors.md", "faq.md", "tour.md")
 NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
-# Seconds; and what a certificate chooses among near equals: points, parameters, λ, contraction, and the theorem that happens to give the smallest bound.
+# Seconds; and what a certificate chooses among near equals: points, parameters, λ, contraction, and
+# the theorem that happens to give the smallest bound.
 CHOSEN = re.compile(
     r"(?:import|compile|solve|certify) [\d.]+|[\d,]+ (?:points|parameters)|agree to [\d.e+-]+ %|Δv - [\d.]+ v"
     r"|contraction:? +[\d.e+-]+ \(\w+\) in [^\n│]+|theorem:? +[^\n│]+|largest error by:? +[^\n│]+"
 )
 FRAME = re.compile(r"[\s│─┃━┌┐└┘├┤┬┴┼╭╮╰╯┏┓┗┛┡┩╇]+")
-# Bounds and errors are those of a fit near rounding level and differ from one machine to the next; other numbers are digits of the solution.
+# Bounds and errors are those of a fit near rounding level and differ from one machine to the next;
+# other numbers are digits of the solution.
 SMALL, FACTOR, RELATIVE = 1e-3, 5.0, 2e-3
 
 
@@ -55,12 +58,22 @@ def compare(quoted: str, printed: str) -> list[str]:
     words = [FRAME.sub(" ", NUMBER.sub("#", text)) for text in (quoted, printed)]
     if words[0] != words[1]:
         return [f"quoted: {words[0]}", f"printed: {words[1]}"]
-    return [f"{one} became {other}" for one, other in zip(NUMBER.findall(quoted), NUMBER.findall(printed), strict=True) if not agree(one, other)]
+    return [
+        f"{one} became {other}"
+        for one, other in zip(NUMBER.findall(quoted), NUMBER.findall(printed), strict=True)
+        if not agree(one, other)
+    ]
 
 
 def test_comparison_sees_words_and_numbers_and_overlooks_seconds():
     line = "│ root mean square error: ≤ 8.85e-07 │ the cost 0.2745 │ solve 5.3"
-    assert compare(line, line.replace("8.85e-07", "3e-07").replace("5.3", "17.2").replace("0.2745", "0.2746")) == []
+    assert (
+        compare(
+            line,
+            line.replace("8.85e-07", "3e-07").replace("5.3", "17.2").replace("0.2745", "0.2746"),
+        )
+        == []
+    )
     assert compare(line, line.replace("8.85e-07", "3e-08")) == ["8.85e-07 became 3e-08"]
     assert compare(line, line.replace("0.2745", "0.2759")) == ["0.2745 became 0.2759"]
     assert len(compare(line, line.replace("≤ 8.85e-07", "no bound"))) == 2
@@ -88,13 +101,19 @@ def test_every_step_of_a_page_has_its_output(page):
 
 
 def test_no_output_is_left_that_no_page_shows():
-    shown = {name for page in PAGES for name in re.findall(r"outputs/([\w.-]+)", page.read_text(encoding="utf-8"))}
+    shown = {
+        name
+        for page in PAGES
+        for name in re.findall(r"outputs/([\w.-]+)", page.read_text(encoding="utf-8"))
+    }
     assert {path.name for path in (DOCS / "outputs").iterdir()} == shown
 
 
 def test_tables_are_those_of_the_code():
     for name, text in reference_tables.tables().items():
-        assert (DOCS / "outputs" / name).read_text(encoding="utf-8") == text, f"{name}: python docs/regenerate.py tables"
+        assert (DOCS / "outputs" / name).read_text(encoding="utf-8") == text, (
+            f"{name}: python docs/regenerate.py tables"
+        )
 
 
 def test_every_result_has_its_sentence_and_remedy_in_the_documentation():
@@ -104,7 +123,11 @@ def test_every_result_has_its_sentence_and_remedy_in_the_documentation():
 
 
 def test_every_public_name_is_in_the_reference():
-    described = {name for page in (DOCS / "api").glob("*.md") for name in re.findall(r"^::: cordes\.(\w+)$", page.read_text(), re.MULTILINE)}
+    described = {
+        name
+        for page in (DOCS / "api").glob("*.md")
+        for name in re.findall(r"^::: cordes\.(\w+)$", page.read_text(), re.MULTILINE)
+    }
     assert described == set(cordes.__all__)
 
 
@@ -112,15 +135,29 @@ def test_every_public_name_is_in_the_reference():
 def test_quoted_help_has_the_options_of_the_command(command):
     page = (DOCS / "outputs" / f"cli-{command}.txt").read_text(encoding="utf-8")
     made: Any = typer.main.get_command(app)
-    options = {name for parameter in made.commands[command].params for name in parameter.opts if name.startswith("--")}
-    assert set(re.findall(r"^│ +(--[\w-]+)", page, re.MULTILINE)) == options | {"--help"}, "python docs/regenerate.py cli.md"
+    options = {
+        name
+        for parameter in made.commands[command].params
+        for name in parameter.opts
+        if name.startswith("--")
+    }
+    assert set(re.findall(r"^│ +(--[\w-]+)", page, re.MULTILINE)) == options | {"--help"}, (
+        "python docs/regenerate.py cli.md"
+    )
 
 
 def test_theory_proves_every_theorem_that_a_certificate_names():
-    """The names are string constants of the code, and headings or entries of the first table of the page."""
+    """The names are string constants of the code, and headings or entries of the first table of the
+    page."""
     page = (DOCS / "theory.md").read_text(encoding="utf-8")
-    code = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "cordes" / "certificates").glob("*.py"))
-    printed = set(re.findall(r'theorem: str = "([^"]+)"', code)) | set(re.findall(r'(?<!")"(T[1-9][^"\n]*)"(?!")', code)) | {"ABP", "ABP with drift"}
+    code = "".join(
+        path.read_text(encoding="utf-8") for path in (ROOT / "cordes" / "certificates").glob("*.py")
+    )
+    printed = (
+        set(re.findall(r'theorem: str = "([^"]+)"', code))
+        | set(re.findall(r'(?<!")"(T[1-9][^"\n]*)"(?!")', code))
+        | {"ABP", "ABP with drift"}
+    )
     assert {"T1b", "T1c", "T2", "T4", "T4 with shift", "T5"} <= printed
     missing = [name for name in sorted(printed) if name not in page]
     assert not missing
@@ -128,7 +165,12 @@ def test_theory_proves_every_theorem_that_a_certificate_names():
 
 def test_links_between_pages_lead_somewhere():
     for page in [*PAGES, ROOT / "README.md"]:
-        text = re.sub(r"^```.*?^```|`[^`]*`", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+        text = re.sub(
+            r"^```.*?^```|`[^`]*`",
+            "",
+            page.read_text(encoding="utf-8"),
+            flags=re.MULTILINE | re.DOTALL,
+        )
         for target in re.findall(r"\]\(([^)#:]+?)(?:#[^)]*)?\)", text):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 

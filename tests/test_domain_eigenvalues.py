@@ -11,14 +11,31 @@ from polygons import PENTAGON, regular_polygon
 from scipy.spatial import ConvexHull
 
 from cordes.domains import AbstractDomain, Ball, Box, Ellipsoid, Polygon
-from cordes.domains.constants import _second_moment_axes, circumscribed, first_eigenvalue, largest_polar_factor, polar_factor
+from cordes.domains.constants import (
+    _second_moment_axes,
+    circumscribed,
+    first_eigenvalue,
+    largest_polar_factor,
+    polar_factor,
+)
 from cordes.errors import OptionError
 
-DIGITS = [5.783186, 9.869604, 14.681971, 20.190729, 26.374616, 33.217462, 40.706466, 48.831194, 57.582941]
+DIGITS = [
+    5.783186,
+    9.869604,
+    14.681971,
+    20.190729,
+    26.374616,
+    33.217462,
+    40.706466,
+    48.831194,
+    57.582941,
+]
 
 
 class Anonymous(AbstractDomain):
-    """A domain of a user's own: only what the abstract class asks for, taken from another domain whose class and vertices it hides."""
+    """A domain of a user's own: only what the abstract class asks for, taken from another domain
+    whose class and vertices it hides."""
 
     inner: AbstractDomain
     shows_vertices: bool = False
@@ -45,7 +62,8 @@ def random_matrix(generator, dimension, spread=1.0):
 
 
 def sine_eigenvalue(widths, matrix, count):
-    """Rayleigh and Ritz on a box with products of sines: above the truth, and near it for a large count."""
+    """Rayleigh and Ritz on a box with products of sines: above the truth, and near it for a large
+    count."""
     modes = np.arange(1, count + 1)
     m, n = np.meshgrid(modes, modes, indexing="ij")
     odd = (m + n) % 2 == 1
@@ -67,8 +85,11 @@ def sine_eigenvalue(widths, matrix, count):
 
 
 def polynomial_eigenvalue(points, weights, distance, slope, matrix, degree):
-    """Rayleigh and Ritz with D times polynomials: above the truth up to the error of the rule, which is exact here."""
-    exponents = [e for e in itertools.product(range(degree + 1), repeat=points.shape[1]) if sum(e) <= degree]
+    """Rayleigh and Ritz with D times polynomials: above the truth up to the error of the rule,
+    which is exact here."""
+    exponents = [
+        e for e in itertools.product(range(degree + 1), repeat=points.shape[1]) if sum(e) <= degree
+    ]
     values = np.stack([np.prod(points**e, axis=1) for e in exponents])
     slopes = np.zeros((len(exponents), *points.shape))
     for k, e in enumerate(exponents):
@@ -89,30 +110,48 @@ def ellipsoid_eigenvalue(axes, matrix, degree=8):
     """The eigenvalue of an ellipsoid, by Rayleigh and Ritz on the unit ball."""
     points, weights = Ball([0.0] * len(axes), 1).quadrature(degree + 4)
     inverse = np.linalg.inv(axes)
-    return polynomial_eigenvalue(points, weights, 1 - np.sum(points**2, axis=1), -2 * points, inverse @ matrix @ inverse.T, degree)
+    return polynomial_eigenvalue(
+        points,
+        weights,
+        1 - np.sum(points**2, axis=1),
+        -2 * points,
+        inverse @ matrix @ inverse.T,
+        degree,
+    )
 
 
 def polygon_eigenvalue(polygon, matrix, degree=8):
-    """The eigenvalue of a polygon from above, by Rayleigh and Ritz with the product of the distances to the edges."""
+    """The eigenvalue of a polygon from above, by Rayleigh and Ritz with the product of the
+    distances to the edges."""
     points, weights = polygon.quadrature(degree + len(polygon.vertices) + 2)
     heights = np.sum((polygon.vertices - points[:, None]) * polygon.normals, axis=2)
     distance = np.prod(heights, axis=1)
     slope = -distance[:, None] * ((1 / heights) @ polygon.normals)
     lower, upper = polygon.bounding_box
     half = (upper - lower) / 2
-    return polynomial_eigenvalue((points - lower) / half - 1, weights, distance, slope * half, matrix / np.outer(half, half), degree)
+    return polynomial_eigenvalue(
+        (points - lower) / half - 1,
+        weights,
+        distance,
+        slope * half,
+        matrix / np.outer(half, half),
+        degree,
+    )
 
 
 @pytest.mark.parametrize("dimension", range(2, 11))
 def test_unit_ball(dimension):
-    assert first_eigenvalue(Ball([0.0] * dimension, 1)) == pytest.approx(DIGITS[dimension - 2], abs=6e-7)
+    assert first_eigenvalue(Ball([0.0] * dimension, 1)) == pytest.approx(
+        DIGITS[dimension - 2], abs=6e-7
+    )
 
 
 def test_unit_ball_in_high_dimension():
     assert first_eigenvalue(Ball([0.0] * 20, 1)) == pytest.approx(178.337341, abs=6e-7)
     for dimension in (3, 4, 15, 50, 200, 201):
         zero = math.sqrt(first_eigenvalue(Ball([1.0] * dimension, 0.5)) / 4)
-        # The Bessel function is positive up to the bound and changes sign right after it, so that the bound is below the first zero.
+        # The Bessel function is positive up to the bound and changes sign right after it, so that
+        # the bound is below the first zero.
         order = dimension / 2 - 1
         assert np.all(scipy.special.jv(order, np.linspace(1e-3, 1 - 1e-12, 2000) * zero) >= 0)
         assert scipy.special.jv(order, zero * (1 + 1e-10)) < 0
@@ -122,8 +161,12 @@ def test_box_with_diagonal_matrix_is_exact():
     box = Box([0, -1, 2], [1, 1, 5])
     assert first_eigenvalue(box) == pytest.approx(np.pi**2 * (1 + 1 / 4 + 1 / 9), rel=3e-12)
     assert first_eigenvalue(box) < np.pi**2 * (1 + 1 / 4 + 1 / 9)
-    assert first_eigenvalue(box, np.diag([1e-8, 2, 3])) == pytest.approx(np.pi**2 * (1e-8 + 2 / 4 + 3 / 9), rel=3e-12)
-    assert first_eigenvalue(Box([1], [3]), np.array([[5.0]])) == pytest.approx(5 * np.pi**2 / 4, rel=3e-12)
+    assert first_eigenvalue(box, np.diag([1e-8, 2, 3])) == pytest.approx(
+        np.pi**2 * (1e-8 + 2 / 4 + 3 / 9), rel=3e-12
+    )
+    assert first_eigenvalue(Box([1], [3]), np.array([[5.0]])) == pytest.approx(
+        5 * np.pi**2 / 4, rel=3e-12
+    )
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -143,7 +186,9 @@ def test_box_with_full_matrix_in_three_dimensions():
         widths = np.exp(0.3 * generator.standard_normal(3))
         matrix = random_matrix(generator, 3, 0.8)
         coarse, truth = sine_eigenvalue(widths, matrix, 6), sine_eigenvalue(widths, matrix, 9)
-        assert 0.6 * truth < first_eigenvalue(Box([0] * 3, widths), matrix) <= truth - (coarse - truth)
+        assert (
+            0.6 * truth < first_eigenvalue(Box([0] * 3, widths), matrix) <= truth - (coarse - truth)
+        )
 
 
 @pytest.mark.parametrize("dimension", [2, 3, 6, 60])
@@ -181,9 +226,18 @@ def test_ellipsoids_with_matrix_are_below_the_truth(dimension):
         axes = generator.standard_normal((dimension, dimension)) * 0.3 + np.eye(dimension)
         matrix = random_matrix(generator, dimension, spread)
         degree = 8 if dimension == 2 else 6
-        truth, coarse = ellipsoid_eigenvalue(axes, matrix, degree), ellipsoid_eigenvalue(axes, matrix, degree - 2)
-        assert 0.8 * truth < first_eigenvalue(Ellipsoid([0] * dimension, axes), matrix) <= truth - (coarse - truth)
-        assert first_eigenvalue(Ball([0] * dimension, 2), matrix) <= ellipsoid_eigenvalue(2 * np.eye(dimension), matrix, degree)
+        truth, coarse = (
+            ellipsoid_eigenvalue(axes, matrix, degree),
+            ellipsoid_eigenvalue(axes, matrix, degree - 2),
+        )
+        assert (
+            0.8 * truth
+            < first_eigenvalue(Ellipsoid([0] * dimension, axes), matrix)
+            <= truth - (coarse - truth)
+        )
+        assert first_eigenvalue(Ball([0] * dimension, 2), matrix) <= ellipsoid_eigenvalue(
+            2 * np.eye(dimension), matrix, degree
+        )
 
 
 def test_ellipsoid_does_not_depend_on_the_way_it_is_written():
@@ -191,9 +245,13 @@ def test_ellipsoid_does_not_depend_on_the_way_it_is_written():
     matrix = random_matrix(generator, 4)
     map_ = generator.standard_normal((4, 4))
     straight = first_eigenvalue(Ellipsoid([0] * 4, [1, 2, 3, 4]), matrix)
-    turned = first_eigenvalue(Ellipsoid([0] * 4, map_ @ np.diag([1, 2, 3, 4])), map_ @ matrix @ map_.T)
+    turned = first_eigenvalue(
+        Ellipsoid([0] * 4, map_ @ np.diag([1, 2, 3, 4])), map_ @ matrix @ map_.T
+    )
     assert turned == pytest.approx(straight, rel=1e-10)
-    assert first_eigenvalue(Ellipsoid([0] * 4, np.linalg.cholesky(matrix)), matrix) == pytest.approx(DIGITS[2], abs=1e-6)
+    assert first_eigenvalue(
+        Ellipsoid([0] * 4, np.linalg.cholesky(matrix)), matrix
+    ) == pytest.approx(DIGITS[2], abs=1e-6)
 
 
 EXACT = [
@@ -239,26 +297,39 @@ def test_long_polygon_with_many_vertices_uses_the_ellipse():
 
 
 def test_ellipse_around_a_polygon():
-    """Symmetric about both axes, with two tips that stand out of an ellipse, so that the semi-axes lie along the coordinates."""
+    """Symmetric about both axes, with two tips that stand out of an ellipse, so that the semi-axes
+    lie along the coordinates."""
     outline = np.concatenate([regular_polygon(40).vertices * [1, 2], [[0, 2.5], [0, -2.5]]])
     polygon = Polygon(outline[ConvexHull(outline).vertices])
     short, long = _second_moment_axes(polygon.vertices + np.array([0.3, 0.1]))
     gauges = (polygon.vertices[:, 0] / short) ** 2 + (polygon.vertices[:, 1] / long) ** 2
     assert np.max(gauges) == pytest.approx(1, abs=1e-12)
     assert 1.9 < long / short < 2.3
-    assert first_eigenvalue(polygon) < polygon_eigenvalue(Polygon(regular_polygon(6).vertices * [1, 2]), np.eye(2))
+    assert first_eigenvalue(polygon) < polygon_eigenvalue(
+        Polygon(regular_polygon(6).vertices * [1, 2]), np.eye(2)
+    )
 
 
 def test_eigenvalue_falls_when_the_domain_grows():
     assert first_eigenvalue(Box([0, 0], [1, 1.1])) < first_eigenvalue(Box([0, 0], [1, 1]))
-    assert first_eigenvalue(Ellipsoid([0, 0, 0], [1, 2, 3])) < first_eigenvalue(Ellipsoid([0, 0, 0], [1, 2, 2.9]))
+    assert first_eigenvalue(Ellipsoid([0, 0, 0], [1, 2, 3])) < first_eigenvalue(
+        Ellipsoid([0, 0, 0], [1, 2, 2.9])
+    )
     matrix = np.array([[2, 0.7], [0.7, 1]])
-    for domain, smaller in [(Polygon(PENTAGON), Polygon(0.9 * np.array(PENTAGON))), (Ball([0, 0], 1), Ball([0, 0], 0.9))]:
-        assert first_eigenvalue(smaller, matrix) * 0.81 == pytest.approx(first_eigenvalue(domain, matrix), rel=1e-11)
+    for domain, smaller in [
+        (Polygon(PENTAGON), Polygon(0.9 * np.array(PENTAGON))),
+        (Ball([0, 0], 1), Ball([0, 0], 0.9)),
+    ]:
+        assert first_eigenvalue(smaller, matrix) * 0.81 == pytest.approx(
+            first_eigenvalue(domain, matrix), rel=1e-11
+        )
     disk = DIGITS[0]
     for count in (3, 4, 5, 8, 50):
         # The regular polygon around the unit disk has a smaller eigenvalue than the disk.
-        assert first_eigenvalue(Polygon(regular_polygon(count).vertices / np.cos(np.pi / count))) < disk
+        assert (
+            first_eigenvalue(Polygon(regular_polygon(count).vertices / np.cos(np.pi / count)))
+            < disk
+        )
 
 
 def test_domain_of_the_users_own():
@@ -266,15 +337,21 @@ def test_domain_of_the_users_own():
     matrix = np.array([[2, 0.7], [0.7, 1]])
     assert first_eigenvalue(disk) == pytest.approx(DIGITS[0], abs=1e-6)
     assert first_eigenvalue(Anonymous(Ball([1, 2, 3], 2))) == pytest.approx(DIGITS[1] / 4, abs=1e-6)
-    assert first_eigenvalue(Anonymous(Ellipsoid([0, 0, 0], [1, 2, 3])), np.diag([1, 4, 9])) == pytest.approx(DIGITS[1], abs=1e-6)
+    assert first_eigenvalue(
+        Anonymous(Ellipsoid([0, 0, 0], [1, 2, 3])), np.diag([1, 4, 9])
+    ) == pytest.approx(DIGITS[1], abs=1e-6)
     assert first_eigenvalue(disk, matrix) <= ellipsoid_eigenvalue(np.eye(2), matrix)
     pentagon = Polygon(PENTAGON)
     assert first_eigenvalue(Anonymous(pentagon), matrix) <= polygon_eigenvalue(pentagon, matrix)
-    assert first_eigenvalue(Anonymous(Box([0] * 3, [1, 1, 9]))) == pytest.approx(first_eigenvalue(Box([0] * 3, [1, 1, 9])), rel=1e-14)
+    assert first_eigenvalue(Anonymous(Box([0] * 3, [1, 1, 9]))) == pytest.approx(
+        first_eigenvalue(Box([0] * 3, [1, 1, 9])), rel=1e-14
+    )
     points = pentagon.interior_points(100)
     assert np.all(polar_factor(Anonymous(pentagon), points) >= polar_factor(pentagon, points))
     assert largest_polar_factor(Anonymous(pentagon)) >= largest_polar_factor(pentagon)
-    assert largest_polar_factor(Anonymous(pentagon)) <= math.sqrt(pentagon.volume / 27) * (1 + 2e-12)
+    assert largest_polar_factor(Anonymous(pentagon)) <= math.sqrt(pentagon.volume / 27) * (
+        1 + 2e-12
+    )
     center, radius = circumscribed(Anonymous(pentagon))
     assert np.all(np.linalg.norm(pentagon.vertices - center, axis=1) < radius)
     shown = Anonymous(pentagon, shows_vertices=True)
@@ -284,8 +361,15 @@ def test_domain_of_the_users_own():
     assert circumscribed(shown)[1] == circumscribed(pentagon)[1]
 
 
-@pytest.mark.parametrize("matrix", [[[1, 2], [2, 1]], [[1, 0.5], [0.4, 1]], [[1, 0], [0, np.nan]], [1, 2], np.eye(3)])
+@pytest.mark.parametrize(
+    "matrix", [[[1, 2], [2, 1]], [[1, 0.5], [0.4, 1]], [[1, 0], [0, np.nan]], [1, 2], np.eye(3)]
+)
 def test_bad_matrices_are_refused(matrix):
-    for domain in (Box([0, 0], [1, 1]), Ball([0, 0], 1), Polygon(PENTAGON), Anonymous(Ball([0, 0], 1))):
+    for domain in (
+        Box([0, 0], [1, 1]),
+        Ball([0, 0], 1),
+        Polygon(PENTAGON),
+        Anonymous(Ball([0, 0], 1)),
+    ):
         with pytest.raises(OptionError, match="matrix must"):
             first_eigenvalue(domain, np.array(matrix))

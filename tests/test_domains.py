@@ -22,7 +22,9 @@ DOMAINS = [
     Polygon([[0, 0], [0.3, 1.2], [2, 0]]),
     Polygon([[0, 0], [2, -0.2], [2.5, 1], [1, 1.6], [-0.2, 0.9]]),
 ]
-each = pytest.mark.parametrize("domain", DOMAINS, ids=lambda domain: f"{type(domain).__name__}{domain.dimension}")
+each = pytest.mark.parametrize(
+    "domain", DOMAINS, ids=lambda domain: f"{type(domain).__name__}{domain.dimension}"
+)
 WITH_RULE = [domain for domain in DOMAINS if isinstance(domain, Box) or domain.dimension <= 3]
 
 
@@ -34,7 +36,9 @@ def distances(domain, points):
 def test_distance_is_positive_inside_and_zero_on_the_boundary(domain):
     assert np.all(distances(domain, domain.interior_points(200)) > 0)
     points, normals = domain.boundary_points(200)
-    assert np.max(np.abs(distances(domain, points))) < 1e-12 * np.max(distances(domain, domain.center[None]))
+    assert np.max(np.abs(distances(domain, points))) < 1e-12 * np.max(
+        distances(domain, domain.center[None])
+    )
     slope = np.asarray(jax.jit(jax.vmap(jax.grad(domain.distance)))(jnp.asarray(points)))
     inward = -np.sum(slope * normals, axis=1)
     assert np.all(inward > 0)
@@ -44,10 +48,14 @@ def test_distance_is_positive_inside_and_zero_on_the_boundary(domain):
 
 def test_distance_is_that_of_the_paper():
     x = jnp.array([0.3, -1.1])
-    assert Box([-2, -2], [2, 2]).distance(x) == pytest.approx((4 - 0.3**2) * (4 - 1.1**2), rel=1e-14)
+    assert Box([-2, -2], [2, 2]).distance(x) == pytest.approx(
+        (4 - 0.3**2) * (4 - 1.1**2), rel=1e-14
+    )
     assert Ball([0, 0], 2).distance(x) == pytest.approx(4 - 0.3**2 - 1.1**2, rel=1e-14)
     y = jnp.array([0.3, -0.1, 0.4])
-    assert Ellipsoid([0, 0, 0], [1.5, 1, 0.8]).distance(y) == pytest.approx(1 - 0.04 - 0.01 - 0.25, rel=1e-14)
+    assert Ellipsoid([0, 0, 0], [1.5, 1, 0.8]).distance(y) == pytest.approx(
+        1 - 0.04 - 0.01 - 0.25, rel=1e-14
+    )
 
 
 @each
@@ -69,7 +77,9 @@ def test_rays_from_the_center_hit_the_boundary(domain):
     directions = np.random.default_rng(0).standard_normal((4, 50, domain.dimension)) * 1e-5
     points = domain.boundary_at(directions)
     assert points.shape == directions.shape
-    assert np.max(np.abs(distances(domain, points.reshape(-1, domain.dimension)))) < 1e-12 * np.max(distances(domain, domain.center[None]))
+    assert np.max(np.abs(distances(domain, points.reshape(-1, domain.dimension)))) < 1e-12 * np.max(
+        distances(domain, domain.center[None])
+    )
     offsets = points - domain.center
     lengths = np.linalg.norm(offsets, axis=-1) * np.linalg.norm(directions, axis=-1)
     assert np.allclose(np.sum(offsets * directions, axis=-1), lengths, rtol=1e-12)
@@ -86,7 +96,9 @@ def test_rays_hit_the_faces_of_a_box_without_rounding():
     assert np.array_equal(box.boundary_at([0, -3]), [box.center[0], 0.2])
 
 
-@pytest.mark.parametrize("domain", WITH_RULE, ids=lambda domain: f"{type(domain).__name__}{domain.dimension}")
+@pytest.mark.parametrize(
+    "domain", WITH_RULE, ids=lambda domain: f"{type(domain).__name__}{domain.dimension}"
+)
 def test_gauss_rules_are_exact_for_their_degree(domain):
     points, weights = domain.quadrature(4)
     assert np.all(weights > 0)
@@ -121,17 +133,23 @@ def test_interior_points_are_uniform(domain, kind):
     if domain in WITH_RULE:
         nodes, weights = domain.quadrature(4)
     else:
-        nodes, weights = domain.interior_points(200_000, seed=11), np.full(200_000, domain.volume / 200_000)
+        nodes, weights = (
+            domain.interior_points(200_000, seed=11),
+            np.full(200_000, domain.volume / 200_000),
+        )
     offsets, node_offsets = points - domain.center, nodes - domain.center
     spread = np.sqrt(weights @ node_offsets**2 / domain.volume)
     tolerance = 0.08 if kind == "uniform" else 0.02
     assert np.allclose(np.mean(offsets, axis=0) / spread, 0, atol=tolerance)
     moments = np.einsum("n,ni,nj->ij", weights, node_offsets, node_offsets) / domain.volume
-    assert np.allclose((offsets.T @ offsets / 3000 - moments) / np.outer(spread, spread), 0, atol=tolerance)
+    assert np.allclose(
+        (offsets.T @ offsets / 3000 - moments) / np.outer(spread, spread), 0, atol=tolerance
+    )
 
 
 def test_points_of_a_ball_in_four_and_more_dimensions_are_uniform():
-    # For uniform points |x|ᵈ is uniform on (0, 1), and each squared coordinate has the mean 1/(d + 2).
+    # For uniform points |x|ᵈ is uniform on (0, 1), and each squared coordinate has the mean 1/(d +
+    # 2).
     for kind, tolerance in (("uniform", 0.02), ("sobol", 0.005)):
         points = Ball([0.0] * 6, 1).interior_points(4000, kind=kind)
         powers = np.sort(np.linalg.norm(points, axis=1) ** 6)
@@ -145,7 +163,11 @@ def test_boundary_points_are_uniform(domain):
     points, normals = domain.boundary_points(40_000, seed=1)
     assert np.allclose(np.mean(normals, axis=0), 0, atol=0.02)
     second = np.mean(np.einsum("ni,nj->nij", points - domain.center, normals), axis=0)
-    assert np.allclose(second, np.trace(second) / domain.dimension * np.eye(domain.dimension), atol=0.02 * np.max(np.abs(second)) + 0.01)
+    assert np.allclose(
+        second,
+        np.trace(second) / domain.dimension * np.eye(domain.dimension),
+        atol=0.02 * np.max(np.abs(second)) + 0.01,
+    )
 
 
 def test_ellipse_points_are_uniform_in_arc_length():
@@ -224,11 +246,23 @@ def test_polygons_are_stored_counter_clockwise():
         (lambda: Polygon([0, 1, 2]), r"shape \(n, 2\)"),
         (lambda: Polygon([[0, 0], [1, 0], [1, 1], [1, 0]]), r"Vertices 1 and 3 .* \[1.0, 0.0\]"),
         (lambda: Polygon([[0, 0], [1, 1], [2, 2]]), r"lie on a line"),
-        (lambda: Polygon([[0, 0], [1, 0], [2, 0], [1, 1]]), r"vertex 1 at \[1.0, 0.0\] an angle of 180°"),
-        (lambda: Polygon([[0, 0], [2, 0], [0.5, 0.5], [0, 2]]), r"not convex: vertex 2 at \[0.5, 0.5\]"),
-        (lambda: Polygon([[0, 2], [0.5, 0.5], [2, 0], [0, 0]]), r"not convex: vertex 1 at \[0.5, 0.5\]"),
+        (
+            lambda: Polygon([[0, 0], [1, 0], [2, 0], [1, 1]]),
+            r"vertex 1 at \[1.0, 0.0\] an angle of 180°",
+        ),
+        (
+            lambda: Polygon([[0, 0], [2, 0], [0.5, 0.5], [0, 2]]),
+            r"not convex: vertex 2 at \[0.5, 0.5\]",
+        ),
+        (
+            lambda: Polygon([[0, 2], [0.5, 0.5], [2, 0], [0, 0]]),
+            r"not convex: vertex 1 at \[0.5, 0.5\]",
+        ),
         (lambda: Polygon([[0, 0], [1, 1], [1, 0], [0, 1]]), r"edges cross"),
-        (lambda: Polygon([[np.cos(0.8 * np.pi * k), np.sin(0.8 * np.pi * k)] for k in range(5)]), r"winds around 2 times"),
+        (
+            lambda: Polygon([[np.cos(0.8 * np.pi * k), np.sin(0.8 * np.pi * k)] for k in range(5)]),
+            r"winds around 2 times",
+        ),
         (lambda: Polygon([[0, 0], [1, np.nan], [1, 1]]), r"vertices of the polygon\[1, 1\] is nan"),
     ],
 )

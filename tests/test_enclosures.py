@@ -1,4 +1,5 @@
-"""Enclosures of functions contain all values, shrink with the cells, and follow switches; what has no enclosure is refused."""
+"""Enclosures of functions contain all values, shrink with the cells, and follow switches; what has
+no enclosure is refused."""
 
 import jax
 import jax.numpy as jnp
@@ -20,19 +21,78 @@ doubled.defvjp(lambda x: (doubled(x), None), lambda _, cotangent: (2 * cotangent
 
 SMOOTH = {
     "arithmetic": lambda x: (x + 2) * (x - 1) / (x**2 + 3) - (-x),
-    "powers": lambda x: [x**2, x**3, x**5, x**-2, jnp.square(x), jnp.power(jnp.abs(x), 0.25), jnp.power(2.0, x), jnp.power(x[0] ** 2 + 1, x), x**3.0],
-    "exponentials": lambda x: [jnp.exp(x), jnp.exp2(x), jnp.expm1(x), jax.nn.sigmoid(x), jax.nn.softplus(x), jnp.logaddexp(x[0], x[1])],
-    "logarithms": lambda x: [jnp.log(x**2 + 0.1), jnp.log1p(x**2), jnp.log2(x**2 + 1), jnp.log10(x**2 + 1)],
+    "powers": lambda x: [
+        x**2,
+        x**3,
+        x**5,
+        x**-2,
+        jnp.square(x),
+        jnp.power(jnp.abs(x), 0.25),
+        jnp.power(2.0, x),
+        jnp.power(x[0] ** 2 + 1, x),
+        x**3.0,
+    ],
+    "exponentials": lambda x: [
+        jnp.exp(x),
+        jnp.exp2(x),
+        jnp.expm1(x),
+        jax.nn.sigmoid(x),
+        jax.nn.softplus(x),
+        jnp.logaddexp(x[0], x[1]),
+    ],
+    "logarithms": lambda x: [
+        jnp.log(x**2 + 0.1),
+        jnp.log1p(x**2),
+        jnp.log2(x**2 + 1),
+        jnp.log10(x**2 + 1),
+    ],
     "waves": lambda x: [jnp.sin(3 * x), jnp.cos(3 * x), jnp.tan(0.5 * x)],
-    "arcs": lambda x: [jnp.arctan(x), jnp.arctan2(x[0], x[1] ** 2 + 0.5), jnp.arcsin(x / 3), jnp.arccos(x / 3)],
-    "hyperbolic": lambda x: [jnp.sinh(x), jnp.cosh(x), jnp.tanh(x), jnp.arcsinh(x), jnp.arccosh(x**2 + 1.1)],
-    "roots": lambda x: [jnp.sqrt(x**2 + 0.1), jax.lax.rsqrt(x**2 + 0.1), jnp.cbrt(x), jnp.linalg.norm(x)],
-    "others": lambda x: [jax.lax.erf(x), jnp.abs(x), jax.nn.relu(x), jax.nn.gelu(x), jnp.polyval(jnp.array([1.0, 2.0, -1.0]), x[0])],
+    "arcs": lambda x: [
+        jnp.arctan(x),
+        jnp.arctan2(x[0], x[1] ** 2 + 0.5),
+        jnp.arcsin(x / 3),
+        jnp.arccos(x / 3),
+    ],
+    "hyperbolic": lambda x: [
+        jnp.sinh(x),
+        jnp.cosh(x),
+        jnp.tanh(x),
+        jnp.arcsinh(x),
+        jnp.arccosh(x**2 + 1.1),
+    ],
+    "roots": lambda x: [
+        jnp.sqrt(x**2 + 0.1),
+        jax.lax.rsqrt(x**2 + 0.1),
+        jnp.cbrt(x),
+        jnp.linalg.norm(x),
+    ],
+    "others": lambda x: [
+        jax.lax.erf(x),
+        jnp.abs(x),
+        jax.nn.relu(x),
+        jax.nn.gelu(x),
+        jnp.polyval(jnp.array([1.0, 2.0, -1.0]), x[0]),
+    ],
     "extremes": lambda x: [
-        *(jnp.maximum(x, 0.3), jnp.minimum(x, x[::-1]), jnp.clip(x, -1, 1), jnp.max(x), jnp.min(x), jnp.sort(x)),
+        *(
+            jnp.maximum(x, 0.3),
+            jnp.minimum(x, x[::-1]),
+            jnp.clip(x, -1, 1),
+            jnp.max(x),
+            jnp.min(x),
+            jnp.sort(x),
+        ),
         *(jax.lax.clamp(-0.5, x, 0.7), jax.lax.cummax(x), jax.lax.cummin(x)),
     ],
-    "sums": lambda x: [jnp.sum(x), jnp.prod(x), jnp.mean(x), jnp.cumsum(x), jnp.cumprod(x), jnp.var(x), jax.lax.cumsum(x, reverse=True)],
+    "sums": lambda x: [
+        jnp.sum(x),
+        jnp.prod(x),
+        jnp.mean(x),
+        jnp.cumsum(x),
+        jnp.cumprod(x),
+        jnp.var(x),
+        jax.lax.cumsum(x, reverse=True),
+    ],
     "products": lambda x: [
         x @ x,
         jnp.outer(x, x),
@@ -53,21 +113,43 @@ SMOOTH = {
         jax.jvp(jnp.exp, (x,), (x,))[1],
     ],
     "loop": lambda x: jax.lax.fori_loop(0, 3, lambda i, total: total + i * x[i], 0.0),
-    "scan": lambda x: jax.lax.scan(lambda carry, row: (carry + row, carry * row), 1.0, x, reverse=True),
+    "scan": lambda x: jax.lax.scan(
+        lambda carry, row: (carry + row, carry * row), 1.0, x, reverse=True
+    ),
     "checkpoint": lambda x: jax.checkpoint(jnp.sin)(x),
     "custom derivatives": lambda x: [doubled(x), jax.grad(lambda y: jnp.sum(doubled(y) ** 2))(x)],
-    "constants": lambda x: [jnp.eye(3), x[0] * jnp.linspace(0, 1, 4), jnp.zeros(2), 3.0, jnp.isfinite(x) * x],
+    "constants": lambda x: [
+        jnp.eye(3),
+        x[0] * jnp.linspace(0, 1, 4),
+        jnp.zeros(2),
+        3.0,
+        jnp.isfinite(x) * x,
+    ],
 }
 
 MOVING = {
-    "indices": lambda x: [x[0], x[-1], x[1:], x[::-1], x[jnp.array([2, 0, 2])], jnp.outer(x, x)[..., 1], jnp.outer(x, x)[1, jnp.array([0, 2])]],
+    "indices": lambda x: [
+        x[0],
+        x[-1],
+        x[1:],
+        x[::-1],
+        x[jnp.array([2, 0, 2])],
+        jnp.outer(x, x)[..., 1],
+        jnp.outer(x, x)[1, jnp.array([0, 2])],
+    ],
     "arrays": lambda x: [
         jnp.array([[x[0], 1.0], [2, x[1]]]),
         jnp.stack([x, x + 1], axis=1),
         jnp.concatenate([x, jnp.ones(2)]),
         jnp.block([[x[0], x[1]], [x[1], x[2]]]),
     ],
-    "matrices": lambda x: [jnp.diag(x), jnp.diagonal(jnp.outer(x, x)), jnp.trace(jnp.outer(x, x)), jnp.triu(jnp.outer(x, x)), jnp.outer(x, x + 1).T],
+    "matrices": lambda x: [
+        jnp.diag(x),
+        jnp.diagonal(jnp.outer(x, x)),
+        jnp.trace(jnp.outer(x, x)),
+        jnp.triu(jnp.outer(x, x)),
+        jnp.outer(x, x + 1).T,
+    ],
     "shapes": lambda x: [
         x.reshape(3, 1),
         x[None],
@@ -93,21 +175,32 @@ def test_enclosures_contain_samples_and_shrink_with_the_cells(group):
     values = jax.jit(jax.vmap(lambda x: {name: function(x) for name, function in group.items()}))
     for width in (0.8, 1e-6, 0.0):
         lower, upper = random_cells(400, 3, width, seed=7)
-        everything = jax.tree.map(lambda value: np.asarray(value, dtype=float), values(points_in(lower, upper)))
+        everything = jax.tree.map(
+            lambda value: np.asarray(value, dtype=float), values(points_in(lower, upper))
+        )
         for name, expected in everything.items():
             pieces = enclosures[name](lower, upper)
             assert len(pieces) == 1, name
             assert jax.tree.structure(pieces[0]) == jax.tree.structure(expected), name
             assert np.all(contained(pieces, expected)), (name, width)
-            for interval, value in zip(jax.tree.leaves(pieces[0]), jax.tree.leaves(expected), strict=True):
+            for interval, value in zip(
+                jax.tree.leaves(pieces[0]), jax.tree.leaves(expected), strict=True
+            ):
                 assert interval.shape == value.shape, name
-                # The median, because |x|^(1/4) and the cube root have steep places, where a small cell has no small interval.
-                assert np.median(interval.upper - interval.lower) <= 100 * width + 1e-12, (name, width)
+                # The median, because |x|^(1/4) and the cube root have steep places, where a small
+                # cell has no small interval.
+                assert np.median(interval.upper - interval.lower) <= 100 * width + 1e-12, (
+                    name,
+                    width,
+                )
 
 
 JUMPING = {
     "sign": lambda x: [jnp.sign(x), jnp.sign(x[0]) * x, jnp.sign(jnp.abs(x[0]) - 0.5)],
-    "where": lambda x: [jnp.where(x[0] > 0, x, x**2), jnp.where((x[0] < x[1]) & ~(x[2] >= 0.5), 1.0, x[0])],
+    "where": lambda x: [
+        jnp.where(x[0] > 0, x, x**2),
+        jnp.where((x[0] < x[1]) & ~(x[2] >= 0.5), 1.0, x[0]),
+    ],
     "logic": lambda x: [
         jnp.any(x > 0),
         jnp.all(x > 0),
@@ -117,19 +210,50 @@ JUMPING = {
         x[0] == 0,
         (x[0] > 0).astype(float),
     ],
-    "steps": lambda x: [jnp.floor(2 * x), jnp.ceil(2 * x), jnp.round(2 * x), jax.lax.round(2 * x), x.astype(int)],
+    "steps": lambda x: [
+        jnp.floor(2 * x),
+        jnp.ceil(2 * x),
+        jnp.round(2 * x),
+        jax.lax.round(2 * x),
+        x.astype(int),
+    ],
     "remainders": lambda x: [jnp.mod(x[:1], 0.7), jax.lax.rem(x, 0.7), jnp.fmod(x, x[0])],
     "select": lambda x: jnp.select([x[0] > 1, x[0] < -1], [x, x**2], 0.5),
-    "piecewise": lambda x: jnp.piecewise(x[0], [x[0] > 0, x[0] <= 0], [lambda t: t, lambda t: t**2]),
+    "piecewise": lambda x: jnp.piecewise(
+        x[0], [x[0] > 0, x[0] <= 0], [lambda t: t, lambda t: t**2]
+    ),
     "cond": lambda x: jax.lax.cond(x[0] > 0, lambda y: (y, 1.0), lambda y: (-y, y[1]), x),
-    "argmax": lambda x: [jnp.argmax(x), jnp.argmin(x), jnp.heaviside(x[0], 0.5), jnp.hypot(x[0], x[1]), jnp.nan_to_num(x)],
-    "derivatives": lambda x: [jax.grad(lambda y: jnp.sum(jnp.abs(y) ** 3))(x), jax.hessian(lambda y: jnp.abs(y[0]) ** 3 * jnp.cos(y[1]))(x)],
+    "argmax": lambda x: [
+        jnp.argmax(x),
+        jnp.argmin(x),
+        jnp.heaviside(x[0], 0.5),
+        jnp.hypot(x[0], x[1]),
+        jnp.nan_to_num(x),
+    ],
+    "derivatives": lambda x: [
+        jax.grad(lambda y: jnp.sum(jnp.abs(y) ** 3))(x),
+        jax.hessian(lambda y: jnp.abs(y[0]) ** 3 * jnp.cos(y[1]))(x),
+    ],
     "angle": lambda x: jnp.arctan2(x[0], x[1]),
     "not a number": lambda x: [
-        *(jnp.where(jnp.sqrt(x[0]) >= 0, 1.0, 2.0), jnp.where(jnp.log(x[0]) < 5, x, 7.0), jnp.nan_to_num(jnp.sqrt(x[0]), nan=-3.0)),
-        *(jnp.where(0.0 * jnp.sqrt(x[0]) > -1, 1.0, 2.0), jnp.where(jnp.isnan(jnp.arcsin(x[0])), 1.0, 2.0), jnp.isfinite(x[0] ** 0.5)),
+        *(
+            jnp.where(jnp.sqrt(x[0]) >= 0, 1.0, 2.0),
+            jnp.where(jnp.log(x[0]) < 5, x, 7.0),
+            jnp.nan_to_num(jnp.sqrt(x[0]), nan=-3.0),
+        ),
+        *(
+            jnp.where(0.0 * jnp.sqrt(x[0]) > -1, 1.0, 2.0),
+            jnp.where(jnp.isnan(jnp.arcsin(x[0])), 1.0, 2.0),
+            jnp.isfinite(x[0] ** 0.5),
+        ),
     ],
-    "divisors": lambda x: [jnp.minimum(1 / jnp.floor(x[0]), 0.5), 1 / jnp.where(x[1] > 0, 0.0, 2.0) > 1, 1 / x[0], x[0] ** -2, x[0] ** -1],
+    "divisors": lambda x: [
+        jnp.minimum(1 / jnp.floor(x[0]), 0.5),
+        1 / jnp.where(x[1] > 0, 0.0, 2.0) > 1,
+        1 / x[0],
+        x[0] ** -2,
+        x[0] ** -1,
+    ],
     "guarded": lambda x: jnp.where(x[0] > 0, jnp.sqrt(x[0]) + jnp.log1p(x[0]), 0.0),
 }
 
@@ -140,9 +264,13 @@ def test_jumping_functions_have_every_value_in_one_piece(name):
     enclosure = enclose(function)
     lower, upper = random_cells(600, 3, 0.7, seed=8)
     for seed in (1, 2, 3):
-        assert np.all(contained(enclosure(lower, upper), sampled(function, points_in(lower, upper, seed))))
+        assert np.all(
+            contained(enclosure(lower, upper), sampled(function, points_in(lower, upper, seed)))
+        )
     # Cells that have zero on their boundary, and single points on the jump.
-    lower = np.round(lower) + 0.0  # No negative zeros, which the angle would tell from positive ones.
+    lower = (
+        np.round(lower) + 0.0
+    )  # No negative zeros, which the angle would tell from positive ones.
     upper = lower + 1
     assert np.all(contained(enclosure(lower, upper), sampled(function, points_in(lower, upper, 4))))
     assert np.all(contained(enclosure(lower, lower), sampled(function, lower)))
@@ -153,7 +281,10 @@ def random_expression(generator, depth):
     if depth == 0:
         kind, value = generator.integers(0, 3), float(generator.normal())
         return (lambda x: x[0], lambda x: x[1], lambda x: value)[kind]
-    first, second = random_expression(generator, depth - 1), random_expression(generator, generator.integers(0, depth))
+    first, second = (
+        random_expression(generator, depth - 1),
+        random_expression(generator, generator.integers(0, depth)),
+    )
     unary = [
         jnp.sin,
         jnp.tanh,
@@ -165,7 +296,15 @@ def random_expression(generator, depth):
         lambda t: 1 / (2 + jnp.cos(t)),
         jnp.sign,
     ]
-    binary = [jnp.add, jnp.subtract, jnp.multiply, jnp.maximum, jnp.minimum, lambda a, b: jnp.where(a > b, a, b * a), lambda a, b: a / (1 + b**2)]
+    binary = [
+        jnp.add,
+        jnp.subtract,
+        jnp.multiply,
+        jnp.maximum,
+        jnp.minimum,
+        lambda a, b: jnp.where(a > b, a, b * a),
+        lambda a, b: a / (1 + b**2),
+    ]
     if generator.random() < 0.4:
         operation = unary[generator.integers(len(unary))]
         return lambda x: operation(jnp.asarray(first(x), dtype=float))
@@ -178,20 +317,43 @@ def test_random_expressions():
     expressions = [random_expression(generator, 5) for _ in range(24)]
     lower, upper = random_cells(300, 2, 0.5, seed=10)
     points = points_in(lower, upper)
-    values = sampled(lambda x: [jnp.asarray(expression(x), dtype=float) for expression in expressions], points)
+    values = sampled(
+        lambda x: [jnp.asarray(expression(x), dtype=float) for expression in expressions], points
+    )
     for expression, value in zip(expressions, values, strict=True):
-        assert np.all(contained(enclose(lambda x, expression=expression: jnp.asarray(expression(x), dtype=float))(lower, upper), value))
+        assert np.all(
+            contained(
+                enclose(lambda x, expression=expression: jnp.asarray(expression(x), dtype=float))(
+                    lower, upper
+                ),
+                value,
+            )
+        )
 
 
 def test_squares_are_recognised_wherever_they_come_from():
     lower, upper = np.array([[-1.0, -2.0]]), np.array([[1.0, 1.0]])
-    squares = enclose(lambda x: [x * x, jnp.diag(jnp.outer(x, x)), x**2, x**2.0, jnp.stack([x[0] * x[0], x[1] * x[1]])])(lower, upper)[0]
+    squares = enclose(
+        lambda x: [
+            x * x,
+            jnp.diag(jnp.outer(x, x)),
+            x**2,
+            x**2.0,
+            jnp.stack([x[0] * x[0], x[1] * x[1]]),
+        ]
+    )(lower, upper)[0]
     for square in squares:
         np.testing.assert_allclose(square.lower[0], [0, 0], atol=0)
         np.testing.assert_allclose(square.upper[0], [1, 4], rtol=1e-15)
-    lengths = enclose(lambda x: [x @ x, jnp.sum(x**2), jnp.linalg.norm(x) ** 2, jnp.einsum("i,i->", x, x), jnp.trace(jnp.outer(x, x))])(lower, upper)[
-        0
-    ]
+    lengths = enclose(
+        lambda x: [
+            x @ x,
+            jnp.sum(x**2),
+            jnp.linalg.norm(x) ** 2,
+            jnp.einsum("i,i->", x, x),
+            jnp.trace(jnp.outer(x, x)),
+        ]
+    )(lower, upper)[0]
     for length in lengths:
         assert length.lower[0] == 0
         assert length.upper[0] == pytest.approx(5, rel=1e-14)
@@ -203,11 +365,21 @@ def test_squares_are_recognised_wherever_they_come_from():
 
 def test_one_switch_for_one_thing():
     def function(x):
-        return jnp.stack([jnp.sign(x[0]), jnp.sign(x)[0], 2.0 * (x[0] > 0) - 1, 1 - 2.0 * (x[0] < 0), jnp.where(x[0] >= 0, 1.0, -1.0)])
+        return jnp.stack(
+            [
+                jnp.sign(x[0]),
+                jnp.sign(x)[0],
+                2.0 * (x[0] > 0) - 1,
+                1 - 2.0 * (x[0] < 0),
+                jnp.where(x[0] >= 0, 1.0, -1.0),
+            ]
+        )
 
     pieces = enclose(function)([[-1.0, 0.5]], [[1.0, 1.0]])
     assert len(pieces) == 2
-    for piece, value in zip(sorted(pieces, key=lambda piece: piece.lower[0, 0]), (-1, 1), strict=True):
+    for piece, value in zip(
+        sorted(pieces, key=lambda piece: piece.lower[0, 0]), (-1, 1), strict=True
+    ):
         np.testing.assert_allclose(piece.lower[0], [value] * 5, rtol=1e-15)
         np.testing.assert_allclose(piece.upper[0], [value] * 5, rtol=1e-15)
 
@@ -215,7 +387,12 @@ def test_one_switch_for_one_thing():
 def test_elements_of_a_vector_are_separate_switches():
     lower, upper = np.array([[-1.0, -1, 0.1], [0.1, 0.1, 0.1]]), np.array([[1.0, 1, 1], [1, 1, 1]])
     pieces = enclose(jnp.sign)(lower, upper)
-    assert {tuple(piece.lower[0]) for piece in pieces} == {(-1, -1, 1), (-1, 1, 1), (1, -1, 1), (1, 1, 1)}
+    assert {tuple(piece.lower[0]) for piece in pieces} == {
+        (-1, -1, 1),
+        (-1, 1, 1),
+        (1, -1, 1),
+        (1, 1, 1),
+    }
     for piece in pieces:
         assert np.array_equal(piece.lower, piece.upper)
         assert tuple(piece.lower[1]) == (1, 1, 1)
@@ -225,7 +402,12 @@ def test_zero_on_the_boundary_of_a_cell_is_decided_only_for_analytic_functions()
     cell = [[-1.0, -1.0]], [[0.0, 0.0]]
     assert len(enclose(lambda x: jnp.sign(x[0] * 3))(*cell)) == 1
     # max(x, 0) is zero on a set of positive measure, and its sign then too.
-    values = [piece.lower[0] for piece in enclose(lambda x: jnp.sign(jnp.maximum(x[0], 0.0)))([[-1.0, 0.0]], [[1.0, 1.0]])]
+    values = [
+        piece.lower[0]
+        for piece in enclose(lambda x: jnp.sign(jnp.maximum(x[0], 0.0)))(
+            [[-1.0, 0.0]], [[1.0, 1.0]]
+        )
+    ]
     assert {0.0, 1.0} <= set(values)
     single = enclose(lambda x: jnp.sign(jnp.maximum(x[0], 0.0)))(*cell)
     assert all(piece.upper[0] == 0 for piece in single)
@@ -249,7 +431,9 @@ def test_observer_sees_operands_in_nested_functions():
     def observer(equation, inputs, outputs):
         seen.setdefault(equation.primitive.name, []).append((inputs, outputs))
 
-    enclose(lambda x: jnp.abs(jax.nn.relu(x) - 2) + jnp.abs(jax.nn.relu(x) - 2), observer)([[-1.0, 0.5]], [[1.0, 1.0]])
+    enclose(lambda x: jnp.abs(jax.nn.relu(x) - 2) + jnp.abs(jax.nn.relu(x) - 2), observer)(
+        [[-1.0, 0.5]], [[1.0, 1.0]]
+    )
     assert {"max", "sub", "abs", "add"} <= set(seen)
     ((operand, constant), (result,)) = seen["max"][0]
     assert isinstance(operand, Interval)

@@ -28,7 +28,8 @@ from cordes.problems.linear import cordes_multiplier
 
 
 def largest_ratio(weights, lambda_: float, eigenvalue: float, d: int) -> float:
-    """The supremum over μ ≥ λ₁ by a dense search in log μ, refined around its largest value; the limit at infinity is κ."""
+    """The supremum over μ ≥ λ₁ by a dense search in log μ, refined around its largest value; the
+    limit at infinity is κ."""
     beta, second, first, zeroth = weights
     kappa = beta + second * (1 - 1 / d)
 
@@ -60,25 +61,46 @@ def test_normalised_weights_are_divided_by_the_true_supremum():
         assert found * largest == pytest.approx(weights, rel=1e-6)
         assert largest_ratio(found, lambda_, eigenvalue, d) <= 1
         kappa = weights[0] + weights[1] * (1 - 1 / d)
-        at_first = (kappa * eigenvalue**2 + weights[2] * eigenvalue + weights[3]) / (eigenvalue + lambda_) ** 2
-        places.add("infinity" if largest == kappa else "first" if largest <= at_first * (1 + 1e-9) else "between")
+        at_first = (kappa * eigenvalue**2 + weights[2] * eigenvalue + weights[3]) / (
+            eigenvalue + lambda_
+        ) ** 2
+        places.add(
+            "infinity"
+            if largest == kappa
+            else "first"
+            if largest <= at_first * (1 + 1e-9)
+            else "between"
+        )
     assert places == {"infinity", "first", "between"}
 
 
 def test_a_coarse_grid_in_mu_would_break_the_guarantee():
-    """Weights that satisfy the condition on a grid, but are 25 times too large at μ = λ: their contraction is 0.4 where the theorem allows none."""
+    """Weights that satisfy the condition on a grid, but are 25 times too large at μ = λ: their
+    contraction is 0.4 where the theorem allows none."""
     lambda_, eigenvalue, d = 1e4, 1.0, 2
     weights = (1e-3, 1e-3, 4 * lambda_, 1e-3)
     grid = eigenvalue * np.array([1.0, 10.0, 100.0])
     kappa = weights[0] + weights[1] / 2
-    on_grid = float(np.max((kappa * grid**2 + weights[2] * grid + weights[3]) / (grid + lambda_) ** 2))
+    on_grid = float(
+        np.max((kappa * grid**2 + weights[2] * grid + weights[3]) / (grid + lambda_) ** 2)
+    )
     exact = weights[2] / normalised(weights, lambda_, eigenvalue, d)[2]
     assert exact == pytest.approx(1.0, rel=1e-2)
     assert exact / on_grid > 25
-    # The function sin(kx), k² = λ, sees the drift at full strength: ‖∇v‖² = λ/4λ² ‖L_λ v‖². Exact weights know that, those of the grid do not.
-    at = Invariants(d, np.full(1, 2.0), np.zeros(1), np.full(1, 0.4 * 2 * math.sqrt(lambda_)), np.full(1, lambda_))
+    # The function sin(kx), k² = λ, sees the drift at full strength: ‖∇v‖² = λ/4λ² ‖L_λ v‖². Exact
+    # weights know that, those of the grid do not.
+    at = Invariants(
+        d,
+        np.full(1, 2.0),
+        np.zeros(1),
+        np.full(1, 0.4 * 2 * math.sqrt(lambda_)),
+        np.full(1, lambda_),
+    )
     true = 0.4
-    drift_only = {name: math.sqrt(at.drift[0] ** 2 / weight) for name, weight in {"exact": weights[2] / exact, "grid": weights[2] / on_grid}.items()}
+    drift_only = {
+        name: math.sqrt(at.drift[0] ** 2 / weight)
+        for name, weight in {"exact": weights[2] / exact, "grid": weights[2] / on_grid}.items()
+    }
     assert drift_only["exact"] >= true > 4 * drift_only["grid"]
 
 
@@ -107,10 +129,16 @@ def test_invariants_of_whitened_coefficients():
         trace = np.trace(ratio, axis1=1, axis2=2)
         square = np.trace(ratio @ ratio, axis1=1, axis2=2)
         assert at.trace == pytest.approx(trace, rel=1e-12)
-        assert at.deviation**2 == pytest.approx(square - trace**2 / d, abs=1e-12 * float(np.max(square)))
-        assert at.drift**2 == pytest.approx(np.einsum("ni,ni->n", local.b, np.linalg.solve(matrix, local.b.T).T), rel=1e-12)
+        assert at.deviation**2 == pytest.approx(
+            square - trace**2 / d, abs=1e-12 * float(np.max(square))
+        )
+        assert at.drift**2 == pytest.approx(
+            np.einsum("ni,ni->n", local.b, np.linalg.solve(matrix, local.b.T).T), rel=1e-12
+        )
         assert np.array_equal(at.reaction, local.c)
-        assert inverse_root(matrix) @ matrix @ inverse_root(matrix) == pytest.approx(np.eye(d), abs=1e-12)
+        assert inverse_root(matrix) @ matrix @ inverse_root(matrix) == pytest.approx(
+            np.eye(d), abs=1e-12
+        )
 
 
 def test_trace_split_is_the_spread_of_the_eigenvalues_in_the_plane():
@@ -123,7 +151,8 @@ def test_trace_split_is_the_spread_of_the_eigenvalues_in_the_plane():
 
 @pytest.mark.parametrize("d", [2, 3, 6])
 def test_trace_split_dominates_the_classical_constant(d):
-    """g/(1 - ρ') of T1b against γ/(1 - √(1 - ε)) for single matrices, and for fields with the suprema of both."""
+    """g/(1 - ρ') of T1b against γ/(1 - √(1 - ε)) for single matrices, and for fields with the
+    suprema of both."""
     rng = np.random.default_rng(4)
     local = random_local(rng, 400, d, 0.5)
     at = local.invariants()
@@ -133,9 +162,15 @@ def test_trace_split_dominates_the_classical_constant(d):
     # ρ' < 1 is the Cordès condition: ε = d/(1 + ρ'²/(d - 1)) - (d - 1).
     assert epsilon == pytest.approx(d / (1 + rho**2 / (d - 1)) - (d - 1), abs=1e-10)
     split, classical = TraceSplit().multiplier(at), cordes_multiplier(local.A)
-    assert np.all(split[holds] / (1 - rho[holds]) <= classical[holds] / (1 - np.sqrt(1 - epsilon[holds])) * (1 + 1e-12))
+    assert np.all(
+        split[holds] / (1 - rho[holds])
+        <= classical[holds] / (1 - np.sqrt(1 - epsilon[holds])) * (1 + 1e-12)
+    )
     largest, smallest = np.max(rho[holds]), np.min(epsilon[holds])
-    assert np.all(split[holds] / (1 - largest) <= classical[holds] / (1 - math.sqrt(1 - smallest)) * (1 + 1e-12))
+    assert np.all(
+        split[holds] / (1 - largest)
+        <= classical[holds] / (1 - math.sqrt(1 - smallest)) * (1 + 1e-12)
+    )
 
 
 @pytest.mark.parametrize("d", [2, 3, 5])
@@ -155,7 +190,8 @@ def test_tightened_at_p_one_over_d_is_the_classical_bound(d):
 
 
 def test_tightened_multipliers_satisfy_their_inequality():
-    """(τ - 1)²/p + τ²R ≤ s² at all points whose ρ' is at most the supremum, and τ ≤ 1, with equality in the first."""
+    """(τ - 1)²/p + τ²R ≤ s² at all points whose ρ' is at most the supremum, and τ ≤ 1, with
+    equality in the first."""
     rng = np.random.default_rng(6)
     local = random_local(rng, 300, 3, 0.3)
     at = local.invariants()
@@ -195,7 +231,9 @@ def test_weights_of_smears_and_sueli_give_their_epsilon():
             weights = (1 / d, 1.0, 2 * lambda_, lambda_**2)
             assert normalised(weights, lambda_, 3.0, d) == pytest.approx(weights, rel=1e-12)
             scheme = Weighted(lambda_, weights)
-            assert scheme.defects(at)[:, 0] ** 2 == pytest.approx(1 - epsilon_at(*local, lambda_), rel=1e-10, abs=1e-10)
+            assert scheme.defects(at)[:, 0] ** 2 == pytest.approx(
+                1 - epsilon_at(*local, lambda_), rel=1e-10, abs=1e-10
+            )
 
 
 def test_the_multiplier_of_weighted_minimises_its_quadratic():
@@ -204,7 +242,9 @@ def test_the_multiplier_of_weighted_minimises_its_quadratic():
         d = int(rng.integers(1, 5))
         local = random_local(rng, 30, d)
         lambda_ = math.exp(rng.uniform(-2, 2))
-        scheme = Weighted(lambda_, normalised(tuple(np.exp(rng.uniform(-2, 2, 4))), lambda_, 2.0, d))
+        scheme = Weighted(
+            lambda_, normalised(tuple(np.exp(rng.uniform(-2, 2, 4))), lambda_, 2.0, d)
+        )
         at = local.invariants()
         g = scheme.multiplier(at)
         best = quadratic(scheme, at, g)
@@ -228,18 +268,35 @@ def test_triangle_formula():
     at = local.invariants()
     trace = np.trace(local.A, axis1=1, axis2=2)
     rho = np.sqrt(2 * (3 * np.sum(local.A**2, axis=(1, 2)) / trace**2 - 1))
-    for lambda_, k in ((0.0, 1 / math.sqrt(2.0)), (1.5, math.sqrt(2.0) / 3.5), (6.0, 1 / (2 * math.sqrt(6.0)))):
+    for lambda_, k in (
+        (0.0, 1 / math.sqrt(2.0)),
+        (1.5, math.sqrt(2.0) / 3.5),
+        (6.0, 1 / (2 * math.sqrt(6.0))),
+    ):
         defects = Triangle(lambda_, 2.0).defects(at)
         assert defects[:, 0] == pytest.approx(rho, rel=1e-10)
-        assert defects[:, 1] == pytest.approx(k * 3 * np.linalg.norm(local.b, axis=1) / trace, rel=1e-12)
-        assert defects[:, 2] == pytest.approx(np.abs(3 * local.c / trace - lambda_) / (2 + lambda_), rel=1e-12)
+        assert defects[:, 1] == pytest.approx(
+            k * 3 * np.linalg.norm(local.b, axis=1) / trace, rel=1e-12
+        )
+        assert defects[:, 2] == pytest.approx(
+            np.abs(3 * local.c / trace - lambda_) / (2 + lambda_), rel=1e-12
+        )
 
 
 # Choices
 
 
-def pilot_of(rng: np.random.Generator, local: Local, eigenvalue: float, drift: bool, reaction: bool) -> Pilot:
-    return Pilot(local, local.invariants(), np.abs(rng.standard_normal(len(local.c))), eigenvalue, drift, reaction)
+def pilot_of(
+    rng: np.random.Generator, local: Local, eigenvalue: float, drift: bool, reaction: bool
+) -> Pilot:
+    return Pilot(
+        local,
+        local.invariants(),
+        np.abs(rng.standard_normal(len(local.c))),
+        eigenvalue,
+        drift,
+        reaction,
+    )
 
 
 def test_thinned_pilots_keep_the_extremes():
@@ -249,7 +306,12 @@ def test_thinned_pilots_keep_the_extremes():
     assert len(few.at.trace) < 200
     assert len(few.residual) == len(few.at.trace) == len(few.local.c)
     for full, thin in ((pilot.at, few.at),):
-        for ratio in (lambda at: at.deviation / at.trace, lambda at: at.drift / at.trace, lambda at: at.reaction / at.trace, lambda at: at.trace):
+        for ratio in (
+            lambda at: at.deviation / at.trace,
+            lambda at: at.drift / at.trace,
+            lambda at: at.reaction / at.trace,
+            lambda at: at.trace,
+        ):
             assert np.max(ratio(thin)) == np.max(ratio(full))
         assert np.min(thin.reaction / thin.trace) == np.min(full.reaction / full.trace)
         assert np.min(thin.trace) == np.min(full.trace)
@@ -258,7 +320,8 @@ def test_thinned_pilots_keep_the_extremes():
 
 
 def test_the_tightened_choice_is_smaller_where_the_residual_lives_in_isotropy():
-    """Half of the points isotropic with the whole residual, half anisotropic: T1b pays for the worst point, T1c does not."""
+    """Half of the points isotropic with the whole residual, half anisotropic: T1b pays for the
+    worst point, T1c does not."""
     n = 200
     A = np.where(np.arange(n)[:, None, None] % 2 == 0, np.eye(2), np.diag([1.0, 9.0]) / 5)
     local = Local(A, np.zeros((n, 2)), np.zeros(n))
@@ -273,7 +336,8 @@ def test_the_tightened_choice_is_smaller_where_the_residual_lives_in_isotropy():
 
 @pytest.mark.parametrize(("drift", "reaction"), [(True, False), (False, True), (True, True)])
 def test_chosen_schemes_are_admissible(drift, reaction):
-    """The weights of every candidate satisfy their condition, the candidates come best first, and one of them holds for a moderate drift."""
+    """The weights of every candidate satisfy their condition, the candidates come best first, and
+    one of them holds for a moderate drift."""
     rng = np.random.default_rng([12, drift, reaction])
     local = random_local(rng, 300, 2)
     eigenvalue = 2 * math.pi**2
@@ -283,7 +347,9 @@ def test_chosen_schemes_are_admissible(drift, reaction):
     for scheme in schemes:
         if isinstance(scheme, Weighted):
             assert largest_ratio(scheme.weights, scheme.lambda_, eigenvalue, 2) <= 1 + 1e-12
-            assert quadratic(scheme, pilot.at, scheme.multiplier(pilot.at)) == pytest.approx(scheme.defects(pilot.at)[:, 0] ** 2)
+            assert quadratic(scheme, pilot.at, scheme.multiplier(pilot.at)) == pytest.approx(
+                scheme.defects(pilot.at)[:, 0] ** 2
+            )
         else:
             assert isinstance(scheme, Triangle)
             assert scheme.eigenvalue == eigenvalue

@@ -19,7 +19,8 @@ from cordes.domains import Box
 
 
 class Sines:
-    """Σ c_k Π sin(k_i π (x_i - l_i)/ℓ_i) on a box, with all derivatives at the points of a rule that integrates their products exactly, up to rounding."""
+    """Σ c_k Π sin(k_i π (x_i - l_i)/ℓ_i) on a box, with all derivatives at the points of a rule
+    that integrates their products exactly, up to rounding."""
 
     def __init__(self, box: Box, frequencies: np.ndarray, sizes: np.ndarray):
         self.x, self.weight = box.quadrature(2 * int(np.max(frequencies)) + 14)
@@ -32,7 +33,14 @@ class Sines:
             """Σ c_k ∂ v_k, with the order of the derivative along each axis."""
             factors = np.ones(angles.shape[:2])
             for i in range(d):
-                factors = factors * {0: sines[..., i], 1: waves[:, i] * cosines[..., i], 2: -(waves[:, i] ** 2) * sines[..., i]}[orders.get(i, 0)]
+                factors = (
+                    factors
+                    * {
+                        0: sines[..., i],
+                        1: waves[:, i] * cosines[..., i],
+                        2: -(waves[:, i] ** 2) * sines[..., i],
+                    }[orders.get(i, 0)]
+                )
             return factors @ sizes
 
         self.value = product({})
@@ -51,7 +59,11 @@ class Sines:
     def applied(self, local: Local) -> np.ndarray:
         """A:D²v + b·∇v - cv."""
         A, b, c = local
-        return np.sum(A * self.hessian, axis=(1, 2)) + np.sum(b * self.gradient, axis=1) - c * self.value
+        return (
+            np.sum(A * self.hessian, axis=(1, 2))
+            + np.sum(b * self.gradient, axis=1)
+            - c * self.value
+        )
 
 
 def random_sines(rng: np.random.Generator, d: int) -> tuple[Box, Sines]:
@@ -63,11 +75,17 @@ def random_sines(rng: np.random.Generator, d: int) -> tuple[Box, Sines]:
 
 def box_eigenvalue(box: Box, matrix: np.ndarray) -> float:
     """λ₁(M) at least: the exact value for diagonal M, else λ_min(M) λ₁."""
-    diagonal = np.diag(matrix) if np.array_equal(matrix, np.diag(np.diag(matrix))) else np.full(len(matrix), np.linalg.eigvalsh(matrix)[0])
+    diagonal = (
+        np.diag(matrix)
+        if np.array_equal(matrix, np.diag(np.diag(matrix)))
+        else np.full(len(matrix), np.linalg.eigvalsh(matrix)[0])
+    )
     return math.pi**2 * float(np.sum(diagonal / box.widths**2))
 
 
-def bracket(scheme, local: Local, matrix: np.ndarray, sines: Sines) -> tuple[float, float, float] | None:
+def bracket(
+    scheme, local: Local, matrix: np.ndarray, sines: Sines
+) -> tuple[float, float, float] | None:
     """Lower bound, ‖M:D²v - λv‖ and upper bound; None where the theorem does not hold."""
     at = local.invariants(matrix)
     contraction = float(np.sum(np.max(scheme.defects(at), axis=0)))
@@ -80,17 +98,27 @@ def bracket(scheme, local: Local, matrix: np.ndarray, sines: Sines) -> tuple[flo
 
 @pytest.mark.parametrize("d", [1, 2, 3])
 def test_brackets_hold_for_sine_series(d):
-    """All theorems, constant and variable coefficients, with and without M; the closest bracket is nearly attained."""
+    """All theorems, constant and variable coefficients, with and without M; the closest bracket is
+    nearly attained."""
     rng = np.random.default_rng([10, d])
     nearest, tried = np.inf, 0
     for _ in range(25):
         box, sines = random_sines(rng, d)
         n = len(sines.x)
         A = random_matrix(rng, d, 0.5)
-        variable = A * np.exp(rng.uniform(0, 0.5) * np.sin(sines.x @ rng.standard_normal(d)))[:, None, None]
+        variable = (
+            A
+            * np.exp(rng.uniform(0, 0.5) * np.sin(sines.x @ rng.standard_normal(d)))[:, None, None]
+        )
         matrix = np.diag(np.exp(rng.uniform(-0.3, 0.3, d))) if rng.random() < 0.5 else np.eye(d)
         eigenvalue = box_eigenvalue(box, matrix)
-        drift = 0.4 * math.sqrt(eigenvalue) * rng.random() * np.cos(sines.x + rng.uniform(0, 6, d)) / math.sqrt(d)
+        drift = (
+            0.4
+            * math.sqrt(eigenvalue)
+            * rng.random()
+            * np.cos(sines.x + rng.uniform(0, 6, d))
+            / math.sqrt(d)
+        )
         reaction = rng.uniform(-0.2, 1.5) * eigenvalue * (1 + 0.3 * np.sin(sines.x[:, 0]))
         lambda_ = max(float(np.mean(reaction)), 0.0)
         shape = (1e-3, d / max(d - 1, 1), 0.3 * eigenvalue, 0.3 * (eigenvalue + lambda_) ** 2)
@@ -119,12 +147,15 @@ def test_brackets_hold_for_sine_series(d):
 
 
 def test_trace_split_is_sharp():
-    """A = diag(1, 9), sin(mπx) sin(πy): the upper bound is (m² + 9)/(m² + 1) of the truth, and with m and n exchanged so is the lower one."""
+    """A = diag(1, 9), sin(mπx) sin(πy): the upper bound is (m² + 9)/(m² + 1) of the truth, and with
+    m and n exchanged so is the lower one."""
     box, A = Box([0, 0], [1, 1]), np.diag([1.0, 9.0])
     for m in (1, 4, 12):
         for frequencies, side in (([m, 1], 1), ([1, m], -1)):
             sines = Sines(box, np.array([frequencies]), np.ones(1))
-            local = Local(np.tile(A, (len(sines.x), 1, 1)), np.zeros_like(sines.x), np.zeros(len(sines.x)))
-            lower, energy, upper = bracket(TraceSplit(), local, np.eye(2), sines)  # pyright: ignore[reportGeneralTypeIssues]
+            local = Local(
+                np.tile(A, (len(sines.x), 1, 1)), np.zeros_like(sines.x), np.zeros(len(sines.x))
+            )
+            lower, energy, upper = bracket(TraceSplit(), local, np.eye(2), sines)  # pyright: ignore
             expected = (m**2 + 9) / (m**2 + 1) if side > 0 else (1 + 9 * m**2) / (9 * (1 + m**2))
             assert (upper if side > 0 else lower) / energy == pytest.approx(expected, rel=1e-9)

@@ -1,4 +1,5 @@
-"""The exponential transform: the transformed equation by automatic differentiation, the bounds of φ, and a certificate that needs it."""
+"""The exponential transform: the transformed equation by automatic differentiation, the bounds of
+φ, and a certificate that needs it."""
 
 import math
 
@@ -19,7 +20,13 @@ def curved_problem(domain, b=None):
     def A(x):
         return jnp.array([[2 + jnp.sin(x[0]), 0.3 * x[1]], [0.3 * x[1], 1.5 + 0.2 * jnp.cos(x[0])]])
 
-    return cordes.Linear(domain, A, 0.0, b=b or (lambda x: jnp.array([x[1] ** 2, jnp.sin(x[0])])), c=lambda x: 1 + x[0] * x[1])
+    return cordes.Linear(
+        domain,
+        A,
+        0.0,
+        b=b or (lambda x: jnp.array([x[1] ** 2, jnp.sin(x[0])])),
+        c=lambda x: 1 + x[0] * x[1],
+    )
 
 
 def local_of(problem, points: np.ndarray) -> Local:
@@ -32,11 +39,17 @@ def test_the_transformed_equation_is_the_old_one(quadratic):
     rng = np.random.default_rng(0)
     problem = curved_problem(Box([-1, -1], [1, 1]))
     S = rng.standard_normal((2, 2))
-    transform = Transform(problem, np.array([0.1, -0.2]), rng.standard_normal(2), (S + S.T) * quadratic, 0.7, 1.0, 0.0)
+    transform = Transform(
+        problem, np.array([0.1, -0.2]), rng.standard_normal(2), (S + S.T) * quadratic, 0.7, 1.0, 0.0
+    )
 
     def phi(x):
         y = x - transform.center
-        return transform.constant + jnp.dot(transform.p, y) + jnp.dot(y, jnp.asarray(transform.S) @ y) / 2
+        return (
+            transform.constant
+            + jnp.dot(transform.p, y)
+            + jnp.dot(y, jnp.asarray(transform.S) @ y) / 2
+        )
 
     def z(x):
         return jnp.sin(2 * x[0] - x[1]) * jnp.exp(x[1] / 2)
@@ -46,7 +59,9 @@ def test_the_transformed_equation_is_the_old_one(quadratic):
         return jnp.sum(A * jet.hessian) + jnp.dot(b, jet.gradient) - c * jet.value
 
     def old(x):
-        return jnp.exp(phi(x) / 2) * applied(problem.linearise(x)[:3], jet_of(lambda y: jnp.exp(-phi(y) / 2) * z(y))(x))
+        return jnp.exp(phi(x) / 2) * applied(
+            problem.linearise(x)[:3], jet_of(lambda y: jnp.exp(-phi(y) / 2) * z(y))(x)
+        )
 
     def new(x):
         return applied(transform.linearise(x), jet_of(z)(x)), transform.linearise(x)
@@ -55,7 +70,9 @@ def test_the_transformed_equation_is_the_old_one(quadratic):
     before = jax.jit(jax.vmap(old))(points)
     after, coefficients = jax.jit(jax.vmap(new))(points)
     assert np.asarray(after) == pytest.approx(np.asarray(before), rel=1e-10, abs=1e-10)
-    for one, many in zip(coefficients, transform.local(points, local_of(problem, points)), strict=True):
+    for one, many in zip(
+        coefficients, transform.local(points, local_of(problem, points)), strict=True
+    ):
         assert np.asarray(one) == pytest.approx(many, rel=1e-12, abs=1e-13)
     assert transform.phi(points) == pytest.approx(np.asarray(jax.vmap(phi)(points)), rel=1e-12)
     assert np.all(transform.growth(points) >= np.exp(transform.phi(points) / 2))
@@ -77,14 +94,27 @@ DOMAINS = {
     "ellipse": Ellipsoid([0.0, 0.0], [[1.0, 0.5], [0.0, 0.6]]),
     "polygon": Polygon([[-1, -1], [1, -0.5], [0, 1]]),
 }
-SHAPES = {"linear": np.zeros((2, 2)), "convex": np.array([[2.0, 0.5], [0.5, 1.0]]), "saddle": np.array([[1.5, 1.0], [1.0, -2.0]])}
+SHAPES = {
+    "linear": np.zeros((2, 2)),
+    "convex": np.array([[2.0, 0.5], [0.5, 1.0]]),
+    "saddle": np.array([[1.5, 1.0], [1.0, -2.0]]),
+}
 
 
 @pytest.mark.parametrize(
-    ("kind", "shape"), [("box", "linear"), ("box", "saddle"), ("disk", "linear"), ("disk", "saddle"), ("ellipse", "convex"), ("polygon", "saddle")]
+    ("kind", "shape"),
+    [
+        ("box", "linear"),
+        ("box", "saddle"),
+        ("disk", "linear"),
+        ("disk", "saddle"),
+        ("ellipse", "convex"),
+        ("polygon", "saddle"),
+    ],
 )
 def test_bounds_of_phi(kind, shape):
-    """The quadratic is found, what is left of the drift is rounding, and over the domain φ ≥ 0, e^{-φ/2} ≤ `largest`, |∇φ| ≤ `slope`, all nearly attained."""
+    """The quadratic is found, what is left of the drift is rounding, and over the domain φ ≥ 0,
+    e^{-φ/2} ≤ `largest`, |∇φ| ≤ `slope`, all nearly attained."""
     domain, p, S = DOMAINS[kind], np.array([1.0, -0.4]), SHAPES[shape]
     problem = curved_problem(domain, gradient_drift(p, S))
     points = domain.interior_points(200, 5)
@@ -93,7 +123,10 @@ def test_bounds_of_phi(kind, shape):
     assert pytest.approx(S, abs=1e-9) == transform.S
     assert np.max(np.abs(transform.local(points, local_of(problem, points)).b)) < 1e-9
     boundary, _ = domain.boundary_points(4000, 6)
-    everywhere = np.concatenate([domain.interior_points(4000, 7), boundary] + ([domain.vertices] if domain.vertices is not None else []))
+    everywhere = np.concatenate(
+        [domain.interior_points(4000, 7), boundary]
+        + ([domain.vertices] if domain.vertices is not None else [])
+    )
     phi = transform.phi(everywhere)
     assert np.min(phi) >= -1e-12
     assert np.max(np.exp(-phi / 2)) <= transform.largest
@@ -120,11 +153,19 @@ def test_there_is_no_transform_for_a_rotation_or_without_drift_or_beyond_reason(
 
 
 def test_the_coverage_of_the_transformed_equation():
-    """Constant coefficients stay constant under a linear φ and do not under a quadratic one; values agree with the formulas."""
+    """Constant coefficients stay constant under a linear φ and do not under a quadratic one; values
+    agree with the formulas."""
     domain = Box([-1, -1], [1, 1])
     problem = cordes.Linear(domain, np.diag([1.0, 2.0]), 0.0, b=np.array([3.0, -1.0]), c=0.5)
     points = domain.interior_points(100, 5)
-    plain = Coverage(domain, lambda x: problem.linearise(x)[:3], lambda x: local_of(problem, x), points, local_of(problem, points), True)
+    plain = Coverage(
+        domain,
+        lambda x: problem.linearise(x)[:3],
+        lambda x: local_of(problem, x),
+        points,
+        local_of(problem, points),
+        True,
+    )
     transform = find_transform(problem, points, plain.local)
     assert transform is not None
     carried = transform.coverage(plain)
@@ -140,7 +181,8 @@ def test_the_coverage_of_the_transformed_equation():
 
 @pytest.mark.parametrize("size", [6.0, 20.0])
 def test_a_large_constant_drift_is_certified(size):
-    """b is far beyond what T2 takes without the transform (|b| < √λ₁ = 4.4 for A = I); all bounds hold, and that of the root mean square is not absurd."""
+    """b is far beyond what T2 takes without the transform (|b| < √λ₁ = 4.4 for A = I); all bounds
+    hold, and that of the root mean square is not absurd."""
     domain = Box([0, 0], [1, 1])
     A, b = np.array([[1.0, 0.3], [0.3, 1.0]]), size * np.array([1.0, 0.5])
 
@@ -155,7 +197,10 @@ def test_a_large_constant_drift_is_certified(size):
     certificate = cordes.certify(problem, lambda x: 0.0 * x[0])
     x, weight = domain.quadrature(40)
     value, gradient, _ = jax.jit(jax.vmap(jet_of(error)))(x)
-    rms, slope = math.sqrt(weight @ np.asarray(value) ** 2), math.sqrt(weight @ np.sum(np.asarray(gradient) ** 2, axis=1))
+    rms, slope = (
+        math.sqrt(weight @ np.asarray(value) ** 2),
+        math.sqrt(weight @ np.sum(np.asarray(gradient) ** 2, axis=1)),
+    )
     assert "exponential transform" in certificate.theorems["H1"]
     assert certificate.rms is not None
     assert rms <= certificate.rms <= 300 * rms

@@ -1,4 +1,5 @@
-"""From a surface to flat coordinates that keep areas, with networks and with cosine transforms side by side."""
+"""From a surface to flat coordinates that keep areas, with networks and with cosine transforms side
+by side."""
 
 import json
 
@@ -43,7 +44,9 @@ def test_areas_get_even(small, quick):
 
 def test_a_pass_that_makes_it_worse_is_not_kept(small, quick, monkeypatch):
     """A map that squeezes everything to one side is thrown away."""
-    monkeypatch.setattr(cordes.transport_solution.TransportSolution, "map", lambda self, x: np.asarray(x) ** 6)
+    monkeypatch.setattr(
+        cordes.transport_solution.TransportSolution, "map", lambda self, x: np.asarray(x) ** 6
+    )
     found = module.flatten(small)
     assert found.maps["network"].distortion == found.maps["conformal"].distortion
     assert not found.maps["network"].passes[0]["kept"]
@@ -53,7 +56,10 @@ def test_command(small, quick, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("cordes.surfaces.folded.folded_surface", lambda: small)
     assert run(["surface", "folded", "--out", str(tmp_path / "flat"), "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
-    assert facts["maps"]["network"]["area_faces"]["deviation"] < facts["maps"]["conformal"]["area_faces"]["deviation"]
+    assert (
+        facts["maps"]["network"]["area_faces"]["deviation"]
+        < facts["maps"]["conformal"]["area_faces"]["deviation"]
+    )
     assert facts["faces"] == len(small.faces)
     assert (tmp_path / "flat" / "surface.png").stat().st_size > 20_000
     again = read_mesh(tmp_path / "flat" / "surface.obj")

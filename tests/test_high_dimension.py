@@ -1,4 +1,5 @@
-"""Many dimensions: the coupled problems, derivatives kept in one array, the solver on fresh points, the stochastic estimator and the certificate."""
+"""Many dimensions: the coupled problems, derivatives kept in one array, the solver on fresh points,
+the stochastic estimator and the certificate."""
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +12,13 @@ from cordes.errors import OptionError
 from cordes.gallery.high_dimension import PROBLEMS, coupled, coupled_ball, coupled_cube, coupled_hjb
 from cordes.jet import jet_of
 from cordes.networks import MLP, Frozen, Inputs
-from cordes.networks.directional import Factored, apply_operator, directional_rows, expression, quadratic
+from cordes.networks.directional import (
+    Factored,
+    apply_operator,
+    directional_rows,
+    expression,
+    quadratic,
+)
 from cordes.problems.structured import DiagonalPlusRank
 from cordes.solution import Solution
 from cordes.solvers.dual import PointEquation, solve_dual
@@ -43,7 +50,11 @@ def second_difference(function, x, A, step=1e-4):
     values, vectors = np.linalg.eigh(A)
     total = 0.0
     for value, vector in zip(values, vectors.T, strict=True):
-        total += value * (function(x + step * vector) - 2 * function(x) + function(x - step * vector)) / step**2
+        total += (
+            value
+            * (function(x + step * vector) - 2 * function(x) + function(x - step * vector))
+            / step**2
+        )
     return total
 
 
@@ -52,8 +63,12 @@ def test_the_source_term_is_that_of_the_exact_solution(name, request):
     problem = request.getfixturevalue(name)
     exact, hessian = jax.jit(problem.exact), jax.jit(jax.hessian(problem.exact))
     points = problem.domain.interior_points(3, seed=1)
-    for x, A, f in zip(points, problem.coefficients(points).A, problem.coefficients(points).f, strict=True):
-        assert f == pytest.approx(second_difference(lambda y: float(exact(y)), x, A), rel=1e-5, abs=1e-6)
+    for x, A, f in zip(
+        points, problem.coefficients(points).A, problem.coefficients(points).f, strict=True
+    ):
+        assert f == pytest.approx(
+            second_difference(lambda y: float(exact(y)), x, A), rel=1e-5, abs=1e-6
+        )
         assert f == pytest.approx(float(np.sum(A * hessian(x))), rel=1e-12, abs=1e-13)
 
 
@@ -62,8 +77,15 @@ def test_the_matrix_is_dense_and_its_claimed_epsilon_holds(name, request):
     """The bound is proved; where it is tightest, points with |sin 3x| large must not break it."""
     problem = request.getfixturevalue(name)
     d = problem.domain.dimension
-    x = np.concatenate([problem.domain.interior_points(500, seed=2), problem.domain.boundary_points(500, seed=2)[0]])
-    x = np.concatenate([x, np.where(x > 0, 1, -1) * (0.52 if name == "cube" else min(0.52, d**-0.5))])
+    x = np.concatenate(
+        [
+            problem.domain.interior_points(500, seed=2),
+            problem.domain.boundary_points(500, seed=2)[0],
+        ]
+    )
+    x = np.concatenate(
+        [x, np.where(x > 0, 1, -1) * (0.52 if name == "cube" else min(0.52, d**-0.5))]
+    )
     A = np.asarray(jax.jit(jax.vmap(problem.A))(x))
     assert np.min(np.abs(A[:500])) > 0
     epsilon = np.min(epsilon_at(A, np.zeros_like(x), np.zeros(len(x)), None))
@@ -71,14 +93,16 @@ def test_the_matrix_is_dense_and_its_claimed_epsilon_holds(name, request):
 
 
 def test_the_solution_couples_neighbours():
-    """Mixed derivatives of neighbours do not vanish, those of others do: it is no sum of functions of one variable."""
+    """Mixed derivatives of neighbours do not vanish, those of others do: it is no sum of functions
+    of one variable."""
     hessian = np.asarray(jax.jit(jax.hessian(coupled))(np.linspace(-0.5, 0.5, 7)))
     assert np.min(np.abs(np.diag(hessian, 1))) > 1e-3
     assert np.max(np.abs(np.triu(hessian, 2))) < 1e-14
 
 
 def test_the_best_control_is_told_by_psi(controlled):
-    """At the exact solution the supremum is zero, attained by the first control where ψ < 0 and by the second where ψ > 0."""
+    """At the exact solution the supremum is zero, attained by the first control where ψ < 0 and by
+    the second where ψ > 0."""
     x = controlled.domain.interior_points(200, seed=3)
     jets = jax.jit(jax.vmap(jet_of(controlled.exact)))(x)
     residual = np.asarray(jax.jit(jax.vmap(controlled.residual))(x, jets))
@@ -89,18 +113,31 @@ def test_the_best_control_is_told_by_psi(controlled):
 
 
 def test_the_gallery_has_the_problems():
-    assert {f"coupled-{kind}-{d}" for kind in ("ball", "cube") for d in (10, 20, 50, 100)} | {"coupled-hjb-10", "coupled-hjb-100"} == set(PROBLEMS)
+    assert {f"coupled-{kind}-{d}" for kind in ("ball", "cube") for d in (10, 20, 50, 100)} | {
+        "coupled-hjb-10",
+        "coupled-hjb-100",
+    } == set(PROBLEMS)
     assert all(name in cordes.gallery for name in PROBLEMS)
 
 
-# Derivatives --------------------------------------------------------------------------------------------------------------------------------------
+# Derivatives --------------------------------------------------------------------------------------
 
 
 def tall_system(interfaces=()):
     """A made-up equation in 12 dimensions with a drift and a reaction."""
     domain = cordes.Ball([0.1] * DIMENSION, 1.5)
-    matrix = DiagonalPlusRank(lambda x: 2 + jnp.sin(x), lambda x: jnp.stack([x, jnp.cos(x)], axis=1) / 3)
-    problem = cordes.Linear(domain, matrix, lambda x: jnp.sum(x), b=lambda x: x[::-1], c=0.7, g=lambda x: x[0] * x[1], interfaces=interfaces)
+    matrix = DiagonalPlusRank(
+        lambda x: 2 + jnp.sin(x), lambda x: jnp.stack([x, jnp.cos(x)], axis=1) / 3
+    )
+    problem = cordes.Linear(
+        domain,
+        matrix,
+        lambda x: jnp.sum(x),
+        b=lambda x: x[::-1],
+        c=0.7,
+        g=lambda x: x[0] * x[1],
+        interfaces=interfaces,
+    )
     return System(problem, singular=False, inputs="interfaces")
 
 
@@ -121,10 +158,14 @@ def test_expressions_are_those_of_nested_differentiation(interfaces):
 
     wanted = np.asarray(jax.jit(jax.vmap(truth))(x))
     for factored in (False, True):
-        parts = (lambda point: Factored(*problem.A.parts(point))) if factored else (lambda point: None)
+        parts = (
+            (lambda point: Factored(*problem.A.parts(point))) if factored else (lambda point: None)
+        )
 
         def rows(x, parts=parts):
-            columns, target = jax.vmap(lambda point: expression(ansatz, point, *problem.linearise(point), parts(point)))(x)
+            columns, target = jax.vmap(
+                lambda point: expression(ansatz, point, *problem.linearise(point), parts(point))
+            )(x)
             return directional_rows(network, columns) - target
 
         np.testing.assert_allclose(jax.jit(rows)(x), wanted, rtol=1e-11, atol=1e-11)
@@ -141,24 +182,51 @@ def test_rows_of_frozen_equations_agree_with_them():
     network = MLP(Inputs(domain), 6, 3, "silu", seed=5)
     x = jnp.asarray(domain.interior_points(4, seed=6))
     generator = np.random.default_rng(7)
-    first, second = generator.standard_normal((4, DIMENSION)), generator.standard_normal((4, DIMENSION, DIMENSION))
+    first, second = (
+        generator.standard_normal((4, DIMENSION)),
+        generator.standard_normal((4, DIMENSION, DIMENSION)),
+    )
     second = second + np.swapaxes(second, 1, 2)
-    rows = jax.jit(lambda x: network.rows(Frozen(jax.vmap(network.inputs.jet)(x), jnp.ones(4), jnp.asarray(first), jnp.asarray(second))))(x)
-    value, gradient, hessian = jax.jit(jax.vmap(jet_of(lambda point: network.value(point[None])[0])))(x)
-    np.testing.assert_allclose(rows, value + jnp.sum(first * gradient, axis=1) + jnp.sum(second * hessian, axis=(1, 2)), rtol=1e-11, atol=1e-11)
+    rows = jax.jit(
+        lambda x: network.rows(
+            Frozen(
+                jax.vmap(network.inputs.jet)(x),
+                jnp.ones(4),
+                jnp.asarray(first),
+                jnp.asarray(second),
+            )
+        )
+    )(x)
+    value, gradient, hessian = jax.jit(
+        jax.vmap(jet_of(lambda point: network.value(point[None])[0]))
+    )(x)
+    np.testing.assert_allclose(
+        rows,
+        value + jnp.sum(first * gradient, axis=1) + jnp.sum(second * hessian, axis=(1, 2)),
+        rtol=1e-11,
+        atol=1e-11,
+    )
 
 
 def test_the_rule_for_derivatives_by_the_weights():
     """`quadratic` has a rule of its own: against differentiation of the plain formula."""
     generator = np.random.default_rng(8)
-    s, diagonal, columns = generator.standard_normal((5, 3)), generator.random(5) + 1, generator.standard_normal((5, 2))
+    s, diagonal, columns = (
+        generator.standard_normal((5, 3)),
+        generator.random(5) + 1,
+        generator.standard_normal((5, 2)),
+    )
     A = np.diag(diagonal) + columns @ columns.T
     plain = jax.grad(lambda s: jnp.sum(jnp.sin(jnp.einsum("kw,kl,lw->w", s, A, s))))(s)
     for metric in (jnp.asarray(A), Factored(jnp.asarray(diagonal), jnp.asarray(columns))):
-        np.testing.assert_allclose(jax.grad(lambda s, metric=metric: jnp.sum(jnp.sin(quadratic(metric, s))))(s), plain, rtol=1e-12)
+        np.testing.assert_allclose(
+            jax.grad(lambda s, metric=metric: jnp.sum(jnp.sin(quadratic(metric, s))))(s),
+            plain,
+            rtol=1e-12,
+        )
 
 
-# Points -------------------------------------------------------------------------------------------------------------------------------------------
+# Points -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -180,7 +248,8 @@ def test_points_on_the_device_are_uniform_with_their_weights(domain, moment):
 
 
 def test_points_of_a_box_in_many_dimensions_are_where_its_distance_function_is():
-    """The mean of D²|y|² over the cube is d(8/15)^(d-1)·8/105: independent points see it to a few per cent, uniform ones would need thousands of times more."""
+    """The mean of D²|y|² over the cube is d(8/15)^(d-1)·8/105: independent points see it to a few
+    per cent, uniform ones would need thousands of times more."""
     d = 30
     x, weight = device_sampler(cordes.Box([0.0] * d, [2.0] * d))(jax.random.key(0), 4000)
     y = np.asarray(x) - 1
@@ -197,12 +266,14 @@ def test_other_domains_take_points_of_the_host():
     assert np.all(triangle.contains(np.asarray(x)))
 
 
-# Solvers ------------------------------------------------------------------------------------------------------------------------------------------
+# Solvers ------------------------------------------------------------------------------------------
 
 
 def solution_of(problem, **options):
     system = System(problem, singular=False)
-    answer = solve_dual(system, None, 0, Clock(), Progress("test", False), width=24, depth=2, **options)
+    answer = solve_dual(
+        system, None, 0, Clock(), Progress("test", False), width=24, depth=2, **options
+    )
     return Solution(problem, system, answer, {"certify": 0.0}, {"method": "gauss-newton"})
 
 
@@ -215,7 +286,8 @@ def test_a_linear_problem_is_solved_on_fresh_points(ball, solved_ball):
     assert solved_ball.method == "gauss-newton"
     assert solved_ball.points == 150
     assert solved_ball.error().relative < 1e-2
-    # The residual that the solver reports is the rms of γ(Lu - f) over the domain: by another way, at other points.
+    # The residual that the solver reports is the rms of γ(Lu - f) over the domain: by another way,
+    # at other points.
     x = ball.domain.interior_points(1000, seed=77)
     A = np.asarray(ball.coefficients(x).A)
     scaled = np.trace(A, axis1=1, axis2=2) / np.sum(A**2, axis=(1, 2)) * solved_ball.residual(x)
@@ -251,7 +323,8 @@ def test_certificates_hold_with_the_stated_confidence(solved_ball):
 
 
 def test_estimates_are_unbiased(ball):
-    """The mean over many random directions is the exact row, and the mean of products of two independent ones its square."""
+    """The mean over many random directions is the exact row, and the mean of products of two
+    independent ones its square."""
     equation = PointEquation(System(ball, singular=False))
     network = MLP(equation.ansatz.inputs, 8, 1, "tanh", seed=9)
     network = network.with_coefficients(10 * network.coefficients)
@@ -260,19 +333,35 @@ def test_estimates_are_unbiased(ball):
     def row(columns, target):
         return directional_rows(network, columns) - target
 
-    exact = np.asarray(jax.jit(lambda x, weight: row(*equation.freeze(network, x, weight)))(x, weight))
+    exact = np.asarray(
+        jax.jit(lambda x, weight: row(*equation.freeze(network, x, weight)))(x, weight)
+    )
     rows = jax.jit(jax.vmap(lambda key: row(*estimated_rows(equation, x, weight, key, 1))))
     one, two = (np.asarray(rows(jax.random.split(jax.random.key(seed), 20_000))) for seed in (2, 3))
     spread = np.std(one, axis=0) / np.sqrt(len(one))
     assert np.all(spread > 0)
     assert np.all(np.abs(np.mean(one, axis=0) - exact) < 4.5 * spread)
     product = one * two
-    assert np.all(np.abs(np.mean(product, axis=0) - exact**2) < 4.5 * np.std(product, axis=0) / np.sqrt(len(product)))
+    assert np.all(
+        np.abs(np.mean(product, axis=0) - exact**2)
+        < 4.5 * np.std(product, axis=0) / np.sqrt(len(product))
+    )
 
 
 def test_random_directions_train_a_network(ball):
-    """Four directions of six: the exact residual and the error fall although no exact A:D²u was ever seen in training."""
-    solution = cordes.solve(ball, "adam", estimator="stochastic", probes=4, epochs=400, points=150, width=32, depth=2, progress=False)
+    """Four directions of six: the exact residual and the error fall although no exact A:D²u was
+    ever seen in training."""
+    solution = cordes.solve(
+        ball,
+        "adam",
+        estimator="stochastic",
+        probes=4,
+        epochs=400,
+        points=150,
+        width=32,
+        depth=2,
+        progress=False,
+    )
     assert solution.residual_rms < 0.15 * solution.history[0]["residual"]
     assert solution.error().relative < 0.1
 
@@ -292,4 +381,6 @@ def test_estimators_that_make_no_sense_are_refused(options, message, ball):
 
 def test_bad_options_of_the_estimator_are_refused(ball):
     with pytest.raises(OptionError, match="probes = 0"):
-        solve_stochastic(System(ball, singular=False), None, 0, Clock(), Progress("test", False), probes=0)
+        solve_stochastic(
+            System(ball, singular=False), None, 0, Clock(), Progress("test", False), probes=0
+        )

@@ -1,4 +1,5 @@
-"""Certificates of Hamilton–Jacobi–Bellman equations against known solutions whose controls switch, traps of the theory, and random attacks."""
+"""Certificates of Hamilton–Jacobi–Bellman equations against known solutions whose controls switch,
+traps of the theory, and random attacks."""
 
 import math
 import sys
@@ -25,7 +26,10 @@ import hjb_battery as battery
 from hjb_cases import NOWHERE, SQUARE, answer, bump, check_all, manufactured, truth, wave
 
 
-@pytest.mark.parametrize(("m", "sense", "drift", "reaction"), [(3, "sup", 0, 0), (3, "inf", 0, 0), (5, "sup", 1.0, 0), (4, "inf", 1.0, 2.0)])
+@pytest.mark.parametrize(
+    ("m", "sense", "drift", "reaction"),
+    [(3, "sup", 0, 0), (3, "inf", 0, 0), (5, "sup", 1.0, 0), (4, "inf", 1.0, 2.0)],
+)
 def test_known_solutions(m, sense, drift, reaction):
     problem = manufactured(SQUARE, wave, m, sense, drift, reaction)
     candidate = answer(problem, wave, bump)
@@ -38,7 +42,11 @@ def test_known_solutions(m, sense, drift, reaction):
     points = SQUARE.interior_points(500, 1)
     assert len(np.unique(problem.policy(points, candidate.jet(points)), axis=0)) > 1
     # The same with the other sign of the error, which exchanges the sides of the maximum.
-    check_all(certify_hjb(problem, answer(problem, wave, lambda x: -bump(x)), NOWHERE), SQUARE, lambda x: -bump(x))
+    check_all(
+        certify_hjb(problem, answer(problem, wave, lambda x: -bump(x)), NOWHERE),
+        SQUARE,
+        lambda x: -bump(x),
+    )
     assert np.all(np.isfinite(certificate.picture.residual(points[:5])))
 
 
@@ -62,7 +70,9 @@ def test_four_dimensions_by_a_sample():
         return 0.1 * jnp.prod(jnp.sin(jnp.pi * x))
 
     problem = manufactured(box, lambda x: jnp.zeros(()), 2, "inf")
-    certificate = certify_hjb(problem, answer(problem, lambda x: jnp.zeros(()), v), np.zeros((0, 4)))
+    certificate = certify_hjb(
+        problem, answer(problem, lambda x: jnp.zeros(()), v), np.zeros((0, 4))
+    )
     assert certificate.level == "statistical (asymptotic)"
     check_all(certificate, box, v, count=8)
 
@@ -74,7 +84,13 @@ def test_one_control_is_the_linear_equation(terms):
 
     lower = {"c": lambda x: 2 + x[0]} if terms else {}
     linear = cordes.Linear(SQUARE, A, lambda x: jnp.cos(x[0]), **lower)
-    hjb_problem = cordes.HJB(SQUARE, [0.0], lambda x, a: A(x), lambda x, a: jnp.cos(x[0]), **({"c": lambda x, a: 2 + x[0]} if terms else {}))
+    hjb_problem = cordes.HJB(
+        SQUARE,
+        [0.0],
+        lambda x, a: A(x),
+        lambda x, a: jnp.cos(x[0]),
+        **({"c": lambda x, a: 2 + x[0]} if terms else {}),
+    )
     one, other = (
         certify_hjb(hjb_problem, FunctionCandidate(hjb_problem, bump), NOWHERE),
         certify_linear(linear, FunctionCandidate(linear, bump), NOWHERE),
@@ -85,26 +101,40 @@ def test_one_control_is_the_linear_equation(terms):
     assert one.theorems == other.theorems
     common = set(one.alternatives) & set(other.alternatives)
     assert len(common) >= 5
-    assert {name: one.alternatives[name] for name in common} == pytest.approx({name: other.alternatives[name] for name in common}, rel=1e-6)
+    assert {name: one.alternatives[name] for name in common} == pytest.approx(
+        {name: other.alternatives[name] for name in common}, rel=1e-6
+    )
 
 
-# Traps ------------------------------------------------------------------------------------------------------------------------------------------------
+# Traps --------------------------------------------------------------------------------------------
 
 
 def two_speeds(sense, share, ratio=10.0):
-    """u = 0, A¹ = I, A² = ratio·I, u_θ = ∓v with v = sin sin/10 and q = -Δv > 0. s₁ = 0 and s₂ = share·q: the first control is best for u."""
+    """u = 0, A¹ = I, A² = ratio·I, u_θ = ∓v with v = sin sin/10 and q = -Δv > 0. s₁ = 0 and s₂ =
+    share·q: the first control is best for u."""
 
     def q(x):
         return 0.2 * jnp.pi**2 * wave(x)
 
     sign = 1.0 if sense == "sup" else -1.0
-    problem = cordes.HJB(SQUARE, [1.0, ratio], lambda x, a: a * jnp.eye(2), lambda x, a: sign * jnp.where(a > 1, share * q(x), 0.0), sense=sense)
-    return problem, FunctionCandidate(problem, lambda x: -sign * 0.1 * wave(x)), lambda x: sign * 0.1 * wave(x)
+    problem = cordes.HJB(
+        SQUARE,
+        [1.0, ratio],
+        lambda x, a: a * jnp.eye(2),
+        lambda x, a: sign * jnp.where(a > 1, share * q(x), 0.0),
+        sense=sense,
+    )
+    return (
+        problem,
+        FunctionCandidate(problem, lambda x: -sign * 0.1 * wave(x)),
+        lambda x: sign * 0.1 * wave(x),
+    )
 
 
 @pytest.mark.parametrize("sense", ["sup", "inf"])
 def test_the_multiplier_belongs_inside(sense):
-    """The second control is best without multipliers, 10q - 8.9q > q, and its scaled equation sees a ninth of the error."""
+    """The second control is best without multipliers, 10q - 8.9q > q, and its scaled equation sees
+    a ninth of the error."""
     problem, candidate, v = two_speeds(sense, 8.9)
     x, weight = SQUARE.quadrature(30)
     jet = candidate.jet(x)
@@ -121,7 +151,8 @@ def test_the_multiplier_belongs_inside(sense):
 
 @pytest.mark.parametrize("sense", ["sup", "inf"])
 def test_the_sides_of_the_maximum(sense):
-    """ϱ = q with the fast control best for u_θ, but the error obeys the slow equation, which only the worst control of all covers."""
+    """ϱ = q with the fast control best for u_θ, but the error obeys the slow equation, which only
+    the worst control of all covers."""
     problem, candidate, v = two_speeds(sense, 8.99)
     x, weight = SQUARE.quadrature(30)
     jet = candidate.jet(x)
@@ -139,10 +170,15 @@ def test_the_sides_of_the_maximum(sense):
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 @pytest.mark.parametrize("sense", ["sup", "inf"])
 def test_each_side_holds(monkeypatch, sense, sign):
-    """One by one: `right` without extremes bounds u_θ - u for a supremum, with them u - u_θ; the other way round for an infimum."""
+    """One by one: `right` without extremes bounds u_θ - u for a supremum, with them u - u_θ; the
+    other way round for an infimum."""
     found = []
     original = hjb.maxima
-    monkeypatch.setattr(hjb, "maxima", lambda side: found.append((side.extremes is None, original(side))) or found[-1][1])
+    monkeypatch.setattr(
+        hjb,
+        "maxima",
+        lambda side: found.append((side.extremes is None, original(side))) or found[-1][1],
+    )
 
     def v(x):
         return sign * bump(x)
@@ -158,7 +194,8 @@ def test_each_side_holds(monkeypatch, sense, sign):
 
 @pytest.mark.parametrize("direct", [True, False])
 def test_rounding_is_counted(monkeypatch, direct):
-    """An answer that is known to 1e-3 only: the upper bound grows by that much, the lower one falls. With derivatives both diagonal entries count, twice."""
+    """An answer that is known to 1e-3 only: the upper bound grows by that much, the lower one
+    falls. With derivatives both diagonal entries count, twice."""
     problem, candidate, _ = two_speeds("sup", 8.9)
     if not direct:
         monkeypatch.setattr(hjb, "DIRECT", 0)
@@ -180,7 +217,7 @@ def test_both_ways_to_see_an_answer(monkeypatch):
     assert direct.Linf == pytest.approx(other.Linf, rel=1e-6)
 
 
-# Attacks ----------------------------------------------------------------------------------------------------------------------------------------------
+# Attacks ------------------------------------------------------------------------------------------
 
 
 def test_random_attacks():
@@ -196,8 +233,13 @@ def _unscaled_best(self, x, seen, multipliers, matrix=None):
     blocks = list(self.equations(x, seen, matrix))
     defect = np.concatenate([block[2] for block in blocks], axis=1)
     index, rows = np.argmax(defect, axis=1), np.arange(len(x))
-    at = [np.concatenate([block[1][k].reshape(len(x), -1) for block in blocks], axis=1)[rows, index] for k in range(1, 5)]
-    values = [multiplier(Invariants(x.shape[1], *at)) * defect[rows, index] for multiplier in multipliers]
+    at = [
+        np.concatenate([block[1][k].reshape(len(x), -1) for block in blocks], axis=1)[rows, index]
+        for k in range(1, 5)
+    ]
+    values = [
+        multiplier(Invariants(x.shape[1], *at)) * defect[rows, index] for multiplier in multipliers
+    ]
     return [hjb_energy.Best(value, value, index) for value in values]
 
 
@@ -211,21 +253,34 @@ def _violated(number):
 def test_the_attacks_can_succeed(monkeypatch, fault):
     """Wrong constants are noticed."""
     if fault == "contraction":
-        monkeypatch.setattr(EnergyBound, "upper", property(lambda self: self.norm.upper / (1 - 0.5 * self.contraction.value)))
+        monkeypatch.setattr(
+            EnergyBound,
+            "upper",
+            property(lambda self: self.norm.upper / (1 - 0.5 * self.contraction.value)),
+        )
     elif fault == "maximum":
-        monkeypatch.setattr("cordes.certificates.maximum.largest_polar_factor", lambda domain: 0.2 * largest_polar_factor(domain))
+        monkeypatch.setattr(
+            "cordes.certificates.maximum.largest_polar_factor",
+            lambda domain: 0.2 * largest_polar_factor(domain),
+        )
     elif fault == "eigenvalue":
         original = sys.modules["cordes.certificates.theorems"].first_eigenvalue
-        monkeypatch.setattr("cordes.certificates.theorems.first_eigenvalue", lambda *arguments: 3 * original(*arguments))
+        monkeypatch.setattr(
+            "cordes.certificates.theorems.first_eigenvalue",
+            lambda *arguments: 3 * original(*arguments),
+        )
     else:
         monkeypatch.setattr(hjb_energy.Pairs, "best", _unscaled_best)
     assert any(_violated(number) for number in range(24))
 
 
 def test_the_rule_of_the_attacks_is_exact_enough():
-    """The norms of the errors by the rule of the battery and by a finer one agree: what is called truth is true."""
+    """The norms of the errors by the rule of the battery and by a finer one agree: what is called
+    truth is true."""
     case = battery.draw(1)
     x, weight = case.problem.domain.quadrature(40)
     jet = battery.Answer(case.problem.controls[0]).jet(x)
     fine = fixed_rule(x, weight).norm(np.trace(jet.hessian, axis1=1, axis2=2)).upper
-    assert fine == pytest.approx(case.norm(np.trace(case.error.hessian, axis1=1, axis2=2)), rel=1e-7)
+    assert fine == pytest.approx(
+        case.norm(np.trace(case.error.hessian, axis1=1, axis2=2)), rel=1e-7
+    )

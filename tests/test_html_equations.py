@@ -30,7 +30,9 @@ def reported(solution, path, condition=None):
 
 def test_missing_certificate_says_its_reason(tmp_path):
     problem = cordes.Linear(cordes.Box([0, 0], [1, 1]), 1.0, -1.0, name="soft")
-    solution = cordes.solve(problem, method="least-squares", features=40, boundary="soft", progress=False)
+    solution = cordes.solve(
+        problem, method="least-squares", features=40, boundary="soft", progress=False
+    )
     page, facts, _ = reported(solution, tmp_path / "page.html")
     assert facts["certificate"]["rms"] is None
     assert f"No bound of the error can be given: {facts['certificate']['reason']}" in page.words()
@@ -50,8 +52,13 @@ def test_a_page_without_maps_is_better_than_none(tmp_path, monkeypatch):
 
 
 def test_one_dimension_has_curves(tmp_path):
-    problem = cordes.Linear(cordes.Box([0], [2]), lambda x: jnp.array([[1 + x[0]]]), 1.0, name="line")
-    page, _, _ = reported(cordes.solve(problem, method="least-squares", features=40, progress=False), tmp_path / "page.html")
+    problem = cordes.Linear(
+        cordes.Box([0], [2]), lambda x: jnp.array([[1 + x[0]]]), 1.0, name="line"
+    )
+    page, _, _ = reported(
+        cordes.solve(problem, method="least-squares", features=40, progress=False),
+        tmp_path / "page.html",
+    )
     assert page.data["maps"] == {}
     line = page.data["charts"]["u"]["series"][0]
     # (1 + x) u'' = 1, u(0) = u(2) = 0: u = (1 + x)(log(1 + x) - 1) + a + bx.
@@ -63,14 +70,18 @@ def test_one_dimension_has_curves(tmp_path):
 
 
 def test_line_charts_name_what_they_show(tmp_path):
-    problem = cordes.HJB(cordes.Box([-1], [1]), [-1.0, 3.0], 1.0, lambda x, a: -1 + a * x[0], name="line control")
+    problem = cordes.HJB(
+        cordes.Box([-1], [1]), [-1.0, 3.0], 1.0, lambda x, a: -1 + a * x[0], name="line control"
+    )
     solution = cordes.solve(problem, method="least-squares", features=30, progress=False)
     solution._certificate = Certificate(reason="not asked for")
     page, _, _ = reported(solution, tmp_path / "page.html")
     # The controls themselves, not their numbers.
     assert set(page.data["charts"]["policy a1"]["series"][0]["y"]) == {-1.0, 3.0}
     assert plain_title("best control, a<sub>12</sub>") == "best control, a₁₂"
-    map_ = cordes.Transport(cordes.Box([0], [1]), 1.0, cordes.Box([0], [2]), 0.5, exact=lambda x: 2 * x, name="line map")
+    map_ = cordes.Transport(
+        cordes.Box([0], [1]), 1.0, cordes.Box([0], [2]), 0.5, exact=lambda x: 2 * x, name="line map"
+    )
     solution = cordes.solve(map_, method="least-squares", features=20, progress=False)
     solution._certificate = Certificate(reason="not asked for")
     page, _, _ = reported(solution, tmp_path / "page.html")
@@ -79,7 +90,9 @@ def test_line_charts_name_what_they_show(tmp_path):
 
 
 def test_control_problem_has_its_policy(tmp_path):
-    problem = cordes.HJB(cordes.Ball([0, 0], 1), [-1.0, 1.0], 1.0, lambda x, a: -1 + a * x[0], name="steered")
+    problem = cordes.HJB(
+        cordes.Ball([0, 0], 1), [-1.0, 1.0], 1.0, lambda x, a: -1 + a * x[0], name="steered"
+    )
     solution = cordes.solve(problem, method="least-squares", features=60, progress=False)
     # What is drawn is what is tested; the certificate of control problems has tests of its own.
     solution._certificate = Certificate(reason="not asked for")
@@ -94,7 +107,12 @@ def test_control_problem_has_its_policy(tmp_path):
 
 def test_transport_has_its_grid(tmp_path):
     problem = cordes.Transport(
-        cordes.Box([0, 0], [1, 1]), 1.0, cordes.Box([0, 0], [2, 1]), 0.5, exact=lambda x: jnp.array([2.0, 1.0]) * x, name="stretch"
+        cordes.Box([0, 0], [1, 1]),
+        1.0,
+        cordes.Box([0, 0], [2, 1]),
+        0.5,
+        exact=lambda x: jnp.array([2.0, 1.0]) * x,
+        name="stretch",
     )
     solution = cordes.solve(problem, method="least-squares", features=40, progress=False)
     solution._certificate = Certificate(reason="not asked for")
@@ -110,7 +128,9 @@ def test_transport_has_its_grid(tmp_path):
 
 
 def test_three_dimensions_have_slices_in_time(tmp_path):
-    problem = cordes.Linear(cordes.Ball([0, 0, 0], 1), 1.0, 6.0, exact=lambda x: jnp.dot(x, x) - 1, name="ball")
+    problem = cordes.Linear(
+        cordes.Ball([0, 0, 0], 1), 1.0, 6.0, exact=lambda x: jnp.dot(x, x) - 1, name="ball"
+    )
     solution = cordes.solve(problem, method="least-squares", features=60, progress=False)
     solution._certificate = Certificate(reason="not asked for")
     page, _, seconds = reported(solution, tmp_path / "page.html")

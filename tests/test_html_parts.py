@@ -10,7 +10,17 @@ from report_page import HOSTILE, Page
 import cordes
 from cordes.reports.html.charts import Series, line_chart
 from cordes.reports.html.maps import Map, make_plane, map_figure, spread
-from cordes.reports.html.page import Section, command_box, digits_of, number, picture, render, resource, table, write_page
+from cordes.reports.html.page import (
+    Section,
+    command_box,
+    digits_of,
+    number,
+    picture,
+    render,
+    resource,
+    table,
+    write_page,
+)
 
 
 def test_numbers_are_readable_and_exact():
@@ -26,7 +36,12 @@ def test_numbers_are_readable_and_exact():
     ]
     assert 'data-value="0.1"' in number(0.1)
     assert "1·10<sup>−9</sup>" in number(9.9999e-10, 2)
-    assert [digits_of(value, 2) for value in (99.96, 999.6, -99.96, 9.96)] == ["100", "1\u202f000", "−100", "10"]
+    assert [digits_of(value, 2) for value in (99.96, 999.6, -99.96, 9.96)] == [
+        "100",
+        "1\u202f000",
+        "−100",
+        "10",
+    ]
     assert 'data-value="null"' in number(None)
     assert 'data-value="null"' in number(float("inf"))
     assert 'data-fact="certificate.rms"' in number(1.0, fact="certificate.rms")
@@ -36,7 +51,15 @@ def test_everything_from_outside_is_escaped(tmp_path):
     page = render(
         HOSTILE,
         "",
-        [Section(HOSTILE, table([(HOSTILE, "1")]) + command_box(HOSTILE) + picture(b"\x89PNG", HOSTILE, HOSTILE), 'x"><script>')],
+        [
+            Section(
+                HOSTILE,
+                table([(HOSTILE, "1")])
+                + command_box(HOSTILE)
+                + picture(b"\x89PNG", HOSTILE, HOSTILE),
+                'x"><script>',
+            )
+        ],
         {"name": HOSTILE, "nan": float("nan")},
     )
     (tmp_path / "page.html").write_text(page, encoding="utf-8")
@@ -49,7 +72,13 @@ def test_everything_from_outside_is_escaped(tmp_path):
 
 
 def test_chart_shows_its_numbers():
-    chart = line_chart("k", [Series("a <b>", [0, 1, 2], [1.0, 1e-3, 0.0]), Series("c", [0, 2], [0.5, 0.25])], "step", "residual", logarithmic=True)
+    chart = line_chart(
+        "k",
+        [Series("a <b>", [0, 1, 2], [1.0, 1e-3, 0.0]), Series("c", [0, 2], [0.5, 0.25])],
+        "step",
+        "residual",
+        logarithmic=True,
+    )
     assert "a &lt;b&gt;" in chart.body
     first = chart.data["series"][0]
     # Zero has no place on a logarithmic axis; the decades are evenly spaced.
@@ -60,7 +89,18 @@ def test_chart_shows_its_numbers():
 
 
 @pytest.mark.parametrize("logarithmic", [True, False])
-@pytest.mark.parametrize("values", [[1e308, 1.5e308, 1.0], [5e-324, 1.0], [1e308, -1e308], [1e-320, 2e-320], [1e20, 1e20], [np.inf, np.nan], []])
+@pytest.mark.parametrize(
+    "values",
+    [
+        [1e308, 1.5e308, 1.0],
+        [5e-324, 1.0],
+        [1e308, -1e308],
+        [1e-320, 2e-320],
+        [1e20, 1e20],
+        [np.inf, np.nan],
+        [],
+    ],
+)
 def test_chart_of_any_numbers(values, logarithmic):
     chart = line_chart("k", [Series("a", range(len(values)), values)], "x", "y", logarithmic)
     assert "nan" not in chart.body
@@ -71,17 +111,38 @@ def test_chart_of_any_numbers(values, logarithmic):
 
 def test_figures_are_read_by_keyboard_and_aloud():
     chart = line_chart("k", [Series("a", [0, 1], [1.0, 0.25])], "step", "residual")
-    assert re.search(r'<svg [^>]*role="img" tabindex="0" aria-label="residual against step: from 1 to 0.25', chart.body)
+    assert re.search(
+        r'<svg [^>]*role="img" tabindex="0" aria-label="residual against step: from 1 to 0.25',
+        chart.body,
+    )
     plane = make_plane(cordes.Box([0, 0], [1, 1]), (0, 1), 20)
     body, data = map_figure(Map("bound", "|u − u<sup>∗</sup>|", plane, plane.points[..., 0] + 1e-9))
-    assert re.search(r'class="plot" tabindex="0" role="group" aria-label="\|u − u\*\|: arrow keys read values"', body)
-    assert re.search(r'alt="Map of \|u − u\*\| over x1 and x2, colours from 0.025 to 0.975, largest at \(0.97, 0.025\)"', body)
+    assert re.search(
+        r'class="plot" tabindex="0" role="group" aria-label="\|u − u\*\|: arrow keys read values"',
+        body,
+    )
+    assert re.search(
+        r'alt="Map of \|u − u\*\| over x1 and x2, colours from 0.025 to 0.975, largest at \(0.97, 0.025\)"',
+        body,
+    )
     # A bound stays one in single precision, and is read rounded up.
-    values = np.frombuffer(base64.b64decode(data["values"]), dtype="<f4").reshape(data["shape"]).astype(float)
+    values = (
+        np.frombuffer(base64.b64decode(data["values"]), dtype="<f4")
+        .reshape(data["shape"])
+        .astype(float)
+    )
     assert np.all(values >= plane.points[..., 0] + 1e-9)
     assert data["up"]
     assert "up" not in map_figure(Map("u", "u", plane, plane.points[..., 0]))[1]
-    names, _ = map_figure(Map("policy", "best control", plane, (plane.points[..., 0] > 0.75).astype(float), categories=("a = 0", "a = 1")))
+    names, _ = map_figure(
+        Map(
+            "policy",
+            "best control",
+            plane,
+            (plane.points[..., 0] > 0.75).astype(float),
+            categories=("a = 0", "a = 1"),
+        )
+    )
     assert "a = 0: 75 %; a = 1: 25 %" in names
 
 
@@ -90,7 +151,10 @@ def contrast(first, second):
 
     def luminance(colour):
         parts = [int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)]
-        return np.dot([0.2126, 0.7152, 0.0722], [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in parts])
+        return np.dot(
+            [0.2126, 0.7152, 0.0722],
+            [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in parts],
+        )
 
     low, high = sorted((luminance(first), luminance(second)))
     return (high + 0.05) / (low + 0.05)
@@ -98,21 +162,31 @@ def contrast(first, second):
 
 def test_style_is_legible():
     style = resource("style.css")
-    themes = [dict(re.findall(r"--([a-z0-9-]+): (#[0-9a-f]{6})", block)) for block in re.findall(r":root[^{]*\{([^}]*)\}", style)]
+    themes = [
+        dict(re.findall(r"--([a-z0-9-]+): (#[0-9a-f]{6})", block))
+        for block in re.findall(r":root[^{]*\{([^}]*)\}", style)
+    ]
     assert len(themes) == 4
     light, *dark, printed = themes
     for theme in (light, *dark):
         assert contrast(theme["soft"], theme["card"]) >= 4.5
         assert min(contrast(theme[f"series-{k}"], theme["card"]) for k in range(1, 7)) >= 3
-    # The words of a legend have the colour of text, whatever that of their line is; on paper all colours are those of the light theme.
+    # The words of a legend have the colour of text, whatever that of their line is; on paper all
+    # colours are those of the light theme.
     assert ".chart ul.legend li { color: var(--soft) !important; }" in style
-    assert {key: printed.get(key) for key in light if key.startswith("series-")} == {key: light[key] for key in light if key.startswith("series-")}
+    assert {key: printed.get(key) for key in light if key.startswith("series-")} == {
+        key: light[key] for key in light if key.startswith("series-")
+    }
     assert "prefers-reduced-motion: reduce" in style
 
 
 def test_pages_bear_odd_data(tmp_path):
     path = write_page(
-        tmp_path / "page.html", "bad\udcff", "", [], {"a\udcff": [np.int64(3), np.float32(0.5), np.array([1.0, np.nan]), np.bool_(True)]}
+        tmp_path / "page.html",
+        "bad\udcff",
+        "",
+        [],
+        {"a\udcff": [np.int64(3), np.float32(0.5), np.array([1.0, np.nan]), np.bool_(True)]},
     )
     assert Page(path).data == {"a\udcff": [3, 0.5, [1.0, None], True]}
 
@@ -125,7 +199,8 @@ def test_map_keeps_values_and_colours():
     values = np.frombuffer(base64.b64decode(data["values"]), dtype="<f4").reshape(data["shape"])
     np.testing.assert_allclose(values[plane.inside], inside @ [1, 2], rtol=1e-6)
     assert np.all(np.isnan(values[~plane.inside]))
-    # The picture stands upright: the second coordinate grows upwards, and viridis runs from dark blue to yellow.
+    # The picture stands upright: the second coordinate grows upwards, and viridis runs from dark
+    # blue to yellow.
     from io import BytesIO
 
     from PIL import Image

@@ -1,4 +1,5 @@
-"""Pages of solves, checks and comparisons: self-contained, safe, and with the numbers of the JSON beside them."""
+"""Pages of solves, checks and comparisons: self-contained, safe, and with the numbers of the JSON
+beside them."""
 
 import json
 
@@ -15,12 +16,24 @@ def runs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
     (folder / "disk.toml").write_text(DISK.replace("NAME", "disk"))
     for name, features in (("small", 30), ("large", 60)):
-        assert cli.run(["solve", str(folder / "disk.toml"), "--features", str(features), "--out", str(folder / name)]) in (0, 1)
+        assert cli.run(
+            [
+                "solve",
+                str(folder / "disk.toml"),
+                "--features",
+                str(features),
+                "--out",
+                str(folder / name),
+            ]
+        ) in (0, 1)
     return folder
 
 
 def test_report_of_a_solve(runs):
-    page, facts = Page(runs / "large" / "report.html"), json.loads((runs / "large" / "result.json").read_text())
+    page, facts = (
+        Page(runs / "large" / "report.html"),
+        json.loads((runs / "large" / "result.json").read_text()),
+    )
     page.check(facts)
     assert page.data["facts"] == facts
     assert str(runs / "large" / "report.html") in facts["files"]
@@ -58,8 +71,12 @@ def test_report_of_a_solve(runs):
     A = np.array([[2, 0.5], [0.5, 2]]) + np.zeros((*points.shape[:2], 2, 2))
     A[..., 0, 0] += 1 + points[..., 0] ** 2
     trace, square = np.trace(A, axis1=-2, axis2=-1), np.sum(A**2, axis=(-2, -1))
-    np.testing.assert_allclose(page.values("epsilon")[0][inside], (trace**2 / square - 1)[inside], rtol=1e-6)
-    np.testing.assert_allclose(page.values("multiplier")[0][inside], (trace / square)[inside], rtol=1e-6)
+    np.testing.assert_allclose(
+        page.values("epsilon")[0][inside], (trace**2 / square - 1)[inside], rtol=1e-6
+    )
+    np.testing.assert_allclose(
+        page.values("multiplier")[0][inside], (trace / square)[inside], rtol=1e-6
+    )
     bound, error = page.values("bound")[0], page.values("error")[0]
     assert np.all((error[inside] >= 0) & (error[inside] <= bound[inside]))
 
@@ -79,7 +96,11 @@ def test_report_of_a_check(invoke, tmp_path):
     status, stdout, _ = invoke("check", tmp_path / "disk.toml", "--out", tmp_path / "out", "--json")
     facts = json.loads(stdout)
     assert status == 0
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {"report.html", "check.json", "condition.png"}
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        "report.html",
+        "check.json",
+        "condition.png",
+    }
     assert json.loads((tmp_path / "out" / "check.json").read_text()) == facts
     page = Page(tmp_path / "out" / "report.html")
     page.check(facts)
@@ -105,8 +126,14 @@ def test_comparison_of_runs(runs, invoke, tmp_path):
     page.check(facts)
     better = min(facts["runs"], key=lambda name: facts["runs"][name]["error"]["l2"])
     assert f"{better} has the smallest error" in page.words()
-    assert [series["name"] for series in page.data["charts"]["convergence seconds"]["series"]] == ["small", "large"]
-    assert page.data["charts"]["convergence seconds"]["series"][1]["y"][-1] == facts["runs"]["large"]["residual"]
+    assert [series["name"] for series in page.data["charts"]["convergence seconds"]["series"]] == [
+        "small",
+        "large",
+    ]
+    assert (
+        page.data["charts"]["convergence seconds"]["series"][1]["y"][-1]
+        == facts["runs"]["large"]["residual"]
+    )
     assert page.text.count('<figure class="picture">') == 2
 
 
@@ -120,7 +147,10 @@ def test_comparison_refuses_what_is_no_run(runs, invoke, tmp_path):
         assert status == 2
         assert words in stderr.replace("\n", " ")
     (tmp_path / "result.json").write_text("[1]")
-    assert "is not the result of a solve" in invoke("report", tmp_path, tmp_path, "--out", tmp_path / "page.html")[2]
+    assert (
+        "is not the result of a solve"
+        in invoke("report", tmp_path, tmp_path, "--out", tmp_path / "page.html")[2]
+    )
     assert not (tmp_path / "page.html").exists()
 
 
@@ -131,7 +161,13 @@ RESULT = {
     "parameters": 3,
     "seconds": {"solve": 1.0},
     "error": {"l2": 1e-3, "linf": 1e-2},
-    "certificate": {"rms": 1e-2, "Linf": None, "map_L2": None, "level": "quadrature", "reason": None},
+    "certificate": {
+        "rms": 1e-2,
+        "Linf": None,
+        "map_L2": None,
+        "level": "quadrature",
+        "reason": None,
+    },
     "residual": 1e-4,
 }
 
@@ -166,7 +202,10 @@ def test_comparison_names_the_file_with_wrong_facts(invoke, tmp_path, changes, w
 
 
 def test_comparison_leaves_out_what_is_not_known(invoke, tmp_path):
-    good, lost = kept(tmp_path / "good"), kept(tmp_path / "lost", error={"l2": None, "linf": None}, seconds={"solve": 0.0})
+    good, lost = (
+        kept(tmp_path / "good"),
+        kept(tmp_path / "lost", error={"l2": None, "linf": None}, seconds={"solve": 0.0}),
+    )
     status, _, _ = invoke("report", lost, good, "--out", tmp_path / "page.html")
     assert status == 0
     words = Page(tmp_path / "page.html").words()
@@ -179,11 +218,21 @@ def test_comparison_leaves_out_what_is_not_known(invoke, tmp_path):
 
 
 def test_comparison_links_and_names(invoke, tmp_path):
-    folders = [kept(tmp_path / name) for name in ("javascript:alert(1)", "a#b 100%", "x/same", "y/same")]
+    folders = [
+        kept(tmp_path / name) for name in ("javascript:alert(1)", "a#b 100%", "x/same", "y/same")
+    ]
     status, stdout, _ = invoke("report", *folders, "--out", tmp_path / "page.html", "--json")
     assert status == 0
-    assert list(json.loads(stdout)["runs"]) == ["javascript:alert(1)", "a#b 100%", str(tmp_path / "x/same"), str(tmp_path / "y/same")]
-    assert Page(tmp_path / "page.html").outside[:2] == ["./javascript%3Aalert%281%29/report.html", "./a%23b%20100%25/report.html"]
+    assert list(json.loads(stdout)["runs"]) == [
+        "javascript:alert(1)",
+        "a#b 100%",
+        str(tmp_path / "x/same"),
+        str(tmp_path / "y/same"),
+    ]
+    assert Page(tmp_path / "page.html").outside[:2] == [
+        "./javascript%3Aalert%281%29/report.html",
+        "./a%23b%20100%25/report.html",
+    ]
 
 
 def test_comparison_overwrites_no_result(invoke, tmp_path):
@@ -207,15 +256,26 @@ def test_a_fault_in_the_page_does_not_cost_the_answer(invoke, tmp_path, monkeypa
     (out / "notes.txt").write_text("mine")
     for module in ("answer", "condition"):
         monkeypatch.setattr(f"cordes.reports.html.{module}.write_page", fail)
-    status, stdout, stderr = invoke("solve", tmp_path / "disk.toml", "--features", 30, "--out", out, "--json")
+    status, stdout, stderr = invoke(
+        "solve", tmp_path / "disk.toml", "--features", 30, "--out", out, "--json"
+    )
     facts = json.loads(stdout)
     assert status == 1
     assert facts["certificate"]["rms"] is not None
     assert "report.html could not be written" in stderr
-    assert {path.name for path in out.iterdir()} == {"answer.cordes", "certificate.png", "result.json", "solution.png", "solution.vtu", "notes.txt"}
+    assert {path.name for path in out.iterdir()} == {
+        "answer.cordes",
+        "certificate.png",
+        "result.json",
+        "solution.png",
+        "solution.vtu",
+        "notes.txt",
+    }
     assert json.loads((out / "result.json").read_text()) == facts
     assert str(out / "report.html") not in facts["files"]
-    status, stdout, stderr = invoke("check", tmp_path / "disk.toml", "--out", tmp_path / "check", "--json")
+    status, stdout, stderr = invoke(
+        "check", tmp_path / "disk.toml", "--out", tmp_path / "check", "--json"
+    )
     assert status == 1
     assert json.loads((tmp_path / "check" / "check.json").read_text()) == json.loads(stdout)
     assert "Traceback" not in stderr
@@ -227,7 +287,17 @@ def test_files_of_an_earlier_run_do_not_stay(invoke, tmp_path):
     out.mkdir()
     (out / "certificate.png").write_text("old")
     # Penalised boundary values have no certificate, and no picture of one.
-    status, stdout, _ = invoke("solve", tmp_path / "disk.toml", "--features", 30, "--boundary", "soft", "--out", out, "--json")
+    status, stdout, _ = invoke(
+        "solve",
+        tmp_path / "disk.toml",
+        "--features",
+        30,
+        "--boundary",
+        "soft",
+        "--out",
+        out,
+        "--json",
+    )
     assert status in (0, 1)
     assert sorted(json.loads(stdout)["files"]) == sorted(str(path) for path in out.iterdir())
     assert not (out / "certificate.png").exists()

@@ -1,4 +1,5 @@
-"""Interval arithmetic contains what it claims to contain, and is tight where it should be: against fractions and many digits."""
+"""Interval arithmetic contains what it claims to contain, and is tight where it should be: against
+fractions and many digits."""
 
 from fractions import Fraction
 
@@ -19,12 +20,21 @@ def numbers(seed, count=400):
     ordinary = generator.standard_normal(count)
     wild = ordinary * 10.0 ** generator.integers(-320, 308, count)
     whole = generator.integers(-3, 4, count).astype(float)
-    return np.where(generator.random(count) < 0.3, whole, np.where(generator.random(count) < 0.5, wild, ordinary))
+    return np.where(
+        generator.random(count) < 0.3,
+        whole,
+        np.where(generator.random(count) < 0.5, wild, ordinary),
+    )
 
 
 @pytest.mark.parametrize("name", ["add", "sub", "mul", "div"])
 def test_rounding_is_outward_and_tight(name):
-    operation = {"add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b, "div": lambda a, b: a / b}[name]
+    operation = {
+        "add": lambda a, b: a + b,
+        "sub": lambda a, b: a - b,
+        "mul": lambda a, b: a * b,
+        "div": lambda a, b: a / b,
+    }[name]
     a, b = numbers(1), numbers(2)
     b = np.where(b == 0, 1.0, b) if name == "div" else b
     result = operation(point(a), point(b))
@@ -48,7 +58,9 @@ def test_intervals_of_numbers_contain_all_combinations():
             assert np.all((a + b).contains(x + y))
             assert np.all((a - b).contains(x - y))
             assert np.all((a * b).contains(x * y))
-            assert np.all((a / b).contains(np.divide(x, y, out=np.zeros_like(x), where=y != 0)) | (y == 0))
+            assert np.all(
+                (a / b).contains(np.divide(x, y, out=np.zeros_like(x), where=y != 0)) | (y == 0)
+            )
             assert np.all(maximum(a, b).contains(np.maximum(x, y)))
             assert np.all(minimum(a, b).contains(np.minimum(x, y)))
             assert np.all(hull(a, b).contains(x) & hull(a, b).contains(y))
@@ -79,10 +91,16 @@ def test_sums_products_and_linear_maps():
     assert np.all(x.sum(axis=-1).contains(inside.sum(axis=-1)))
     assert np.all(x.prod(axis=1).contains(inside.prod(axis=1)))
     assert np.all(x[:, 0].linear(matrix).contains(inside[:, 0] @ matrix.T))
-    exact = [[sum(Fraction(m) * Fraction(v) for m, v in zip(row, vector, strict=True)) for row in matrix] for vector in lower[:, 0]]
+    exact = [
+        [sum(Fraction(m) * Fraction(v) for m, v in zip(row, vector, strict=True)) for row in matrix]
+        for vector in lower[:, 0]
+    ]
     image = point(lower[:, 0]).linear(matrix)
     assert all(
-        Fraction(low) <= value <= Fraction(high) for low, value, high in zip(image.lower.flat, np.array(exact).flat, image.upper.flat, strict=True)
+        Fraction(low) <= value <= Fraction(high)
+        for low, value, high in zip(
+            image.lower.flat, np.array(exact).flat, image.upper.flat, strict=True
+        )
     )
 
 
@@ -95,7 +113,11 @@ def test_squares_are_tight():
 
 
 def test_nothing_is_ever_not_a_number():
-    everything, zero, positive = Interval([-INFINITY], [INFINITY]), Interval([0.0], [0.0]), Interval([0.0], [1.0])
+    everything, zero, positive = (
+        Interval([-INFINITY], [INFINITY]),
+        Interval([0.0], [0.0]),
+        Interval([0.0], [1.0]),
+    )
     huge = point([1e308])
     for result in (
         everything - everything,
@@ -125,7 +147,23 @@ def test_nothing_is_ever_not_a_number():
 
 
 ELEMENTARY = {
-    **dict.fromkeys(("sin", "cos", "tan", "exp", "exp2", "expm1", "tanh", "sinh", "cosh", "atan", "asinh", "erf"), (-9, 9)),
+    **dict.fromkeys(
+        (
+            "sin",
+            "cos",
+            "tan",
+            "exp",
+            "exp2",
+            "expm1",
+            "tanh",
+            "sinh",
+            "cosh",
+            "atan",
+            "asinh",
+            "erf",
+        ),
+        (-9, 9),
+    ),
     **dict.fromkeys(("asin", "acos", "atanh"), (-1, 1)),
     **{"log": (0, 5), "log1p": (-1, 5), "acosh": (1, 9), "cbrt": (0, 9)},
 }
@@ -135,18 +173,28 @@ def test_elementary_functions_against_many_digits():
     mpmath = pytest.importorskip("mpmath")
     generator = np.random.default_rng(6)
     for name, ends in ELEMENTARY.items():
-        x = np.concatenate([generator.uniform(ends[0], ends[1], 200), np.arange(1, 20) * np.pi / 2 if name in ("sin", "cos", "tan") else []])
+        x = np.concatenate(
+            [
+                generator.uniform(ends[0], ends[1], 200),
+                np.arange(1, 20) * np.pi / 2 if name in ("sin", "cos", "tan") else [],
+            ]
+        )
         result = getattr(functions, name)(point(x))
         true = (lambda t: mpmath.power(2, t)) if name == "exp2" else getattr(mpmath, name)
         with mpmath.workprec(200):
-            for t, lower, upper in zip(x.tolist(), result.lower.tolist(), result.upper.tolist(), strict=True):
+            for t, lower, upper in zip(
+                x.tolist(), result.lower.tolist(), result.upper.tolist(), strict=True
+            ):
                 assert mpmath.mpf(lower) <= true(mpmath.mpf(t)) <= mpmath.mpf(upper), (name, t)
 
 
 def test_elementary_functions_agree_with_numpy():
-    """JAX's arctanh, which is wrong by more than a hundred units in the last place, is no measure."""
+    """JAX's arctanh, which is wrong by more than a hundred units in the last place, is no
+    measure."""
     lower, upper = random_cells(400, 1, 0.1, seed=12, lower=-0.99, upper=0.99)
     for width in (0.0, 1.0):
-        pieces = enclose(lambda x: [jnp.arctanh(x), jnp.tanh(x), jnp.cosh(x)])(lower, lower + width * (upper - lower))
+        pieces = enclose(lambda x: [jnp.arctanh(x), jnp.tanh(x), jnp.cosh(x)])(
+            lower, lower + width * (upper - lower)
+        )
         points = points_in(lower, lower + width * (upper - lower))
         assert np.all(contained(pieces, [np.arctanh(points), np.tanh(points), np.cosh(points)]))

@@ -1,4 +1,5 @@
-"""The landscape of a loss: measures on surfaces that are known, losses against the residual of perturbed solutions, and what a constant multiplier changes."""
+"""The landscape of a loss: measures on surfaces that are known, losses against the residual of
+perturbed solutions, and what a constant multiplier changes."""
 
 import copy
 import json
@@ -23,7 +24,11 @@ X, Y = np.meshgrid(T, T, indexing="ij")
 def varying_problem():
     """γ varies twelvefold, boundary values are not zero."""
     return cordes.Linear(
-        cordes.Box([-1, -1], [1, 2]), lambda x: jnp.diag(jnp.array([1.0, 2.0])) * jnp.exp(1.2 * x[0]), lambda x: x[1], c=1.0, g=lambda x: x[0]
+        cordes.Box([-1, -1], [1, 2]),
+        lambda x: jnp.diag(jnp.array([1.0, 2.0])) * jnp.exp(1.2 * x[0]),
+        lambda x: x[1],
+        c=1.0,
+        g=lambda x: x[0],
     )
 
 
@@ -46,7 +51,13 @@ def two_controls():
 def solutions():
     """Small networks as they are made: the loss around them is a loss like any other."""
     made = {}
-    for seed, (name, problem) in enumerate({"varying": varying_problem(), "constant": constant_problem(), "hjb": two_controls()}.items()):
+    for seed, (name, problem) in enumerate(
+        {
+            "varying": varying_problem(),
+            "constant": constant_problem(),
+            "hjb": two_controls(),
+        }.items()
+    ):
         made[name] = initial_solution(problem)
         made[name].network = MLP(made[name].network.inputs, 12, 2, seed=seed)
     return made
@@ -59,14 +70,18 @@ def moved(solution, first, second, seed=0):
     (other_layers, other_last), _ = filter_normalised(state, seed, 1)
     weights = tuple(
         (weight + first * one + second * two, bias)
-        for (weight, bias), (one, _), (two, _) in zip(state.network.layers, layers, other_layers, strict=True)
+        for (weight, bias), (one, _), (two, _) in zip(
+            state.network.layers, layers, other_layers, strict=True
+        )
     )
     other = copy.copy(solution)
-    other.network = state.network.with_parameters((weights, state.network.coefficients + first * last + second * other_last))
+    other.network = state.network.with_parameters(
+        (weights, state.network.coefficients + first * last + second * other_last)
+    )
     return other
 
 
-# Measures -------------------------------------------------------------------------------------------------------------------------------------------------
+# Measures -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("angle", [0.0, 0.7])
@@ -89,7 +104,9 @@ def test_sharpness_tells_floors_from_peaks():
         surface = Landscape(T, function(X) + function(Y))
         quadratic, _, constant = np.polyfit(near, function(near), 2)
         rim = np.maximum(np.abs(X), np.abs(Y)) == 1
-        expected = np.mean(quadratic * (X**2 + Y**2)[rim]) / (np.mean(surface.losses[rim]) - 2 * constant)
+        expected = np.mean(quadratic * (X**2 + Y**2)[rim]) / (
+            np.mean(surface.losses[rim]) - 2 * constant
+        )
         assert surface.measures.sharpness == pytest.approx(expected, rel=1e-9)
         assert (surface.measures.sharpness > 1) is sharper
 
@@ -128,7 +145,7 @@ def test_overflow_leaves_gaps():
     json.dumps(data, allow_nan=False)
 
 
-# Directions -----------------------------------------------------------------------------------------------------------------------------------------------
+# Directions ---------------------------------------------------------------------------------------
 
 
 def test_directions_are_filter_normalised(solutions):
@@ -141,15 +158,23 @@ def test_directions_are_filter_normalised(solutions):
         assert layers[k][1].shape == bias.shape
         assert not np.any(layers[k][1])
         # Two networks of one shape share the directions, but for the lengths.
-        assert np.allclose(layers[k][0] / own, other_layers[k][0] / np.linalg.norm(second.network.layers[k][0], axis=0), rtol=1e-12)
-    assert np.linalg.norm(last) == pytest.approx(np.linalg.norm(first.network.coefficients), rel=1e-12)
-    assert np.allclose(last / np.linalg.norm(last), other_last / np.linalg.norm(other_last), rtol=1e-12)
+        assert np.allclose(
+            layers[k][0] / own,
+            other_layers[k][0] / np.linalg.norm(second.network.layers[k][0], axis=0),
+            rtol=1e-12,
+        )
+    assert np.linalg.norm(last) == pytest.approx(
+        np.linalg.norm(first.network.coefficients), rel=1e-12
+    )
+    assert np.allclose(
+        last / np.linalg.norm(last), other_last / np.linalg.norm(other_last), rtol=1e-12
+    )
     assert amplitudes.shape == (0,)
     assert not np.allclose(filter_normalised(first, 3, 1)[0][1], last)
     assert not np.allclose(filter_normalised(first, 4, 0)[0][1], last)
 
 
-# Losses ---------------------------------------------------------------------------------------------------------------------------------------------------
+# Losses -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("multiplier", [True, False])
@@ -158,27 +183,39 @@ def test_losses_are_those_of_moved_solutions(solutions, multiplier, form):
     """300 points do not fill the last block."""
     solution = solutions["varying"]
     problem = solution.problem
-    surface = landscape(problem, solution, multiplier, seed=2, resolution=9, radius=0.5, points=300, form=form)
+    surface = landscape(
+        problem, solution, multiplier, seed=2, resolution=9, radius=0.5, points=300, form=form
+    )
     x = problem.domain.interior_points(300, 2, "sobol")
     gamma = cordes_multiplier(np.asarray(problem.coefficients(x).A)) if multiplier else 1.0
     for i, j in ((4, 4), (0, 8), (7, 2)):
         other = moved(solution, surface.coordinates[i], surface.coordinates[j], seed=2)
-        assert surface.losses[i, j] == pytest.approx(np.mean((gamma * other.residual(x)) ** 2), rel=1e-4)
+        assert surface.losses[i, j] == pytest.approx(
+            np.mean((gamma * other.residual(x)) ** 2), rel=1e-4
+        )
     assert np.ptp(surface.losses) > 0.1 * surface.centre
 
 
 def test_nonlinear_forms(solutions):
-    """The frozen equation stays where it is, the direct residual and its multiplier move with the network; at the centre both are the same."""
+    """The frozen equation stays where it is, the direct residual and its multiplier move with the
+    network; at the centre both are the same."""
     solution = solutions["hjb"]
-    problem, options = solution.problem, {"seed": 1, "resolution": 9, "points": 500, "choices": {"scaled": False}}
+    problem, options = (
+        solution.problem,
+        {"seed": 1, "resolution": 9, "points": 500, "choices": {"scaled": False}},
+    )
     frozen = landscape(problem, solution, True, **options)
     direct = landscape(problem, solution, True, form="direct", **options)
     x = problem.domain.interior_points(500, 1, "sobol")
     A, _, _, f = problem.coefficients(x, solution.jet(x), scaled=False)
     other = moved(solution, 1.0, -1.0, seed=1)
     jet = other.jet(x)
-    still = cordes_multiplier(np.asarray(A)) * (np.sum(A * np.asarray(jet.hessian), axis=(1, 2)) - f)
-    along = cordes_multiplier(np.asarray(problem.coefficients(x, jet, scaled=False).A)) * other.residual(x)
+    still = cordes_multiplier(np.asarray(A)) * (
+        np.sum(A * np.asarray(jet.hessian), axis=(1, 2)) - f
+    )
+    along = cordes_multiplier(
+        np.asarray(problem.coefficients(x, jet, scaled=False).A)
+    ) * other.residual(x)
     assert frozen.losses[8, 0] == pytest.approx(np.mean(still**2), rel=1e-4)
     assert direct.losses[8, 0] == pytest.approx(np.mean(along**2), rel=1e-4)
     assert abs(np.mean(still**2) / np.mean(along**2) - 1) > 1e-2
@@ -187,7 +224,10 @@ def test_nonlinear_forms(solutions):
 
 def test_constant_multiplier_changes_no_shape(solutions):
     solution = solutions["constant"]
-    plain, scaled = (landscape(solution.problem, solution, multiplier, resolution=9, points=500) for multiplier in (False, True))
+    plain, scaled = (
+        landscape(solution.problem, solution, multiplier, resolution=9, points=500)
+        for multiplier in (False, True)
+    )
     assert scaled.losses == pytest.approx(0.36 * plain.losses, rel=1e-5)
     assert scaled.measures == pytest.approx(plain.measures, rel=2e-3)
 
@@ -214,11 +254,14 @@ def test_refusals(solutions):
         landscape(cordes.gallery["ex5.1-square"], solution, True)
 
 
-# Figure ---------------------------------------------------------------------------------------------------------------------------------------------------
+# Figure -------------------------------------------------------------------------------------------
 
 
 def test_figure(tmp_path):
-    surfaces = {"C-PINN": Landscape(T, 0.1 + X**2 + 2 * Y**2), "PINN": Landscape(T, 10 + 900 * X**2 + 90 * X**3 * Y)}
+    surfaces = {
+        "C-PINN": Landscape(T, 0.1 + X**2 + 2 * Y**2),
+        "PINN": Landscape(T, 10 + 900 * X**2 + 90 * X**3 * Y),
+    }
     path = tmp_path / "landscape.png"
     figure = plot_landscape(surfaces, path, title="two bowls")
     assert [axes.get_title() for axes in figure.axes if axes.get_title()] == ["C-PINN", "PINN"]

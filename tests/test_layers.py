@@ -1,4 +1,5 @@
-"""Right-hand sides with poles: those that are square integrable have a bound, the others a reason that says so."""
+"""Right-hand sides with poles: those that are square integrable have a bound, the others a reason
+that says so."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -31,7 +32,9 @@ def test_a_pole_at_a_corner_has_no_bound():
 
 
 def test_a_pole_of_a_control_has_no_bound():
-    problem = cordes.HJB(SQUARE, [0.0, 0.5], lambda x, a: (1.0 + a) * jnp.eye(2), lambda x, a: x[0] ** -3.0)
+    problem = cordes.HJB(
+        SQUARE, [0.0, 0.5], lambda x, a: (1.0 + a) * jnp.eye(2), lambda x, a: x[0] ** -3.0
+    )
     found = cordes.solve(problem, features=60, progress=False).certificate
     assert found.L2 is None
     assert "pole" in found.reason
@@ -55,22 +58,44 @@ def test_a_weak_pole_has_a_true_bound(power):
     assert truth < answer.certificate.Linf < 0.1
 
 
-@pytest.mark.parametrize(("power", "refused"), [(0.3, False), (0.45, False), (0.8, True), (2.0, True)])
+@pytest.mark.parametrize(
+    ("power", "refused"), [(0.3, False), (0.45, False), (0.8, True), (2.0, True)]
+)
 def test_layers_next_to_a_side(power, refused):
     norm = 1 / np.sqrt(max(1 - 2 * power, 0.01))
     assert bool(unseen_layers(SQUARE, NOWHERE, lambda x: x[:, 0] ** -power, norm)) == refused
 
 
-@pytest.mark.parametrize(("power", "refused"), [(0.5, False), (0.9, False), (1.3, True), (2.0, True)])
+@pytest.mark.parametrize(
+    ("power", "refused"), [(0.5, False), (0.9, False), (1.3, True), (2.0, True)]
+)
 def test_layers_next_to_a_corner(power, refused):
     # ∫r^-2p over the quarter of the disc, which the square contains.
     norm = np.sqrt(np.pi / 2 / max(2 - 2 * power, 0.02))
-    assert bool(unseen_layers(SQUARE, NOWHERE, lambda x: np.linalg.norm(x, axis=1) ** -power, norm)) == refused
+    assert (
+        bool(unseen_layers(SQUARE, NOWHERE, lambda x: np.linalg.norm(x, axis=1) ** -power, norm))
+        == refused
+    )
 
 
-@pytest.mark.parametrize("domain", [cordes.Ball([1.0, 2.0], 0.5), cordes.Box([0, 0, 0], [1, 2, 1]), cordes.Polygon([[0, 0], [2, 0], [1, 1]])])
+@pytest.mark.parametrize(
+    "domain",
+    [
+        cordes.Ball([1.0, 2.0], 0.5),
+        cordes.Box([0, 0, 0], [1, 2, 1]),
+        cordes.Polygon([[0, 0], [2, 0], [1, 1]]),
+    ],
+)
 def test_a_constant_is_no_pole(domain):
-    assert unseen_layers(domain, np.asarray(domain.center)[None], lambda x: np.ones(len(x)), np.sqrt(domain.volume)) == []
+    assert (
+        unseen_layers(
+            domain,
+            np.asarray(domain.center)[None],
+            lambda x: np.ones(len(x)),
+            np.sqrt(domain.volume),
+        )
+        == []
+    )
 
 
 def test_bounded():
@@ -82,20 +107,30 @@ def test_bounded():
 
 
 def test_the_residual_next_to_a_corner_is_in_the_bound():
-    """D²u grows like a logarithm towards the corners. Within 10⁻⁵ of them the other control is the best, and the residual of an answer that is accurate to
-    10⁻⁸ everywhere else is of the size of f: a mesh that ends at 10⁻⁴ sees nothing of it."""
+    """D²u grows like a logarithm towards the corners. Within 10⁻⁵ of them the other control is the
+    best, and the residual of an answer that is accurate to 10⁻⁸ everywhere else is of the size of
+    f: a mesh that ends at 10⁻⁴ sees nothing of it."""
     matrices = jnp.array([[[1.0, 0.3], [0.3, 2.0]], [[2.0, -0.4], [-0.4, 1.0]]])
     square = cordes.Box([-1, -1], [1, 1])
-    problem = cordes.HJB(square, [0.0, 1.0], lambda x, a: jnp.where(a == 0, matrices[0], matrices[1]), lambda x, a: 1.0 + 20 * a)
+    problem = cordes.HJB(
+        square,
+        [0.0, 1.0],
+        lambda x, a: jnp.where(a == 0, matrices[0], matrices[1]),
+        lambda x, a: 1.0 + 20 * a,
+    )
     answer = cordes.solve(problem, features=250, progress=False)
-    # ∫r² over a quarter of a disc around each corner, in polar coordinates with a logarithmic radius.
+    # ∫r² over a quarter of a disc around each corner, in polar coordinates with a logarithmic
+    # radius.
     radius, angle = np.geomspace(1e-9, 1e-3, 121), (np.arange(24) + 0.5) / 24 * np.pi / 2
     square_norm = 0.0
     for sign in ([1, 1], [1, -1], [-1, 1], [-1, -1]):
         offset = radius[:, None, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
         residual = answer.residual(np.array(sign) * (1 - offset))
-        square_norm += np.pi / 2 * np.trapezoid(np.mean(residual**2, axis=1) * radius**2, np.log(radius))
-    # ‖Δv‖ is between ‖residual‖/(1+κ) and ‖residual‖/(1-κ), κ < 1, and the scaling 2/tr A of the residual is at least 2/3.
+        square_norm += (
+            np.pi / 2 * np.trapezoid(np.mean(residual**2, axis=1) * radius**2, np.log(radius))
+        )
+    # ‖Δv‖ is between ‖residual‖/(1+κ) and ‖residual‖/(1-κ), κ < 1, and the scaling 2/tr A of the
+    # residual is at least 2/3.
     corners = np.sqrt(square_norm)
     assert corners > 1e-6
     found = answer.certificate

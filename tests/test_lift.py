@@ -1,4 +1,5 @@
-"""Lifts: equal to g on the boundary, made from boundary values alone, finite second derivatives everywhere, no roughness of their own."""
+"""Lifts: equal to g on the boundary, made from boundary values alone, finite second derivatives
+everywhere, no roughness of their own."""
 
 import jax
 import jax.numpy as jnp
@@ -24,7 +25,9 @@ DOMAINS = [
     TRIANGLE,
     PENTAGON,
 ]
-each = pytest.mark.parametrize("domain", DOMAINS, ids=lambda domain: f"{type(domain).__name__}{domain.dimension}")
+each = pytest.mark.parametrize(
+    "domain", DOMAINS, ids=lambda domain: f"{type(domain).__name__}{domain.dimension}"
+)
 
 
 def interface(x):
@@ -47,12 +50,15 @@ def off_boundary(domain, x):
     """By how much a point misses the boundary."""
     if isinstance(domain, Box):
         return jnp.maximum(
-            jnp.min(jnp.minimum(jnp.abs(x - domain.lower), jnp.abs(domain.upper - x))), jnp.max(jnp.abs(x - domain.center) - domain.widths / 2)
+            jnp.min(jnp.minimum(jnp.abs(x - domain.lower), jnp.abs(domain.upper - x))),
+            jnp.max(jnp.abs(x - domain.center) - domain.widths / 2),
         )
     if isinstance(domain, Polygon):
         heights = jnp.sum((domain.vertices - x) * domain.normals, axis=1)
         return jnp.maximum(jnp.min(jnp.abs(heights)), -jnp.min(heights))
-    matrix = domain.matrix if isinstance(domain, Ellipsoid) else domain.radius * np.eye(domain.dimension)
+    matrix = (
+        domain.matrix if isinstance(domain, Ellipsoid) else domain.radius * np.eye(domain.dimension)
+    )
     return jnp.abs(jnp.linalg.norm(np.linalg.inv(matrix) @ (x - domain.center)) - 1)
 
 
@@ -62,23 +68,43 @@ def guarded(domain, g):
 
 
 def special_points(domain):
-    """Where formulas divide by zero: the centre and its neighbours, corners, points of edges, points on the interface."""
+    """Where formulas divide by zero: the centre and its neighbours, corners, points of edges,
+    points on the interface."""
     center = domain.center
-    points = [center, center + 1e-170, center + 1e-15, center + 1e-8, *domain.boundary_at(np.eye(domain.dimension))]
+    points = [
+        center,
+        center + 1e-170,
+        center + 1e-15,
+        center + 1e-8,
+        *domain.boundary_at(np.eye(domain.dimension)),
+    ]
     if isinstance(domain, Box):
-        points += [domain.lower, domain.upper, np.where(np.arange(domain.dimension) < 2, domain.lower, center)]
+        points += [
+            domain.lower,
+            domain.upper,
+            np.where(np.arange(domain.dimension) < 2, domain.lower, center),
+        ]
     if isinstance(domain, Polygon):
-        points += [*domain.vertices, *(0.99999999 * domain.vertices + 1e-8 * center), *(domain.vertices + 0.25 * domain.edges)]
+        points += [
+            *domain.vertices,
+            *(0.99999999 * domain.vertices + 1e-8 * center),
+            *(domain.vertices + 0.25 * domain.edges),
+        ]
     on_interface = domain.interior_points(1)[0]
     on_interface[0] = 0.5 * on_interface[1] + 0.1
     return np.array([*points, on_interface])
 
 
-# Each domain with the data that is harder for it, to save compile time; both where the two take different ways.
+# Each domain with the data that is harder for it, to save compile time; both where the two take
+# different ways.
 CASES = [(domain, rough) for domain in DOMAINS] + [(DOMAINS[0], smooth), (DOMAINS[3], smooth)]
 
 
-@pytest.mark.parametrize(("domain", "g"), CASES, ids=lambda case: getattr(case, "__name__", None) or f"{type(case).__name__}{case.dimension}")
+@pytest.mark.parametrize(
+    ("domain", "g"),
+    CASES,
+    ids=lambda case: getattr(case, "__name__", None) or f"{type(case).__name__}{case.dimension}",
+)
 def test_lift_is_exact_and_finite_and_never_looks_inside(domain, g):
     lift = domain.lift(guarded(domain, g), [interface] if g is rough else [])
     boundary, _ = domain.boundary_points(400, seed=3)
@@ -110,7 +136,8 @@ def test_generic_powers_fit_data_of_any_smoothness():
 
 
 def test_oblique_interface_does_not_roughen_the_lift_on_a_box():
-    # The interface meets the upper face at x = (1.1, 2). Blending of faces alone carries the kink of g there straight down, along x1 = 1.1.
+    # The interface meets the upper face at x = (1.1, 2). Blending of faces alone carries the kink
+    # of g there straight down, along x1 = 1.1.
     box = Box([-2, -2], [2, 2])
 
     def kink(lift, step=1e-3):
@@ -132,7 +159,9 @@ def test_aligned_interface_is_left_to_the_blending_of_faces():
         return jnp.abs(x[0]) ** 3 * jnp.cos(x[1]) / 6
 
     points = box.interior_points(50)
-    assert np.array_equal(values(box.lift(g, [lambda x: x[0]]), points), values(box.lift(g), points))
+    assert np.array_equal(
+        values(box.lift(g, [lambda x: x[0]]), points), values(box.lift(g), points)
+    )
 
 
 def test_polynomials_stay_polynomials():
@@ -166,11 +195,15 @@ def test_slopes_may_differ_on_the_two_sides_of_a_vertex():
     # A half wave on one edge and zero on the others: no smooth function has these values.
     def g(x):
         on_first = jnp.abs(jnp.sum((x - PENTAGON.vertices[0]) * PENTAGON.normals[0])) < 1e-12
-        along = jnp.sum((x - PENTAGON.vertices[0]) * PENTAGON.edges[0]) / np.sum(PENTAGON.edges[0] ** 2)
+        along = jnp.sum((x - PENTAGON.vertices[0]) * PENTAGON.edges[0]) / np.sum(
+            PENTAGON.edges[0] ** 2
+        )
         return jnp.where(on_first, jnp.sin(np.pi * along), 0.0)
 
     boundary, _ = PENTAGON.boundary_points(300)
-    jet = jax.jit(jax.vmap(jet_of(PENTAGON.lift(g))))(jnp.concatenate([boundary, PENTAGON.vertices, PENTAGON.interior_points(300)]))
+    jet = jax.jit(jax.vmap(jet_of(PENTAGON.lift(g))))(
+        jnp.concatenate([boundary, PENTAGON.vertices, PENTAGON.interior_points(300)])
+    )
     assert np.max(np.abs(jet.value[:300] - values(g, boundary))) < 1e-12
     assert np.all(np.isfinite(jet.hessian))
 

@@ -1,4 +1,5 @@
-"""Bad problems are refused with the coefficient, the point and the value; jumps are found, steep functions are let be."""
+"""Bad problems are refused with the coefficient, the point and the value; jumps are found, steep
+functions are let be."""
 
 import math
 import warnings
@@ -27,15 +28,30 @@ def with_if(x):
 
 REFUSED = {
     "domain": ({"domain": "square"}, "domain is 'square'"),
-    "A not symmetric": ({"A": [[2.0, 1.0], [0.0, 2.0]]}, r"A is not symmetric: A\(\[.*\]\) = \[\[2., 1.\]"),
-    "A function not symmetric": ({"A": lambda x: jnp.array([[2.0, x[0]], [0.0, 2.0]])}, "A is not symmetric"),
+    "A not symmetric": (
+        {"A": [[2.0, 1.0], [0.0, 2.0]]},
+        r"A is not symmetric: A\(\[.*\]\) = \[\[2., 1.\]",
+    ),
+    "A function not symmetric": (
+        {"A": lambda x: jnp.array([[2.0, x[0]], [0.0, 2.0]])},
+        "A is not symmetric",
+    ),
     "A indefinite": ({"A": [[1.0, 2.0], [2.0, 1.0]]}, r"A is not positive definite.*eigenvalue -1"),
     "A negative": ({"A": -1.0}, "change the sign of the whole equation"),
-    "A indefinite somewhere": ({"A": lambda x: jnp.diag(jnp.array([1.0, 0.9 + x[0]]))}, r"A\(\[-0\.9.*\]\)"),
-    "A not a number": ({"A": lambda x: (x[0] ** (1 / 3)) * jnp.eye(2)}, r"A is not finite at \d+ of 2000.*A\(\[-.*\]\) = \[\[nan"),
+    "A indefinite somewhere": (
+        {"A": lambda x: jnp.diag(jnp.array([1.0, 0.9 + x[0]]))},
+        r"A\(\[-0\.9.*\]\)",
+    ),
+    "A not a number": (
+        {"A": lambda x: (x[0] ** (1 / 3)) * jnp.eye(2)},
+        r"A is not finite at \d+ of 2000.*A\(\[-.*\]\) = \[\[nan",
+    ),
     "A constant not finite": ({"A": [[1.0, 0.0], [0.0, np.inf]]}, "A = .*inf.* is not finite"),
     "A of another dimension": ({"A": np.eye(3)}, r"A has shape \(3, 3\), but shape \(2, 2\)"),
-    "A function of another shape": ({"A": lambda x: x}, r"A\(x\) has shape \(2,\), but shape \(2, 2\)"),
+    "A function of another shape": (
+        {"A": lambda x: x},
+        r"A\(x\) has shape \(2,\), but shape \(2, 2\)",
+    ),
     "A text": ({"A": "identity"}, "A is 'identity'"),
     "b scalar": ({"b": 1.0}, r"b has shape \(\), but shape \(2,\)"),
     "b function scalar": ({"b": lambda x: x[0]}, r"b\(x\) has shape \(\)"),
@@ -46,7 +62,10 @@ REFUSED = {
     "f complex": ({"f": lambda x: x[0] + 1j}, "f.x. has dtype complex128"),
     "f list": ({"f": lambda x: [x[0]]}, "f returns list"),
     "f infinite": ({"f": lambda x: jnp.log(x[0])}, "f is not finite"),
-    "f of math": ({"f": lambda x: math.sin(x[0])}, r"f cannot be traced by JAX: write it with jax.numpy \(jnp.sin instead of math.sin"),
+    "f of math": (
+        {"f": lambda x: math.sin(x[0])},
+        r"f cannot be traced by JAX: write it with jax.numpy \(jnp.sin instead of math.sin",
+    ),
     "f with if": ({"f": with_if}, "f cannot be traced by JAX.*jnp.where instead of if"),
     "A of math": ({"A": lambda x: math.sin(x[0]) * jnp.eye(2)}, "A cannot be traced"),
     "f fails": ({"f": lambda x: x[0] + undefined}, "f failed at x = .*NameError"),
@@ -54,12 +73,21 @@ REFUSED = {
     "g vector": ({"g": lambda x: x}, r"g\(x\) has shape"),
     "g not finite": ({"g": lambda x: jnp.log(x[0])}, "g is not finite .* of the boundary"),
     "g of math": ({"g": lambda x: math.exp(x[0])}, "g cannot be traced"),
-    "interface constant": ({"interfaces": [lambda x: jnp.ones(())]}, r"interfaces\[0\] does not change sign in the domain.*\[1, 1\]"),
-    "interface never zero": ({"interfaces": [lambda x: x[0], lambda x: x[0] ** 2 + 1]}, r"interfaces\[1\] does not change sign"),
+    "interface constant": (
+        {"interfaces": [lambda x: jnp.ones(())]},
+        r"interfaces\[0\] does not change sign in the domain.*\[1, 1\]",
+    ),
+    "interface never zero": (
+        {"interfaces": [lambda x: x[0], lambda x: x[0] ** 2 + 1]},
+        r"interfaces\[1\] does not change sign",
+    ),
     "interface no function": ({"interfaces": [0.0]}, r"interfaces\[0\] is 0.0"),
     "interfaces a function": ({"interfaces": lambda x: x[0]}, r"pass a list of functions, \[phi\]"),
     "interface vector": ({"interfaces": [lambda x: x]}, r"interfaces\[0\]\(x\) has shape"),
-    "interface without gradient": ({"interfaces": [lambda x: jnp.sqrt(jnp.maximum(x[0], 0.0)) - 0.3]}, r"gradient of interfaces\[0\] is not finite"),
+    "interface without gradient": (
+        {"interfaces": [lambda x: jnp.sqrt(jnp.maximum(x[0], 0.0)) - 0.3]},
+        r"gradient of interfaces\[0\] is not finite",
+    ),
     "epsilon zero": ({"epsilon": 0.0}, r"epsilon = 0.0: .* lies in \(0, 1\]"),
     "epsilon too large": ({"epsilon": 1.01}, "epsilon = 1.01"),
 }
@@ -86,7 +114,7 @@ def test_constants_and_numbers_are_understood():
     assert not make().has_drift
 
 
-# Boundary values --------------------------------------------------------------------------------------------------------------------------------------
+# Boundary values ----------------------------------------------------------------------------------
 
 DISCONTINUOUS = {
     "at corners": (SQUARE, lambda x: jnp.where(x[0] > 1 - 1e-12, 1.0, 0.0)),
@@ -94,7 +122,10 @@ DISCONTINUOUS = {
     "small, along an edge": (SQUARE, lambda x: 1.0 + jnp.where(x[1] > 0.3, 1e-3, 0.0)),
     "on a circle": (DISK, lambda x: jnp.sign(x[0])),
     "on a sphere": (cordes.Ball([0, 0, 0], 1), lambda x: jnp.sign(x[0] - 0.2)),
-    "on a triangle": (cordes.Polygon([[0, 0], [2, 0], [0, 1]]), lambda x: jnp.where(x[1] < 1e-12, 1.0, 0.0)),
+    "on a triangle": (
+        cordes.Polygon([[0, 0], [2, 0], [0, 1]]),
+        lambda x: jnp.where(x[1] < 1e-12, 1.0, 0.0),
+    ),
 }
 
 
@@ -106,7 +137,10 @@ def test_discontinuous_boundary_values_are_refused(case):
 
 
 CONTINUOUS = {
-    "zero up to rounding": (UNIT, lambda x: jnp.sin(jnp.pi * x[0]) * jnp.sin(jnp.pi * x[1]) * jnp.exp(x[0])),
+    "zero up to rounding": (
+        UNIT,
+        lambda x: jnp.sin(jnp.pi * x[0]) * jnp.sin(jnp.pi * x[1]) * jnp.exp(x[0]),
+    ),
     "rounding on one edge": (UNIT, lambda x: x[0] + jnp.cos(x[1]) ** 2 + jnp.sin(x[1]) ** 2 - 1),
     "cancellation on one edge": (UNIT, lambda x: (x[0] + x[1]) ** 2 - x[1] ** 2 - 2 * x[0] * x[1]),
     "rounding on all edges": (UNIT, lambda x: jnp.cos(x[1]) ** 2 + jnp.sin(x[1]) ** 2 - 1),
@@ -125,7 +159,7 @@ def test_continuous_boundary_values_are_taken(case):
     assert make(domain, np.eye(domain.dimension), g=g).g is g
 
 
-# Jumps of coefficients --------------------------------------------------------------------------------------------------------------------------------
+# Jumps of coefficients ----------------------------------------------------------------------------
 
 
 def step(x):
@@ -148,7 +182,10 @@ def ring(x):
     ],
 )
 def test_undeclared_jumps_are_warned_about(name, data):
-    with pytest.warns(UndeclaredJumpWarning, match=rf"^{name} jumps near x = \[.*\] from .* no interface is declared there") as caught:
+    with pytest.warns(
+        UndeclaredJumpWarning,
+        match=rf"^{name} jumps near x = \[.*\] from .* no interface is declared there",
+    ) as caught:
         make(**data)
     assert len(caught) == 1
 
@@ -183,4 +220,8 @@ def test_no_warning_where_it_is_declared():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         make(A=lambda x: step(x) * jnp.eye(2), f=step, interfaces=[lambda x: x[0] - 0.3])
-        make(A=lambda x: ring(x) * jnp.eye(2), f=lambda x: step(x) + ring(x), interfaces=[lambda x: x @ x - 0.5, lambda x: 7 * (x[0] - 0.3)])
+        make(
+            A=lambda x: ring(x) * jnp.eye(2),
+            f=lambda x: step(x) + ring(x),
+            interfaces=[lambda x: x @ x - 0.5, lambda x: 7 * (x[0] - 0.3)],
+        )

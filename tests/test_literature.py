@@ -1,4 +1,5 @@
-"""The linear problems of the literature: their constants to the digits stated, what a constant preconditioner does for them, and their solutions."""
+"""The linear problems of the literature: their constants to the digits stated, what a constant
+preconditioner does for them, and their solutions."""
 
 import jax
 import numpy as np
@@ -23,7 +24,9 @@ def grid(problem, count):
 
 def matrices(problem):
     """The different values of A on a dense grid."""
-    values = np.asarray(jax.jit(jax.vmap(problem.A))(grid(problem, 201 if problem.domain.dimension == 2 else 21)))
+    values = np.asarray(
+        jax.jit(jax.vmap(problem.A))(grid(problem, 201 if problem.domain.dimension == 2 else 21))
+    )
     return np.unique(values, axis=0)
 
 
@@ -53,23 +56,33 @@ CONSTANTS = {
 @pytest.mark.parametrize("name", list(CONSTANTS))
 def test_constants_of_the_literature(name):
     A = matrices(cordes.gallery[name])
-    # On an interface sign(0) = 0 makes A rounder: such points are not the worst, so they need no care.
+    # On an interface sign(0) = 0 makes A rounder: such points are not the worst, so they need no
+    # care.
     zero = np.zeros(len(A))
     eigenvalues = np.linalg.eigvalsh(A)
-    measured = (np.min(epsilon_at(A, np.zeros(A.shape[:-1]), zero, None)), contraction(A), eigenvalues.min(), eigenvalues.max())
+    measured = (
+        np.min(epsilon_at(A, np.zeros(A.shape[:-1]), zero, None)),
+        contraction(A),
+        eigenvalues.min(),
+        eigenvalues.max(),
+    )
     for value, stated in zip(measured, CONSTANTS[name], strict=True):
         assert stated is None or value == pytest.approx(stated[0], rel=0, abs=stated[1])
 
 
 def test_the_condition_reports_the_same():
-    assert cordes.check(cordes.gallery["weak-ellipticity"]).epsilon == pytest.approx(0.020, abs=5e-4)
+    assert cordes.check(cordes.gallery["weak-ellipticity"]).epsilon == pytest.approx(
+        0.020, abs=5e-4
+    )
     condition = cordes.check(cordes.gallery["constant-3d"])
     assert not condition.satisfied
     assert condition.source == "analytic"
 
 
 def test_a_constant_preconditioner_rescues_a_fixed_axis_and_a_rotation_about_one():
-    assert contraction(matrices(cordes.gallery["constant-3d"]), np.diag([10.0, 1.0, 1.0])) == pytest.approx(0, abs=1e-7)
+    assert contraction(
+        matrices(cordes.gallery["constant-3d"]), np.diag([10.0, 1.0, 1.0])
+    ) == pytest.approx(0, abs=1e-7)
     rotating = matrices(cordes.gallery["rotating-3d"])
     half = np.diag(np.array([1, 1, 11 / 101]) ** -0.5)
     zero = np.zeros(len(rotating))
@@ -100,7 +113,12 @@ def test_no_constant_preconditioner_rescues_an_axis_in_every_direction():
 
     generator = np.random.default_rng(1)
     for start in (np.zeros(6), *generator.standard_normal((3, 6))):
-        found = minimize(worst, start, method="Nelder-Mead", options={"maxfev": 300, "xatol": 1e-6, "fatol": 1e-9})
+        found = minimize(
+            worst,
+            start,
+            method="Nelder-Mead",
+            options={"maxfev": 300, "xatol": 1e-6, "fatol": 1e-9},
+        )
         # The infimum over all M is 1.5; a finite set of axes comes near it.
         assert found.fun > 1.49
     assert worst(np.zeros(6)) == pytest.approx(1.5, abs=1e-12)
@@ -138,7 +156,9 @@ def test_weak_ellipticity_is_solved_roughly(solved):
     solution = solved("weak-ellipticity")
     assert solution.error() is None
     # Two resolutions and two sets of singular functions agree to these digits.
-    np.testing.assert_allclose(solution([[0, 0], [0.5, 0.5], [-0.5, 0.5]]), [0.375, 0.294, 0.329], atol=2e-3)
+    np.testing.assert_allclose(
+        solution([[0, 0], [0.5, 0.5], [-0.5, 0.5]]), [0.375, 0.294, 0.329], atol=2e-3
+    )
 
 
 @pytest.mark.parametrize("name", NOT_CORDES[:1] + NOT_CORDES[-1:])
@@ -163,5 +183,7 @@ def test_solutions_with_the_radial_axis_are_not_unique():
 
     np.testing.assert_allclose(residual(smooth), 0, atol=1e-12)
     # The second derivatives of |x|^0.8 grow like |x|^-1.2, and rounding with them.
-    np.testing.assert_allclose(residual(other) * np.linalg.norm(points, axis=1) ** 1.2, 0, atol=1e-12)
+    np.testing.assert_allclose(
+        residual(other) * np.linalg.norm(points, axis=1) ** 1.2, 0, atol=1e-12
+    )
     assert float(smooth(np.zeros(3)) - other(np.zeros(3))) == 1

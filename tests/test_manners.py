@@ -1,4 +1,5 @@
-"""What surrounds the solver: `cordes new`, completion in shells, `cordes doctor`, citations, and the files that speak about the project."""
+"""What surrounds the solver: `cordes new`, completion in shells, `cordes doctor`, citations, and
+the files that speak about the project."""
 
 import importlib.metadata
 import inspect
@@ -26,8 +27,15 @@ from cordes.errors import CordesError
 from cordes.problems.files import _EQUATIONS, load_problem
 
 ROOT = Path(__file__).parent.parent
-CLASSES = {"linear": cordes.Linear, "hjb": cordes.HJB, "monge-ampere": cordes.MongeAmpere, "transport": cordes.Transport}
-every_template = pytest.mark.parametrize(("kind", "ending"), TEMPLATES, ids=lambda value: str(value).strip("."))
+CLASSES = {
+    "linear": cordes.Linear,
+    "hjb": cordes.HJB,
+    "monge-ampere": cordes.MongeAmpere,
+    "transport": cordes.Transport,
+}
+every_template = pytest.mark.parametrize(
+    ("kind", "ending"), TEMPLATES, ids=lambda value: str(value).strip(".")
+)
 
 
 @pytest.fixture
@@ -37,7 +45,7 @@ def invoke(invoke, tmp_path, monkeypatch):
     return invoke
 
 
-# cordes new -------------------------------------------------------------------------------------------------------------------------------------------
+# cordes new ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -51,7 +59,8 @@ def invoke(invoke, tmp_path, monkeypatch):
     ],
 )
 def test_a_new_file_solves_as_it_is(invoke, kind, ending, norm, bound):
-    """The Python files of linear and Monge–Ampère problems hold the same equations (next test), and are not solved again."""
+    """The Python files of linear and Monge–Ampère problems hold the same equations (next test), and
+    are not solved again."""
     status, stdout, _ = invoke("new", f"mine{ending}", "--kind", kind, "--json")
     facts = json.loads(stdout)
     assert status == 0
@@ -68,12 +77,17 @@ def test_a_new_file_solves_as_it_is(invoke, kind, ending, norm, bound):
 
 @pytest.mark.parametrize("kind", ["linear", "monge-ampere"])
 def test_both_formats_hold_the_same_equation(tmp_path, kind):
-    problems = [load_problem(new_problem(str(tmp_path / f"same{ending}"), kind)["file"]) for ending in (".toml", ".py")]
+    problems = [
+        load_problem(new_problem(str(tmp_path / f"same{ending}"), kind)["file"])
+        for ending in (".toml", ".py")
+    ]
     assert repr(problems[0].domain) == repr(problems[1].domain)
     for x in problems[0].domain.interior_points(20, seed=1):
         for name in ("A", "b", "c", "f", "g"):
             if hasattr(problems[0], name):
-                first, second = (np.asarray(getattr(problem, name)(jnp.asarray(x))) for problem in problems)
+                first, second = (
+                    np.asarray(getattr(problem, name)(jnp.asarray(x))) for problem in problems
+                )
                 np.testing.assert_allclose(first, second, rtol=1e-14, atol=1e-14)
 
 
@@ -84,11 +98,17 @@ def test_every_option_stands_in_the_file_and_works_as_it_stands(tmp_path, kind, 
     if ending == ".toml":
         _, required, optional = _EQUATIONS[kind]
         wanted = {"schema", "kind", "name", "type", *required, *optional}
-        used, unused = (set(re.findall(rf"^{mark}(\w+) = ", text, re.MULTILINE)) for mark in ("", "# "))
+        used, unused = (
+            set(re.findall(rf"^{mark}(\w+) = ", text, re.MULTILINE)) for mark in ("", "# ")
+        )
         taken = re.sub(r"^# (?=\w+ = )", "", text, flags=re.MULTILINE)
     else:
-        wanted = set(inspect.signature(CLASSES[kind]).parameters) - {"source_of" if kind == "transport" else "source"}
-        used, unused = (set(re.findall(rf"^    {mark}(\w+)=", text, re.MULTILINE)) for mark in ("", "# "))
+        wanted = set(inspect.signature(CLASSES[kind]).parameters) - {
+            "source_of" if kind == "transport" else "source"
+        }
+        used, unused = (
+            set(re.findall(rf"^    {mark}(\w+)=", text, re.MULTILINE)) for mark in ("", "# ")
+        )
         taken = re.sub(r"^    # (?=\w+=)", "    ", text, flags=re.MULTILINE)
     assert wanted <= used | unused
     assert not used & unused
@@ -112,7 +132,11 @@ def test_what_new_says_to_people(invoke, tmp_path):
     assert (tmp_path / "my problems" / "heat.py").is_file()
     # TOML has no transport: a name alone becomes a Python file, and this is said.
     status, stdout, _ = invoke("new", "move", "--kind", "transport", "--toml")
-    assert (status, (tmp_path / "move.py").is_file(), (tmp_path / "move.toml").exists()) == (0, True, False)
+    assert (status, (tmp_path / "move.py").is_file(), (tmp_path / "move.toml").exists()) == (
+        0,
+        True,
+        False,
+    )
     assert "cannot be written in TOML" in stdout
     status, stdout, _ = invoke("new", "move-again", "--kind", "transport")
     assert (status, "TOML" in stdout) == (0, False)
@@ -162,7 +186,7 @@ def test_what_new_refuses(invoke, tmp_path, arguments, message):
     assert list(tmp_path.iterdir()) == []
 
 
-# Completion -------------------------------------------------------------------------------------------------------------------------------------------
+# Completion ---------------------------------------------------------------------------------------
 
 
 def test_the_light_names_are_those_of_the_gallery():
@@ -174,7 +198,12 @@ def test_problems_are_completed(invoke, monkeypatch, capsys, tmp_path, command):
     (tmp_path / "example.toml").touch()
     (tmp_path / "exclude.txt").touch()
     monkeypatch.setenv("_CORDES_COMPLETE", "complete_bash")
-    for word, expected in (("ex4.2", ["ex4.2-continuous", "ex4.2-discontinuous"]), ("exa", ["example.toml"]), ("exc", []), ("/", [])):
+    for word, expected in (
+        ("ex4.2", ["ex4.2-continuous", "ex4.2-discontinuous"]),
+        ("exa", ["example.toml"]),
+        ("exc", []),
+        ("/", []),
+    ):
         monkeypatch.setenv("COMP_WORDS", f"cordes {command} {word}")
         monkeypatch.setenv("COMP_CWORD", "2")
         with pytest.raises(SystemExit) as ended:
@@ -184,11 +213,25 @@ def test_problems_are_completed(invoke, monkeypatch, capsys, tmp_path, command):
 
 
 def test_completion_loads_nothing_numerical():
-    words = {"_CORDES_COMPLETE": "complete_bash", "COMP_WORDS": "cordes solve ex4.1-s", "COMP_CWORD": "2"}
+    words = {
+        "_CORDES_COMPLETE": "complete_bash",
+        "COMP_WORDS": "cordes solve ex4.1-s",
+        "COMP_CWORD": "2",
+    }
     command = [sys.executable, "-X", "importtime", "-m", "cordes"]
-    done = subprocess.run(command, env=os.environ | words, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(
+        command,
+        env=os.environ | words,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
     assert done.stdout.split() == ["ex4.1-smooth", "ex4.1-singular"]
-    loaded = {line.rpartition("|")[2].strip().partition(".")[0] for line in done.stderr.splitlines()}
+    loaded = {
+        line.rpartition("|")[2].strip().partition(".")[0] for line in done.stderr.splitlines()
+    }
     assert "typer" in loaded
     assert not loaded & {"jax", "numpy", "scipy", "equinox", "matplotlib"}
 
@@ -196,9 +239,15 @@ def test_completion_loads_nothing_numerical():
 @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash here")
 def test_a_shell_installs_and_uses_the_completion(tmp_path):
     """As a user does: install, open a new shell, type the beginning of a name."""
-    (tmp_path / "cordes").write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m cordes "$@"\n')
+    (tmp_path / "cordes").write_text(
+        f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m cordes "$@"\n'
+    )
     (tmp_path / "cordes").chmod(0o755)
-    environment = os.environ | {"HOME": str(tmp_path), "PATH": f"{tmp_path}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+    environment = os.environ | {
+        "HOME": str(tmp_path),
+        "PATH": f"{tmp_path}:{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+    }
     script = """
         cordes --install-completion
         source ~/.bashrc
@@ -206,20 +255,36 @@ def test_a_shell_installs_and_uses_the_completion(tmp_path):
         _cordes_completion cordes
         echo "completed: ${COMPREPLY[*]}"
     """
-    done = subprocess.run(["bash", "--norc", "-c", script], env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run(
+        ["bash", "--norc", "-c", script],
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
     assert "bash completion installed" in done.stdout, done.stderr
     assert done.stdout.splitlines()[-1] == "completed: ex4.2-discontinuous"
 
 
-# cordes doctor ----------------------------------------------------------------------------------------------------------------------------------------
+# cordes doctor ------------------------------------------------------------------------------------
 
-GOOD_TEST = {"result": "converged", "seconds": 1.0, "error": {"l2": 1e-12, "linf": 2e-12}, "bound": {"rms": 1e-10, "Linf": 1e-9}, "reason": None}
+GOOD_TEST = {
+    "result": "converged",
+    "seconds": 1.0,
+    "error": {"l2": 1e-12, "linf": 2e-12},
+    "bound": {"rms": 1e-10, "Linf": 1e-9},
+    "reason": None,
+}
 
 
 @pytest.fixture
 def quick(monkeypatch):
     """A self-test that is good, and takes no time."""
-    monkeypatch.setattr(doctor, "self_test", lambda: (GOOD_TEST, [doctor.judge_self_test(GOOD_TEST)]))
+    monkeypatch.setattr(
+        doctor, "self_test", lambda: (GOOD_TEST, [doctor.judge_self_test(GOOD_TEST)])
+    )
 
 
 def bad(facts):
@@ -227,7 +292,11 @@ def bad(facts):
 
 
 def test_a_healthy_machine(invoke, monkeypatch, tmp_path):
-    settings = {"jax_enable_x64": True, "jax_default_matmul_precision": "highest", "jax_compilation_cache_dir": str(tmp_path)}
+    settings = {
+        "jax_enable_x64": True,
+        "jax_default_matmul_precision": "highest",
+        "jax_compilation_cache_dir": str(tmp_path),
+    }
     monkeypatch.setattr(doctor, "_setting", settings.get)
     (tmp_path / "program").write_bytes(b"x" * 1000)
     status, stdout, _ = invoke("doctor", "--json")
@@ -236,32 +305,53 @@ def test_a_healthy_machine(invoke, monkeypatch, tmp_path):
     assert facts["versions"]["cordes"] == cordes.__version__
     assert facts["versions"]["numpy"] == np.__version__
     assert len(facts["devices"]) >= 1
-    assert (facts["cache"]["bytes"], facts["cache"]["files"], facts["cache"]["writable"]) == (1000, 1, True)
+    assert (facts["cache"]["bytes"], facts["cache"]["files"], facts["cache"]["writable"]) == (
+        1000,
+        1,
+        True,
+    )
     assert 0 < facts["precision"]["float64_product_error"] < 1e-14
     assert 1e-9 < facts["precision"]["float32_product_error"] < 1e-6
     test = facts["self_test"]
     assert test["result"] == "converged"
     assert 0 < test["error"]["l2"] <= test["bound"]["rms"] < 1e-9
     assert test["error"]["linf"] <= test["bound"]["Linf"] < 1e-9
-    assert {finding["name"] for finding in facts["findings"]} >= {"versions", "devices", "float64", "float32 products", "cache", "cores", "self-test"}
+    assert {finding["name"] for finding in facts["findings"]} >= {
+        "versions",
+        "devices",
+        "float64",
+        "float32 products",
+        "cache",
+        "cores",
+        "self-test",
+    }
 
 
 def test_settings_that_make_cordes_ill(invoke, monkeypatch, tmp_path, quick):
     (tmp_path / "file").touch()
-    healthy = {"jax_enable_x64": True, "jax_default_matmul_precision": "highest", "jax_compilation_cache_dir": str(tmp_path)}
+    healthy = {
+        "jax_enable_x64": True,
+        "jax_default_matmul_precision": "highest",
+        "jax_compilation_cache_dir": str(tmp_path),
+    }
 
     def examine(**changed):
         monkeypatch.setattr(doctor, "_setting", (healthy | changed).get)
         status, stdout, _ = invoke("doctor", "--json")
         facts = json.loads(stdout)
         assert status == (0 if facts["healthy"] else 1)
-        assert all(finding["remedy"] for finding in facts["findings"] if finding["status"] != "good")
+        assert all(
+            finding["remedy"] for finding in facts["findings"] if finding["status"] != "good"
+        )
         return facts
 
     assert bad(examine(jax_enable_x64=False)) == ["float64"]
     assert bad(examine(jax_compilation_cache_dir=str(tmp_path / "file" / "cache"))) == ["cache"]
     off = examine(jax_compilation_cache_dir=None)
-    assert (bad(off), [finding["status"] for finding in off["findings"] if finding["name"] == "cache"]) == ([], ["note"])
+    assert (
+        bad(off),
+        [finding["status"] for finding in off["findings"] if finding["name"] == "cache"],
+    ) == ([], ["note"])
     # Looking makes no folder.
     assert examine(jax_compilation_cache_dir=str(tmp_path / "later" / "cache"))["cache"]["writable"]
     assert not (tmp_path / "later").exists()
@@ -269,14 +359,23 @@ def test_settings_that_make_cordes_ill(invoke, monkeypatch, tmp_path, quick):
 
 def test_products_with_few_digits_are_noticed(invoke, monkeypatch, quick):
     product = jnp.matmul
-    monkeypatch.setattr(jnp, "matmul", lambda a, b: product(a.astype(jnp.bfloat16), b.astype(jnp.bfloat16)).astype(a.dtype))
+    monkeypatch.setattr(
+        jnp,
+        "matmul",
+        lambda a, b: product(a.astype(jnp.bfloat16), b.astype(jnp.bfloat16)).astype(a.dtype),
+    )
     status, stdout, _ = invoke("doctor")
     assert (status, bad(doctor.examine())) == (1, ["float32 products", "float64 products"])
     assert "Unset JAX_DEFAULT_MATMUL_PRECISION" in re.sub(r"[\s│]+", " ", stdout)
 
 
 def test_packages_that_are_missing_or_old(monkeypatch, quick):
-    required = ["jax>=99.1", "numpy>=1.0", "no-such-package>=1.0", 'also-missing>=2.0; extra == "toys"']
+    required = [
+        "jax>=99.1",
+        "numpy>=1.0",
+        "no-such-package>=1.0",
+        'also-missing>=2.0; extra == "toys"',
+    ]
     monkeypatch.setattr(importlib.metadata, "requires", lambda name: required)
     facts = doctor.examine()
     found = facts["findings"][0]
@@ -289,7 +388,15 @@ def test_packages_that_are_missing_or_old(monkeypatch, quick):
 
 
 @pytest.mark.parametrize(
-    ("older", "newer"), [("0.9", "0.10"), ("1.26.4", "2.0"), ("0.10", "0.10.2"), ("2.0", "2.0.1"), ("2.0.1", "2.1.0rc1"), ("1.9", "1.10+cpu")]
+    ("older", "newer"),
+    [
+        ("0.9", "0.10"),
+        ("1.26.4", "2.0"),
+        ("0.10", "0.10.2"),
+        ("2.0", "2.0.1"),
+        ("2.0.1", "2.1.0rc1"),
+        ("1.9", "1.10+cpu"),
+    ],
 )
 def test_versions_are_compared_as_numbers(older, newer):
     assert doctor._numbers(older) < doctor._numbers(newer)
@@ -303,7 +410,11 @@ def test_versions_are_compared_as_numbers(older, newer):
         ({"error": {"l2": 2e-10, "linf": 2e-10}}, "bad", "smaller than the error"),
         ({"error": {"l2": 1e-12, "linf": 2e-9}}, "bad", "smaller than the error"),
         ({"error": {"l2": float("nan"), "linf": float("nan")}}, "bad", "smaller than the error"),
-        ({"error": {"l2": 1e-6, "linf": 1e-5}, "bound": {"rms": 1e-4, "Linf": 1e-3}}, "bad", "largest error"),
+        (
+            {"error": {"l2": 1e-6, "linf": 1e-5}, "bound": {"rms": 1e-4, "Linf": 1e-3}},
+            "bad",
+            "largest error",
+        ),
         ({"result": "stagnated"}, "bad", "stagnated"),
         ({"bound": {"rms": None, "Linf": None}, "reason": "a reason"}, "bad", "a reason"),
     ],
@@ -326,7 +437,7 @@ def test_a_solve_that_fails_is_a_finding_and_not_a_crash(invoke, monkeypatch):
     assert "the device is on fire" in facts["findings"][-1]["found"]
 
 
-# Citation and the files of the project ----------------------------------------------------------------------------------------------------------------
+# Citation and the files of the project ------------------------------------------------------------
 
 
 def cff():
@@ -346,7 +457,10 @@ def test_versions_titles_and_licences_agree():
 
 def test_citation(invoke):
     text = cordes.citation()
-    assert re.findall(r"^@(\w+)\{(\w+),$", text, re.MULTILINE) == [("software", "cordes"), ("unpublished", "cpinn")]
+    assert re.findall(r"^@(\w+)\{(\w+),$", text, re.MULTILINE) == [
+        ("software", "cordes"),
+        ("unpublished", "cpinn"),
+    ]
     depth = np.cumsum([{"{": 1, "}": -1}.get(letter, 0) for letter in text])
     assert depth[-1] == 0
     assert np.min(depth) == 0
@@ -365,7 +479,9 @@ def test_the_guide_for_contributors_names_what_is_there():
     paths = re.findall(r"`((?:cordes|tests|benchmarks|docs|examples)/[\w/.]*)`", text)
     assert len(paths) > 15
     assert [path for path in paths if not (ROOT / path).exists()] == []
-    assert set(re.findall(r"^    make (\w+)", text, re.MULTILINE)) <= set(re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert set(re.findall(r"^    make (\w+)", text, re.MULTILINE)) <= set(
+        re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    )
 
 
 def test_kinds_are_those_that_can_be_written():

@@ -8,7 +8,16 @@ import numpy as np
 import pytest
 from formula_text import APPLY, TIMES, plain, shown, wave
 
-from cordes.reports.html.mathml import Untypeset, array, components, constant, formula, node, symbol, typeset
+from cordes.reports.html.mathml import (
+    Untypeset,
+    array,
+    components,
+    constant,
+    formula,
+    node,
+    symbol,
+    typeset,
+)
 from cordes.reports.html.reading import Reading, verify
 from cordes.reports.html.sources import source_text
 from cordes.reports.html.written import from_function, from_text
@@ -21,8 +30,14 @@ WEIGHTS = np.array([1.0, 2.0])
 
 
 def test_exact_markup():
-    assert typeset(from_function(lambda x: 2 * x[0], components("x", 2)).value) == f"<mn>2</mn>{TIMES}{X1}"
-    assert typeset(from_function(lambda x: jnp.sin(x[1]), components("x", 2)).value) == f"<mi>sin</mi>{APPLY}<mrow><mo>(</mo>{X2}<mo>)</mo></mrow>"
+    assert (
+        typeset(from_function(lambda x: 2 * x[0], components("x", 2)).value)
+        == f"<mn>2</mn>{TIMES}{X1}"
+    )
+    assert (
+        typeset(from_function(lambda x: jnp.sin(x[1]), components("x", 2)).value)
+        == f"<mi>sin</mi>{APPLY}<mrow><mo>(</mo>{X2}<mo>)</mo></mrow>"
+    )
     matrix = from_function(lambda x: jnp.array([[2, x[0]], [x[0], 1]]), components("x", 2)).value
     rows = f"<mtr><mtd><mn>2</mn></mtd><mtd>{X1}</mtd></mtr><mtr><mtd>{X1}</mtd><mtd><mn>1</mn></mtd></mtr>"
     assert typeset(matrix) == f'<mtable class="matrix">{rows}</mtable>'
@@ -71,7 +86,10 @@ def test_names_inside_functions_are_kept():
 
     found = from_function(A, components("x", 2))
     assert plain(typeset(found.value)) == "2,s,;s,bump(x1),;"
-    assert {plain(name): plain(value.mathml) for name, value in found.definitions.items()} == {"s": "sign(x1 x2)", "bump(t)": "t ^{e1−|t|}"}
+    assert {plain(name): plain(value.mathml) for name, value in found.definitions.items()} == {
+        "s": "sign(x1 x2)",
+        "bump(t)": "t ^{e1−|t|}",
+    }
 
 
 def test_two_functions_on_one_line_are_told_apart():
@@ -85,7 +103,8 @@ def test_derivatives_get_primes_and_are_never_taken_for_the_function():
     found = from_function(lambda x: slope(x[0]) * wave(x[1]), components("x", 2))
     assert plain(typeset(found.value)) == "^{wave′}(x1) wave(x2)"
     assert [plain(name) for name in found.definitions] == ["wave(z)"]
-    # The gradient of a function of the point is no function of a number: its own value must not appear.
+    # The gradient of a function of the point is no function of a number: its own value must not
+    # appear.
     with pytest.raises(Untypeset):
         from_function(jax.grad(lambda x: x[0] ** 2 * x[1]), components("x", 2))
     assert shown(jax.jit(lambda x: x[0] + 5)) == "x1+5"
@@ -112,14 +131,19 @@ def test_what_cannot_be_read_is_refused():
 def test_expressions_of_files_are_read():
     names = {"x1": symbol("x1"), "x2": symbol("x2"), "pi": symbol("pi"), "s": symbol("s")}
     assert plain(from_text("2 + sin(pi*x1)*abs(x2)", names).mathml) == "2+sin(π x1) |x2|"
-    assert plain(from_text("where(x1 < 0 and x2 >= 1, s, max(x1, x2, 0))", names).mathml) == "s,if x1<0 and x2≥1,;max(x1,x2,0),otherwise,;"
+    assert (
+        plain(from_text("where(x1 < 0 and x2 >= 1, s, max(x1, x2, 0))", names).mathml)
+        == "s,if x1<0 and x2≥1,;max(x1,x2,0),otherwise,;"
+    )
     assert plain(from_text("norm(x1, x2)", names).mathml) == "|x|"
     with pytest.raises(Untypeset):
         from_text("y + 1", names)
 
 
 def test_numbers():
-    assert [plain(constant(value).mathml) for value in (2.0, -0.5, 1e-9, 3.5e12, np.pi, 0.0, -0.0)] == [
+    assert [
+        plain(constant(value).mathml) for value in (2.0, -0.5, 1e-9, 3.5e12, np.pi, 0.0, -0.0)
+    ] == [
         "2",
         "−0.5",
         "^{10−9}",
@@ -135,25 +159,40 @@ def test_numbers():
         node("text")
 
 
-# Formulas read back -------------------------------------------------------------------------------------------------------------------------------------
+# Formulas read back -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("mathml", "expected"),
     [
         ("<mn>2</mn><mo>+</mo><mn>3</mn><mo>·</mo><mn>4</mn>", 14),
-        ("<mrow><mn>2</mn><mo>+</mo><mn>3</mn></mrow><mo>·</mo><mn>4</mn>", 14),  # A group that nobody sees.
+        (
+            "<mrow><mn>2</mn><mo>+</mo><mn>3</mn></mrow><mo>·</mo><mn>4</mn>",
+            14,
+        ),  # A group that nobody sees.
         (f"<mo>−</mo><msup><mn>3</mn><mn>2</mn></msup><mo>−</mo>{node(-2.0).within(2)}", -7),
-        (f"<msup><mi>cos</mi><mn>2</mn></msup>{APPLY}<mo>(</mo><mn>1</mn><mo>)</mo>", math.cos(1) ** 2),
+        (
+            f"<msup><mi>cos</mi><mn>2</mn></msup>{APPLY}<mo>(</mo><mn>1</mn><mo>)</mo>",
+            math.cos(1) ** 2,
+        ),
         (f"<mi>q</mi>{APPLY}<mo>(</mo><mn>3</mn><mo>)</mo>", 10),
         (f"<msup><mi>q</mi><mo>′</mo></msup>{APPLY}<mo>(</mo><mn>3</mn><mo>)</mo>", 6),
-        ("<mo>|</mo><mn>1</mn><mo>−</mo><mn>3</mn><mo>|</mo><mo>·</mo><mo>|</mo><mi>π</mi><mo>|</mo>", 2 * math.pi),
-        ("<mfrac><mn>1</mn><mn>4</mn></mfrac><mo>+</mo><msqrt><mn>9</mn></msqrt><mo>+</mo><mroot><mn>8</mn><mn>3</mn></mroot>", 5.25),
+        (
+            "<mo>|</mo><mn>1</mn><mo>−</mo><mn>3</mn><mo>|</mo><mo>·</mo><mo>|</mo><mi>π</mi><mo>|</mo>",
+            2 * math.pi,
+        ),
+        (
+            "<mfrac><mn>1</mn><mn>4</mn></mfrac><mo>+</mo><msqrt><mn>9</mn></msqrt><mo>+</mo><mroot><mn>8</mn><mn>3</mn></mroot>",
+            5.25,
+        ),
     ],
 )
 def test_formulas_are_read_as_a_person_does(mathml, expected):
     reading = Reading()
-    reading.define(f"<mi>q</mi>{APPLY}<mo>(</mo><mi>t</mi><mo>)</mo>", "<msup><mi>t</mi><mn>2</mn></msup><mo>+</mo><mn>1</mn>")
+    reading.define(
+        f"<mi>q</mi>{APPLY}<mo>(</mo><mi>t</mi><mo>)</mo>",
+        "<msup><mi>t</mi><mn>2</mn></msup><mo>+</mo><mn>1</mn>",
+    )
     assert reading.value(mathml) == pytest.approx(expected, rel=1e-9)
 
 

@@ -1,4 +1,5 @@
-"""Whole equations of problems and files: headlines, parts and definitions, and the source where a formula cannot be read."""
+"""Whole equations of problems and files: headlines, parts and definitions, and the source where a
+formula cannot be read."""
 
 import jax
 import jax.numpy as jnp
@@ -37,7 +38,14 @@ def test_problem_of_a_file():
     found = equation(problem_from_toml(SQUARE))
     assert plain(found.headline) == "A:^{D2}u+b·∇u−3 u=fin Ω, u=0on ∂Ω"
     lines = plain(found.parts)
-    for line in ("Ω=^{(−1,1)2}", "A(x)=2,s,;s,2,;", "where s=sign(x1 x2)", "b(x)=x", "f(x)=^{e−x1}", "interfaces x1=0,x2=0"):
+    for line in (
+        "Ω=^{(−1,1)2}",
+        "A(x)=2,s,;s,2,;",
+        "where s=sign(x1 x2)",
+        "b(x)=x",
+        "f(x)=^{e−x1}",
+        "interfaces x1=0,x2=0",
+    ):
         assert line in lines
     assert "unused=" not in lines.split("The problem file")[0]
     assert "schema = 1" in found.parts
@@ -50,17 +58,26 @@ def test_gallery_equations():
     assert "f(x) makes ^{u∗} the solution" in parts
     controlled = equation(cordes.gallery["ex4.5-hjb"])
     assert plain(controlled.headline).startswith("supa∈𝒜(A:^{D2}u+b·∇u−u−f)=0")
-    assert "A(x,1)=2+sign(x1) sign(x2),0.5+0.5 sign(x1) sign(x2),;0.5+0.5 sign(x1) sign(x2),1.5+0.5 sign(x1) sign(x2),;" in plain(controlled.parts)
+    assert (
+        "A(x,1)=2+sign(x1) sign(x2),0.5+0.5 sign(x1) sign(x2),;0.5+0.5 sign(x1) sign(x2),1.5+0.5 "
+        "sign(x1) sign(x2),;"
+    ) in plain(controlled.parts)
     square = equation(cordes.gallery["ex5.1-square"])
     assert plain(square.headline) == "ν(∇u)det^{D2}u=μin X, ∇u(X)=Y"
     assert "μ(x)∝1+4 (q2 r+q r2)+16 (q r q2 r2−^{q12} ^{r12})" in plain(square.parts)
     assert "where q1=^{wave′}(x1)" in plain(square.parts)
-    assert plain(square.parts).count("where q=wave(x1)") == plain(square.parts).count("where wave(z)=") == 1
+    assert (
+        plain(square.parts).count("where q=wave(x1)")
+        == plain(square.parts).count("where wave(z)=")
+        == 1
+    )
 
 
 def test_structured_matrices_and_constants():
     disk = cordes.Ball([0, 0], 1)
-    problem = cordes.Linear(disk, DiagonalPlusRank(lambda x: 2 + jnp.sin(x), lambda x: x[:, None]), -1.0)
+    problem = cordes.Linear(
+        disk, DiagonalPlusRank(lambda x: 2 + jnp.sin(x), lambda x: x[:, None]), -1.0
+    )
     assert "A(x)=2+sin(x1)+^{x12},x1 x2,;x2 x1,2+sin(x2)+^{x22},;" in plain(equation(problem).parts)
     assert plain(equation(cordes.Linear(disk, 1.0, -1.0)).headline) == "Δu=−1in Ω, u=0on ∂Ω"
     convex = cordes.MongeAmpere(disk, lambda x: jnp.exp(x[0]), g=2.0)
@@ -74,22 +91,43 @@ def test_what_is_not_understood_is_shown_as_written():
             total = total + jnp.tanh(x[k] < 3)
         return total
 
-    found = equation(cordes.Linear(cordes.Box([0, 0], [1, 1]), np.array([[2.0, 0.5], [0.5, 1.0]]), f))
+    found = equation(
+        cordes.Linear(cordes.Box([0, 0], [1, 1]), np.array([[2.0, 0.5], [0.5, 1.0]]), f)
+    )
     assert "A=2,0.5,;0.5,1,;" in plain(found.parts)
     assert "total = total + jnp.tanh(x[k] &lt; 3)" in found.parts
     assert "f(x)=" not in plain(found.parts).replace(" ", "")
 
 
-# Parts that are shown as they were written, for the problems where there are any; ex5.2-surface has a table for its density and is slow to make.
-AS_WRITTEN = {"smears-suli-2014": 1, "switching-control": 1, "transport-box": 1, "transport-box-3d": 1}
+# Parts that are shown as they were written, for the problems where there are any; ex5.2-surface has
+# a table for its density and is slow to make.
+AS_WRITTEN = {
+    "smears-suli-2014": 1,
+    "switching-control": 1,
+    "transport-box": 1,
+    "transport-box-3d": 1,
+}
 
 
-ALIKE = ("coupled", "ex5.2", "ex4.4", "smears-suli-2013", "constant-3d", "turning-3d", "transport-disk", "transport-ellipses")
+ALIKE = (
+    "coupled",
+    "ex5.2",
+    "ex4.4",
+    "smears-suli-2013",
+    "constant-3d",
+    "turning-3d",
+    "transport-disk",
+    "transport-ellipses",
+)
 
 
-@pytest.mark.parametrize("name", [name for name in cordes.gallery if name.endswith("nonuniform") or not name.startswith(ALIKE)])
+@pytest.mark.parametrize(
+    "name",
+    [name for name in cordes.gallery if name.endswith("nonuniform") or not name.startswith(ALIKE)],
+)
 def test_gallery_is_typeset(name):
-    """Each formula of these pages was read back and compared with the function in the domain: what failed would be shown as source."""
+    """Each formula of these pages was read back and compared with the function in the domain: what
+    failed would be shown as source."""
     assert equation(cordes.gallery[name]).parts.count("as written:") == AS_WRITTEN.get(name, 0)
 
 
@@ -98,7 +136,9 @@ def test_rounded_numbers_say_so():
     assert plain(constant(np.pi**2).mathml) == "^{π2}"
     assert plain(constant(0.1 + 0.2).mathml) == "0.3"
     matrix = np.array([[1, 0.99999999], [0.99999999, 1]])
-    assert "A=1,0.99999999,;0.99999999,1,;" in plain(equation(cordes.Linear(BOX, matrix, -1.0)).parts)
+    assert "A=1,0.99999999,;0.99999999,1,;" in plain(
+        equation(cordes.Linear(BOX, matrix, -1.0)).parts
+    )
     found = equation(cordes.Linear(BOX, 1.0, 0.12345678901234))
     assert "Δu=f" in plain(found.headline)
     assert "f≈0.123457" in plain(found.parts)
@@ -133,9 +173,13 @@ def test_headlines():
     steered = Steered(BOX, [-1.0, 1.0], 1.0, lambda x, a: -1 + a * x[0])
     assert plain(equation(steered).headline).startswith("supa∈𝒜(A:^{D2}u−f)=0")
     assert plain(equation(Convex(BOX, 1.0)).headline).startswith("det^{D2}u=1")
-    assert plain(equation(cordes.HJB(BOX, [0.0, 1.0], lambda x, a: (2 + a) * jnp.eye(2), -1.0)).headline).startswith("supa∈𝒜(A:^{D2}u+1)=0")
+    assert plain(
+        equation(cordes.HJB(BOX, [0.0, 1.0], lambda x, a: (2 + a) * jnp.eye(2), -1.0)).headline
+    ).startswith("supa∈𝒜(A:^{D2}u+1)=0")
     assert "f(x)=3 x1" in plain(equation(cordes.Linear(BOX, 1.0, operator(3.0))).parts)
-    transport = cordes.Transport(BOX, 4.0, cordes.Box([0, 0], [2, 1]), lambda y: 1 + y[0], normalise=True)
+    transport = cordes.Transport(
+        BOX, 4.0, cordes.Box([0, 0], [2, 1]), lambda y: 1 + y[0], normalise=True
+    )
     parts = plain(equation(transport).parts)
     assert "μ uniform" in parts
     assert "ν(x)∝1+x1" in parts
@@ -147,7 +191,9 @@ def test_a_continuum_of_controls_is_called_one():
 
 
 def test_the_template_keeps_its_definition_and_the_unknown_apart():
-    text = HJB_TOML.replace("@title", 'name = "t" ').replace("@name", "t").replace("@file", "t.toml")
+    text = (
+        HJB_TOML.replace("@title", 'name = "t" ').replace("@name", "t").replace("@file", "t.toml")
+    )
     parts = plain(equation(problem_from_toml(text)).parts)
     assert "where u~=cos(x1) cos(x2)" in parts
     assert "g(x)=u~" in parts
@@ -179,7 +225,9 @@ def test_domains_are_stated_in_full():
     assert "Ω={|x−e1|<1}" in lines(cordes.Ball([1.0] + [0.0] * 9, 1))
     assert "Ω={|x−(1,0)|<1}" in lines(cordes.Ball([1, 0], 1))
     assert "1.5, 2.5, 3.5, 4.5" in lines(cordes.Ball([1.5, 2.5, 3.5, 4.5, 5.5, 6.5, 7.5], 1))
-    assert "Ω={|^{2,0.5,;0,1,;−1}(x−(1,0))|<1}" in lines(cordes.Ellipsoid([1, 0], [[2, 0.5], [0, 1]]))
+    assert "Ω={|^{2,0.5,;0,1,;−1}(x−(1,0))|<1}" in lines(
+        cordes.Ellipsoid([1, 0], [[2, 0.5], [0, 1]])
+    )
     assert "Ω={^{(frac{x1−12})2}+^{x22}<1}" in lines(cordes.Ellipsoid([1, 0], [2, 1]))
 
 

@@ -114,7 +114,10 @@ def test_what_is_not_certain_is_refused(function):
         (lambda x: jnp.where(x[0] > 0, 2.0, 1.0) + x[1], "(2,if x1>0,;1,otherwise,;)+x2"),
         (lambda x: jnp.where(x[0] > 0, 2.0, 1.0) ** 2, "^{(2,if x1>0,;1,otherwise,;)2}"),
         (lambda x: -jnp.where(x[0] > 0, 2.0, x[1]), "−(2,if x1>0,;x2,otherwise,;)"),
-        (lambda x: jnp.where(((x[0] > 0) | (x[1] > 0)) & (x[0] < 1), 2.0, 1.0), "2,if (x1>0 or x2>0) and x1<1,;1,otherwise,;"),
+        (
+            lambda x: jnp.where(((x[0] > 0) | (x[1] > 0)) & (x[0] < 1), 2.0, 1.0),
+            "2,if (x1>0 or x2>0) and x1<1,;1,otherwise,;",
+        ),
         (lambda x: sin(x[0]), "sin(x1)"),
         (lambda x: jnp.array([x[1], 2], dtype=jnp.float64), "x2,;2,;"),
         (lambda x: jnp.array([x[i] ** 2 for i in range(2)]), "^{x12},;^{x22},;"),
@@ -141,7 +144,9 @@ def test_hard_cases(function, expected):
 def test_functions_of_a_number(function, value, definitions):
     found = from_function(function, components("x", 2))
     assert plain(typeset(found.value)) == value
-    assert {plain(name): plain(each.mathml) for name, each in found.definitions.items()} == definitions
+    assert {
+        plain(name): plain(each.mathml) for name, each in found.definitions.items()
+    } == definitions
 
 
 def shifted(x):
@@ -186,7 +191,9 @@ def again(x):
 def test_names_that_look_alike_get_an_accent(function, value, definitions):
     found = from_function(function, components("x", 2))
     assert plain(typeset(found.value)) == value
-    assert {plain(name): plain(each.mathml) for name, each in found.definitions.items()} == definitions
+    assert {
+        plain(name): plain(each.mathml) for name, each in found.definitions.items()
+    } == definitions
 
 
 def test_a_control_and_a_name_that_looks_like_it():
@@ -199,7 +206,11 @@ def test_a_control_and_a_name_that_looks_like_it():
 
 
 def test_words_and_functions_keep_their_distance():
-    found = typeset(from_function(lambda x: jnp.sign(x[0]) * jnp.sign(x[1]), components("x", 2)).value)
+    found = typeset(
+        from_function(lambda x: jnp.sign(x[0]) * jnp.sign(x[1]), components("x", 2)).value
+    )
     assert found.count("mspace") == 1
     assert found.index(TIMES) < found.index("mspace") < found.rindex("sign")
-    assert "mspace" not in typeset(from_function(lambda x: 2 * x[0] * x[1], components("x", 2)).value)
+    assert "mspace" not in typeset(
+        from_function(lambda x: 2 * x[0] * x[1], components("x", 2)).value
+    )

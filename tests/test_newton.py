@@ -1,4 +1,5 @@
-"""The outer loop: policy iteration and Newton's method over every inner solver, damping, fallbacks, and how it ends."""
+"""The outer loop: policy iteration and Newton's method over every inner solver, damping, fallbacks,
+and how it ends."""
 
 import itertools
 
@@ -29,18 +30,20 @@ def determinant_of(function):
     return lambda x: jnp.linalg.det(jet_of(function)(x).hessian)
 
 
-# The problems of the paper and of the literature -------------------------------------------------------------------------------------------------------
+# The problems of the paper and of the literature --------------------------------------------------
 
 
 def test_monge_ampere_of_the_paper(solved):
-    """Rounding level after four quadratic steps with a small network; the start knows nothing of the solution."""
+    """Rounding level after four quadratic steps with a small network; the start knows nothing of
+    the solution."""
     solution = solved("ex4.6-monge-ampere")
     assert solution.result is Result.converged
     assert solution.error().l2 <= 1e-12
     r = residuals(solution)
     assert r[0] > 0.1
     assert len(r) <= 7
-    # Quadratic until rounding: each residual is at most a constant times the square of the last one.
+    # Quadratic until rounding: each residual is at most a constant times the square of the last
+    # one.
     assert all(after <= 2 * before**1.7 + 1e-9 for before, after in itertools.pairwise(r))
     assert solution.convexity.smallest == pytest.approx(1.0, abs=1e-3)
     certificate = solution.certificate
@@ -54,7 +57,8 @@ def test_two_controls_of_the_paper(solved):
 
 
 def test_policy_iteration_is_superlinear(solved):
-    """The share of changed controls and the residual fall faster than geometrically, and the policy is that of the known switching curve."""
+    """The share of changed controls and the residual fall faster than geometrically, and the policy
+    is that of the known switching curve."""
     solution = solved("switching-control")
     assert solution.error().l2 <= 1e-12
     changed = [step["changed"] for step in solution.history[1:]]
@@ -75,13 +79,15 @@ def test_continuous_controls(solved):
 
 
 def test_jump_of_second_derivatives(solved):
-    """Froese and Oberman, C¹: f vanishes in a disk and D²u jumps on its circle, which is declared; the corners are smooth."""
+    """Froese and Oberman, C¹: f vanishes in a disk and D²u jumps on its circle, which is declared;
+    the corners are smooth."""
     solution = solved("froese-oberman-c1", form="convex", features=250, singular=False)
     assert solution.error().linf <= 1e-4
 
 
 def test_three_dimensions(solved):
-    """The cofactors violate the Cordès condition, the start is not convex, and Newton converges all the same."""
+    """The cofactors violate the Cordès condition, the start is not convex, and Newton converges all
+    the same."""
     solution = solved("monge-ampere-3d", features=700)
     assert solution.history[0]["convexity"] < 0
     assert solution.error().l2 <= 1e-10
@@ -89,7 +95,7 @@ def test_three_dimensions(solved):
     assert solution.error().linf <= solution.certificate.Linf <= 1e-8
 
 
-# Inner solvers -----------------------------------------------------------------------------------------------------------------------------------------
+# Inner solvers ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["ex4.6-monge-ampere", "switching-control"])
@@ -105,25 +111,50 @@ def test_gauss_newton_runs_through_the_same_loop(solved, name):
 @pytest.mark.parametrize("name", ["ex4.6-monge-ampere", "switching-control"])
 def test_adam_runs_through_the_same_loop(name, multiplier):
     """Warm-up, then outer steps of `inner_epochs` each, with and without the multiplier."""
-    solution = cordes.solve(cordes.gallery[name], method="adam", warm_up=30, multiplier=multiplier, learning_rate=3e-3, **TINY)
+    solution = cordes.solve(
+        cordes.gallery[name],
+        method="adam",
+        warm_up=30,
+        multiplier=multiplier,
+        learning_rate=3e-3,
+        **TINY,
+    )
     assert len(solution.history) == 2
     assert residuals(solution)[-1] < residuals(solution)[0]
 
 
 def test_the_paper_has_no_warm_up_for_controls():
-    solution = cordes.solve(cordes.gallery["switching-control"], method="adam", preset="paper", epochs=40, inner_epochs=20, points=200, width=8)
+    solution = cordes.solve(
+        cordes.gallery["switching-control"],
+        method="adam",
+        preset="paper",
+        epochs=40,
+        inner_epochs=20,
+        points=200,
+        width=8,
+    )
     assert len(solution.history) == 3
     assert np.isinf(solution.history[0]["linear"])
 
 
 @pytest.mark.parametrize("name", ["ex4.6-monge-ampere", "switching-control"])
 def test_direct_rival(name):
-    """Adam on the nonlinear residual itself gets better, and its residual is that of the problem."""
-    options = {"epochs": 300, "points": 300, "width": 16, "depth": 2, "learning_rate": 3e-3, "multiplier": False}
+    """Adam on the nonlinear residual itself gets better, and its residual is that of the
+    problem."""
+    options = {
+        "epochs": 300,
+        "points": 300,
+        "width": 16,
+        "depth": 2,
+        "learning_rate": 3e-3,
+        "multiplier": False,
+    }
     solution = cordes.solve(cordes.gallery[name], method="adam", outer="direct", **options)
     assert solution.residual_rms < 0.5 * residuals(solution)[0]
     points = solution.problem.domain.interior_points(4000, 99)
-    assert np.sqrt(np.mean(solution.residual(points) ** 2)) == pytest.approx(solution.residual_rms, rel=0.1)
+    assert np.sqrt(np.mean(solution.residual(points) ** 2)) == pytest.approx(
+        solution.residual_rms, rel=0.1
+    )
 
 
 def test_without_multiplier(solved):
@@ -134,11 +165,12 @@ def test_unscaled_argmax(solved):
     assert solved("switching-control", argmax="unscaled").error().l2 <= 1e-12
 
 
-# Robustness --------------------------------------------------------------------------------------------------------------------------------------------
+# Robustness ---------------------------------------------------------------------------------------
 
 
 def test_a_start_that_defeats_plain_newton():
-    """From a concave function the textbook method ends far away without convexity; the damped one with its rival finds the solution."""
+    """From a concave function the textbook method ends far away without convexity; the damped one
+    with its rival finds the solution."""
     problem = cordes.gallery["ex4.6-monge-ampere"]
     start = cordes.solve(Linear(SQUARE, np.eye(2), -20.0, g=problem.g), features=250)
     assert np.max(np.linalg.eigvalsh(start.hessian(SQUARE.interior_points(200, 1)))[:, 0]) < 0
@@ -151,17 +183,22 @@ def test_a_start_that_defeats_plain_newton():
 
 
 def test_fixed_point_contracts():
-    """The contracting fixed point converges by at least its factor, from the same start, without Newton."""
+    """The contracting fixed point converges by at least its factor, from the same start, without
+    Newton."""
     problem = cordes.gallery["switching-control"]
     solution = cordes.solve(problem, outer="fixed-point", outer_steps=12, features=250)
     r = residuals(solution)
     assert all(step["contracting"] for step in solution.history)
-    assert all(after <= 1.02 * problem.contraction() * before for before, after in itertools.pairwise(r[2:]))
+    assert all(
+        after <= 1.02 * problem.contraction() * before
+        for before, after in itertools.pairwise(r[2:])
+    )
     assert r[-1] < 1e-2 * r[0]
 
 
 def test_fixed_point_takes_over_where_newton_stalls(monkeypatch):
-    """A Newton step that returns its own start stalls; the loop notices and goes on by the fixed point."""
+    """A Newton step that returns its own start stalls; the loop notices and goes on by the fixed
+    point."""
     problem = cordes.gallery["switching-control"]
     freeze = NewtonLoop._freeze
 
@@ -183,7 +220,8 @@ def test_convex_form_from_the_start(solved):
 
 
 def test_impossible_boundary_values():
-    """Concave along every edge: warned about when the problem is made, and a short solve ends as convexity_lost with a remedy."""
+    """Concave along every edge: warned about when the problem is made, and a short solve ends as
+    convexity_lost with a remedy."""
     with pytest.warns(cordes.ConvexityWarning, match="No convex function takes these values"):
         problem = MongeAmpere(SQUARE, 1.0, g=lambda x: -(x @ x))
     solution = cordes.solve(problem)
@@ -195,11 +233,14 @@ def test_impossible_boundary_values():
 
 def test_boundary_values_in_faces():
     with pytest.warns(cordes.ConvexityWarning):
-        MongeAmpere(Box([0, 0, 0], [1, 1, 1]), 1.0, g=lambda x: x[0] ** 2 - 3 * x[1] * x[2] + x[1] ** 2)
+        MongeAmpere(
+            Box([0, 0, 0], [1, 1, 1]), 1.0, g=lambda x: x[0] ** 2 - 3 * x[1] * x[2] + x[1] ** 2
+        )
 
 
 def test_tolerance(solved):
-    """`tol` bounds the certified maximum of a Monge–Ampère equation and the certified root mean square of a control problem."""
+    """`tol` bounds the certified maximum of a Monge–Ampère equation and the certified root mean
+    square of a control problem."""
     loose = solved("ex4.6-monge-ampere", tol=1e-3)
     assert loose.result is Result.converged
     assert loose.error().linf <= loose.certificate.Linf <= 1e-3
@@ -235,10 +276,16 @@ def test_start_from_another_problem():
 
 
 def test_singular_functions_of_a_nonlinear_problem(tmp_path):
-    """Without an exact solution the corners are singular: found from the policy there, kept in the file, and the two ways to solve agree. One control is the
-    best everywhere, so that nothing but the corners is rough."""
+    """Without an exact solution the corners are singular: found from the policy there, kept in the
+    file, and the two ways to solve agree. One control is the best everywhere, so that nothing but
+    the corners is rough."""
     matrices = jnp.array([[[1.0, 0.3], [0.3, 2.0]], [[2.0, -0.4], [-0.4, 1.0]]])
-    problem = HJB(SQUARE, [0.0, 1.0], lambda x, a: jnp.where(a == 0, matrices[0], matrices[1]), lambda x, a: 1.0 + 20 * a)
+    problem = HJB(
+        SQUARE,
+        [0.0, 1.0],
+        lambda x, a: jnp.where(a == 0, matrices[0], matrices[1]),
+        lambda x, a: 1.0 + 20 * a,
+    )
     solution = cordes.solve(problem)
     assert len(solution.singular_points) == 4
     smooth = cordes.solve(problem, singular=False)
@@ -251,7 +298,7 @@ def test_singular_functions_of_a_nonlinear_problem(tmp_path):
     np.testing.assert_array_equal(again.policy(points), solution.policy(points))
 
 
-# Policies and options ----------------------------------------------------------------------------------------------------------------------------------
+# Policies and options -----------------------------------------------------------------------------
 
 
 def test_policy(solved, tmp_path):
@@ -265,8 +312,18 @@ def test_policy(solved, tmp_path):
     for a in solution.problem.controls:
         A, b, c, f = solution.problem.pairs(points.reshape(-1, 2), np.full(60, a))
         gamma = np.trace(A, axis1=1, axis2=2) / np.sum(A**2, axis=(1, 2))
-        values.append(gamma * (np.sum(A * jet.hessian, axis=(1, 2)) + np.sum(b * jet.gradient, axis=1) - c * jet.value - f))
-    np.testing.assert_array_equal(policy.ravel(), solution.problem.controls[np.argmin(values, axis=0)])
+        values.append(
+            gamma
+            * (
+                np.sum(A * jet.hessian, axis=(1, 2))
+                + np.sum(b * jet.gradient, axis=1)
+                - c * jet.value
+                - f
+            )
+        )
+    np.testing.assert_array_equal(
+        policy.ravel(), solution.problem.controls[np.argmin(values, axis=0)]
+    )
     solution.plot_policy(tmp_path / "policy.png")
     assert (tmp_path / "policy.png").stat().st_size > 5000
     with pytest.raises(OptionError, match="no controls"):
@@ -303,7 +360,8 @@ def test_wrong_options(name, options, message):
 
 
 def test_condition_of_an_answer(solved):
-    """The cofactors of ex4.6 are cof(D²u) with D²u = e^(|x|²/2)(I + xxᵀ): ε = 2λΛ/(λ² + Λ²) with Λ/λ = 1 + |x|² ≤ 3."""
+    """The cofactors of ex4.6 are cof(D²u) with D²u = e^(|x|²/2)(I + xxᵀ): ε = 2λΛ/(λ² + Λ²) with
+    Λ/λ = 1 + |x|² ≤ 3."""
     condition = cordes.check(solved("ex4.6-monge-ampere"))
     assert condition.epsilon == pytest.approx(0.6, abs=1e-6)
     with pytest.raises(OptionError, match=r"cordes.check\(solution\)"):

@@ -1,4 +1,5 @@
-"""Attacks on certificates of nonlinear equations: answers and equations made to be certified wrongly, against known solutions."""
+"""Attacks on certificates of nonlinear equations: answers and equations made to be certified
+wrongly, against known solutions."""
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +13,9 @@ from cordes.certificates.regularity import kink
 SQUARE = cordes.Box([0, 0], [1, 1])
 PLACE = jnp.array([0.3713, 0.6127])
 SWAP = jnp.array([[0.0, 1.0], [1.0, 0.0]])
-MATRICES = jnp.asarray([[[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.5], [0.5, 1.0]], [[2.0, -0.3], [-0.3, 1.0]]])
+MATRICES = jnp.asarray(
+    [[[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.5], [0.5, 1.0]], [[2.0, -0.3], [-0.3, 1.0]]]
+)
 
 
 def wave(x):
@@ -33,8 +36,15 @@ def dip(x, radius, height):
 
 
 def planted(controls, A, u=wave, extra=lambda x, a: 0.0, domain=SQUARE, **options):
-    """f^a = A^a:D²u + extra with extra ≥ 0 and zero for one control: u solves the equation with sup."""
-    return cordes.HJB(domain, controls, A, lambda x, a: jnp.sum(A(x, a) * jax.hessian(u)(x)) + extra(x, a), **options)
+    """f^a = A^a:D²u + extra with extra ≥ 0 and zero for one control: u solves the equation with
+    sup."""
+    return cordes.HJB(
+        domain,
+        controls,
+        A,
+        lambda x, a: jnp.sum(A(x, a) * jax.hessian(u)(x)) + extra(x, a),
+        **options,
+    )
 
 
 def isotropic(x, a):
@@ -42,14 +52,22 @@ def isotropic(x, a):
 
 
 def holds(certificate, v, largest, domain=SQUARE, count=40):
-    """Every bound against quadrature of the planted error v, and none more than `largest` times too large."""
+    """Every bound against quadrature of the planted error v, and none more than `largest` times too
+    large."""
     x, weight = domain.quadrature(count)
-    value, gradient, hessian = (np.asarray(part) for part in jax.jit(jax.vmap(lambda x: (v(x), jax.grad(v)(x), jax.hessian(v)(x))))(x))
+    value, gradient, hessian = (
+        np.asarray(part)
+        for part in jax.jit(jax.vmap(lambda x: (v(x), jax.grad(v)(x), jax.hessian(v)(x))))(x)
+    )
 
     def norm(values):
         return float(np.sqrt(weight @ np.sum(values.reshape(len(x), -1) ** 2, axis=1)))
 
-    truth = {"L2": norm(value), "rms": norm(value) / np.sqrt(domain.volume), "Linf": float(np.max(np.abs(value)))}
+    truth = {
+        "L2": norm(value),
+        "rms": norm(value) / np.sqrt(domain.volume),
+        "Linf": float(np.max(np.abs(value))),
+    }
     if isinstance(certificate.picture.problem, cordes.HJB):
         truth |= {"H1": norm(gradient), "H2": norm(hessian)}
         energy = norm(np.trace(hessian, axis1=1, axis2=2) - certificate.lambda_ * value)
@@ -69,7 +87,13 @@ def holds(certificate, v, largest, domain=SQUARE, count=40):
         lambda y: y.astype(jnp.float32).astype(jnp.float64),
     ],
 )
-@pytest.mark.parametrize("problem", [cordes.MongeAmpere(SQUARE, 1.0, g=paraboloid), planted([0.0, 1.0], isotropic, paraboloid, g=paraboloid)])
+@pytest.mark.parametrize(
+    "problem",
+    [
+        cordes.MongeAmpere(SQUARE, 1.0, g=paraboloid),
+        planted([0.0, 1.0], isotropic, paraboloid, g=paraboloid),
+    ],
+)
 def test_values_of_a_lower_precision(rounded, problem):
     """A step function whose derivatives are those of the smooth one: the residual is zero."""
     certificate = cordes.certify(problem, lambda x: paraboloid(x) + rounded(bubble(x)) - bubble(x))
@@ -108,12 +132,18 @@ def test_kinks_in_disguise(kinked):
         (lambda x: jnp.minimum(0.2 - jnp.abs(x[0] - PLACE[0]), 0) ** 2, True),
         (lambda x: jnp.maximum(0.2 - jnp.linalg.norm(x - PLACE), 0) ** 2, False),
         (lambda x: jnp.maximum(jnp.linalg.norm(x - PLACE) - 0.2, 0), False),
-        (lambda x: jnp.maximum(jnp.linalg.norm(x - PLACE) - 0.2, 0) ** 2 + jnp.linalg.norm(x - PLACE), False),
+        (
+            lambda x: (
+                jnp.maximum(jnp.linalg.norm(x - PLACE) - 0.2, 0) ** 2 + jnp.linalg.norm(x - PLACE)
+            ),
+            False,
+        ),
         (lambda x: jnp.maximum(jnp.abs(x[0] - PLACE[0]) - 0.2 + 0.3 * x[1], 0) ** 2, False),
     ],
 )
 def test_kinks_that_a_maximum_cuts_off(function, smooth):
-    """A kink is none where the maximum takes its other branch everywhere around it, and is one where it does not."""
+    """A kink is none where the maximum takes its other branch everywhere around it, and is one
+    where it does not."""
     assert (kink(function, SQUARE) is None) == smooth
 
 
@@ -158,7 +188,10 @@ def test_a_dent_in_more_dimensions(d):
 # Monge–Ampère
 
 
-@pytest.mark.parametrize(("scale", "length"), [(1e-100, 1.0), (1e-8, 1.0), (1e100, 1.0), (1.0, 1e-4), (1.0, 1e4), (1e-8, 1e4)])
+@pytest.mark.parametrize(
+    ("scale", "length"),
+    [(1e-100, 1.0), (1e-8, 1.0), (1e100, 1.0), (1.0, 1e-4), (1.0, 1e4), (1e-8, 1e4)],
+)
 def test_monge_ampere_at_all_scales(scale, length):
     """The bound of u·scale on a domain of another size is the same number in other units."""
     box = cordes.Box([0, 0], [length, length])
@@ -181,7 +214,9 @@ def test_one_dimension_needs_no_convexity(size):
 
 @pytest.mark.parametrize("weight", [1.0, 1e-3])
 def test_a_density_whose_integral_is_infinite_along_a_line(weight):
-    problem = cordes.MongeAmpere(SQUARE, lambda x: 1 + weight / jnp.abs(x[0] - PLACE[0]), g=paraboloid)
+    problem = cordes.MongeAmpere(
+        SQUARE, lambda x: 1 + weight / jnp.abs(x[0] - PLACE[0]), g=paraboloid
+    )
     certificate = cordes.certify(problem, paraboloid)
     assert certificate.Linf is None
     assert "not a density" in certificate.reason
@@ -236,7 +271,10 @@ def test_more_controls_than_can_be_searched_for_jumps():
     def f(x, a, jumps):
         return jnp.where((a == 1) & (x[0] > 0.5), -1e4, 1.0) if jumps else 1.0 + 0 * a
 
-    problems = [cordes.HJB(SQUARE, np.arange(600.0), isotropic, lambda x, a, jumps=jumps: f(x, a, jumps)) for jumps in (True, False)]
+    problems = [
+        cordes.HJB(SQUARE, np.arange(600.0), isotropic, lambda x, a, jumps=jumps: f(x, a, jumps))
+        for jumps in (True, False)
+    ]
     first, second = (cordes.certify(problem, lambda x: 0.0 * x[0]) for problem in problems)
     assert first.Linf is None
     assert "600 controls are too many" in first.reason
@@ -253,17 +291,26 @@ def test_ties_of_controls_that_are_numbers_of_matrices(sense, sign):
 
 
 def test_controls_of_very_different_sizes():
-    """10⁻⁸ to 10⁸ times the same equation: only with the multiplier inside of the supremum is nothing lost."""
+    """10⁻⁸ to 10⁸ times the same equation: only with the multiplier inside of the supremum is
+    nothing lost."""
     problem = planted(np.arange(-8.0, 9.0), lambda x, a: 10.0**a * jnp.eye(2))
-    holds(cordes.certify(problem, lambda x: wave(x) + 0.01 * bubble(x)), lambda x: 0.01 * bubble(x), 1.4)
+    holds(
+        cordes.certify(problem, lambda x: wave(x) + 0.01 * bubble(x)),
+        lambda x: 0.01 * bubble(x),
+        1.4,
+    )
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_one_control_is_nearly_degenerate_on_a_line(sign):
     def A(x, a):
-        return jnp.diag(jnp.stack([1.0 + 0 * a, jnp.where(a == 1, 1e-3 + (x[0] - PLACE[0]) ** 2, 1.0)]))
+        return jnp.diag(
+            jnp.stack([1.0 + 0 * a, jnp.where(a == 1, 1e-3 + (x[0] - PLACE[0]) ** 2, 1.0)])
+        )
 
-    problem = planted([0.0, 1.0], A, extra=lambda x, a: jnp.where(a == 1, 1 + jnp.cos(9 * x[1]), 0.0))
+    problem = planted(
+        [0.0, 1.0], A, extra=lambda x, a: jnp.where(a == 1, 1 + jnp.cos(9 * x[1]), 0.0)
+    )
     certificate = cordes.certify(problem, lambda x: wave(x) - sign * 0.01 * bubble(x))
     holds(certificate, lambda x: sign * 0.01 * bubble(x), 1e4)
     assert certificate.Linf <= 0.02
@@ -277,41 +324,59 @@ def test_a_maximiser_that_is_wrong_for_large_hessians_only():
         second = jet.hessian[1, 1]
         return jnp.where(jnp.abs(second) < 50, jnp.clip(0.5 - 0.09 * second, 0, 1), 0.5)
 
-    problem = cordes.HJB(SQUARE, np.linspace(0, 1, 9), A, lambda x, a: 5.0 * (a - 0.5) ** 2, maximiser=maximiser)
+    problem = cordes.HJB(
+        SQUARE, np.linspace(0, 1, 9), A, lambda x, a: 5.0 * (a - 0.5) ** 2, maximiser=maximiser
+    )
     certificate = cordes.certify(problem, lambda x: 100 * wave(x))
     assert certificate.Linf is None
     assert "maximiser is not the best" in certificate.reason
 
 
-@pytest.mark.parametrize("maximiser", [None, lambda x, jet: jnp.clip(0.5 - 0.95 * jet.hessian[1, 1], 0, 1)])
+@pytest.mark.parametrize(
+    "maximiser", [None, lambda x, jet: jnp.clip(0.5 - 0.95 * jet.hessian[1, 1], 0, 1)]
+)
 def test_controls_that_the_answer_never_shows(maximiser):
-    """At the answer 0 the best control is 1/2; at the solution, which the nearly degenerate control 1 shapes, it is 1 in most of the strip.
+    """At the answer 0 the best control is 1/2; at the solution, which the nearly degenerate control
+    1 shapes, it is 1 in most of the strip.
 
-    The solution by finite differences (800 × 60) has Linf = 2.187, rms = 1.542, ‖∂u/∂x₂‖ = 33.6, ‖Δu‖ = 119.3; of these 2 % are taken off."""
+    The solution by finite differences (800 × 60) has Linf = 2.187, rms = 1.542, ‖∂u/∂x₂‖ = 33.6,
+    ‖Δu‖ = 119.3; of these 2 % are taken off."""
 
     def A(x, a):
         return jnp.diag(jnp.stack([1.0 + 0 * a, 1 - 0.95 * a]))
 
     strip = cordes.Box([0, 0], [50, 1])
-    problem = cordes.HJB(strip, np.linspace(0, 1, 11), A, lambda x, a: -1 + (a - 0.5) ** 2 / 2, maximiser=maximiser)
+    problem = cordes.HJB(
+        strip, np.linspace(0, 1, 11), A, lambda x, a: -1 + (a - 0.5) ** 2 / 2, maximiser=maximiser
+    )
     certificate = cordes.certify(problem, lambda x: 0.0 * x[0])
     for name, least in (("Linf", 2.15), ("rms", 1.51), ("H1", 32.9), ("H2", 117.0)):
         assert least <= getattr(certificate, name) <= 20 * least, name
 
 
 def test_a_sample_of_a_continuum_without_its_ends():
-    """At the answer 0 the best control is 1/2; at the solution it is 1, where the equation is nearly degenerate: the sample must show it."""
+    """At the answer 0 the best control is 1/2; at the solution it is 1, where the equation is
+    nearly degenerate: the sample must show it."""
 
     def A(x, a):
         return jnp.diag(jnp.stack([1.0 + 0 * a, 1 - 0.95 * a]))
 
     def problem(controls, maximiser):
-        return cordes.HJB(cordes.Box([0, 0], [50, 1]), controls, A, lambda x, a: -1 + (a - 0.5) ** 2 / 2, maximiser=maximiser)
+        return cordes.HJB(
+            cordes.Box([0, 0], [50, 1]),
+            controls,
+            A,
+            lambda x, a: -1 + (a - 0.5) ** 2 / 2,
+            maximiser=maximiser,
+        )
 
     def clipped(x, jet):
         return jnp.clip(0.5 - 0.95 * jet.hessian[1, 1], 0, 1)
 
-    with pytest.raises(cordes.CordesError, match=r"leaves the control set.*between 0\.05 and 0\.95\. Include the ends of the set in controls"):
+    with pytest.raises(
+        cordes.CordesError,
+        match=r"leaves the control set.*between 0\.05 and 0\.95\. Include the ends of the set in controls",
+    ):
         problem((np.arange(10) + 0.5) / 10, clipped)
     assert problem(np.linspace(0, 1, 11), clipped).maximiser is clipped
 
@@ -351,7 +416,9 @@ def test_a_harmonic_function_of_large_values():
 def test_a_density_around_a_line_in_space(power, integrable, weight):
     """1/ρ² has an infinite integral around a line in space, ρ^(-3/2) a finite one."""
     cube = cordes.Box([0] * 3, [1] * 3)
-    problem = cordes.MongeAmpere(cube, lambda x: 1 + weight * jnp.sum((x[:2] - PLACE) ** 2) ** (-power / 2), g=paraboloid)
+    problem = cordes.MongeAmpere(
+        cube, lambda x: 1 + weight * jnp.sum((x[:2] - PLACE) ** 2) ** (-power / 2), g=paraboloid
+    )
     reason = cordes.certify(problem, paraboloid).reason
     assert ("not a density" in reason) == (not integrable)
 
@@ -371,13 +438,17 @@ def test_what_is_not_a_number_for_a_control_of_the_first_block():
 
 @pytest.mark.parametrize("count", [20, 40])
 def test_a_drift_of_many_controls_is_not_taken_for_granted(count):
-    """b = 1/|x - p| for one control; with few controls enclosures see it, with many nothing is said."""
+    """b = 1/|x - p| for one control; with few controls enclosures see it, with many nothing is
+    said."""
 
     def b(x, a):
         return jnp.where(a == 1, 1.0, 0.0) * (x - PLACE) / jnp.sum((x - PLACE) ** 2)
 
     def certificate(drift):
-        return cordes.certify(cordes.HJB(SQUARE, np.arange(float(count)), lambda x, a: jnp.eye(2), -1.0, b=drift), lambda x: 0.0 * x[0])
+        return cordes.certify(
+            cordes.HJB(SQUARE, np.arange(float(count)), lambda x, a: jnp.eye(2), -1.0, b=drift),
+            lambda x: 0.0 * x[0],
+        )
 
     refused = certificate(b)
     assert refused.Linf is None

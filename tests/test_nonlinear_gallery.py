@@ -11,7 +11,14 @@ import cordes
 from cordes.condition import epsilon_at
 from cordes.jet import Jet, jet_of
 
-NONLINEAR = ["ex4.5-hjb", "ex4.6-monge-ampere", "smears-suli-2014", "switching-control", "froese-oberman-c1", "monge-ampere-3d"]
+NONLINEAR = [
+    "ex4.5-hjb",
+    "ex4.6-monge-ampere",
+    "smears-suli-2014",
+    "switching-control",
+    "froese-oberman-c1",
+    "monge-ampere-3d",
+]
 
 
 @pytest.mark.parametrize("name", NONLINEAR)
@@ -33,9 +40,18 @@ def test_frozen_at_the_solution_the_linear_equation_has_it_as_solution(name):
     points = problem.domain.interior_points(200, seed=22)
     jet = jets(problem, points)
     frozen = problem.coefficients(points, jet)
-    value = np.sum(frozen.A * jet.hessian, axis=(1, 2)) + np.sum(frozen.b * jet.gradient, axis=1) - frozen.c * jet.value
-    # Where f = 0 the determinant is raised to keep the step elliptic, and its right-hand side is raised with it.
-    regular = np.linalg.eigvalsh(jet.hessian)[:, 0] > 0.05 if name == "froese-oberman-c1" else np.full(200, True)
+    value = (
+        np.sum(frozen.A * jet.hessian, axis=(1, 2))
+        + np.sum(frozen.b * jet.gradient, axis=1)
+        - frozen.c * jet.value
+    )
+    # Where f = 0 the determinant is raised to keep the step elliptic, and its right-hand side is
+    # raised with it.
+    regular = (
+        np.linalg.eigvalsh(jet.hessian)[:, 0] > 0.05
+        if name == "froese-oberman-c1"
+        else np.full(200, True)
+    )
     np.testing.assert_allclose(value[regular], frozen.f[regular], rtol=0, atol=1e-10)
 
 
@@ -45,22 +61,32 @@ def test_the_paper_example_is_degenerate():
     x, y = points.T
     sign = np.sign(x * y)
     matrices = {
-        1: np.array([[2, 0.5], [0.5, 1.5]]) + sign[:, None, None] * np.array([[1, 0.5], [0.5, 0.5]]),
-        2: np.array([[1.5, 0.5], [0.5, 2]]) + sign[:, None, None] * np.array([[0.5, 0.5], [0.5, 1]]),
+        1: np.array([[2, 0.5], [0.5, 1.5]])
+        + sign[:, None, None] * np.array([[1, 0.5], [0.5, 0.5]]),
+        2: np.array([[1.5, 0.5], [0.5, 2]])
+        + sign[:, None, None] * np.array([[0.5, 0.5], [0.5, 1]]),
     }
     np.testing.assert_array_equal(problem.controls, [1, 2])
     for a, A in matrices.items():
         local = problem.pairs(points, np.full(300, float(a)))
         np.testing.assert_allclose(local.A, A, atol=1e-15)
-        np.testing.assert_array_equal(local.A[sign < 0], np.broadcast_to(IDENTITY, (np.sum(sign < 0), 2, 2)))
+        np.testing.assert_array_equal(
+            local.A[sign < 0], np.broadcast_to(IDENTITY, (np.sum(sign < 0), 2, 2))
+        )
         np.testing.assert_array_equal(local.b, np.tile([1.0, 0.0], (300, 1)))
         np.testing.assert_array_equal(local.c, np.ones(300))
         product = np.sin(x) * np.sin(y)
-        expected = -(A[:, 0, 0] + A[:, 1, 1] + 1) * product + 2 * A[:, 0, 1] * np.cos(x) * np.cos(y) + np.cos(x) * np.sin(y)
+        expected = (
+            -(A[:, 0, 0] + A[:, 1, 1] + 1) * product
+            + 2 * A[:, 0, 1] * np.cos(x) * np.cos(y)
+            + np.cos(x) * np.sin(y)
+        )
         np.testing.assert_allclose(local.f, expected, atol=1e-13)
         # Each control alone has the solution u.
         jet = jets(problem, points)
-        alone = np.sum(local.A * jet.hessian, axis=(1, 2)) + jet.gradient[:, 0] - jet.value - local.f
+        alone = (
+            np.sum(local.A * jet.hessian, axis=(1, 2)) + jet.gradient[:, 0] - jet.value - local.f
+        )
         assert np.max(np.abs(alone)) < 1e-12
 
 
@@ -77,9 +103,19 @@ def largest(hessian):
     def loss(a):
         return -np.sum(rotated(*a) * hessian) + 3**0.5 * np.sin(a[0]) ** 2 / np.pi**2
 
-    grid = [(theta, phi) for theta in np.linspace(0, np.pi / 3, 13) for phi in np.linspace(0, np.pi, 24, endpoint=False)]
+    grid = [
+        (theta, phi)
+        for theta in np.linspace(0, np.pi / 3, 13)
+        for phi in np.linspace(0, np.pi, 24, endpoint=False)
+    ]
     start = min(grid, key=loss)
-    found = minimize(loss, start, method="L-BFGS-B", bounds=[(0, np.pi / 3), (-np.pi, 2 * np.pi)], options={"ftol": 1e-15, "gtol": 1e-11})
+    found = minimize(
+        loss,
+        start,
+        method="L-BFGS-B",
+        bounds=[(0, np.pi / 3), (-np.pi, 2 * np.pi)],
+        options={"ftol": 1e-15, "gtol": 1e-11},
+    )
     return -min(found.fun, loss(start))
 
 
@@ -87,7 +123,9 @@ def test_rotated_diffusions():
     problem = cordes.gallery["smears-suli-2014"]
     points = problem.domain.interior_points(12, seed=24)
     for theta, phi in problem.controls[::17]:
-        np.testing.assert_allclose(problem.A(points[0], jnp.array([theta, phi])), rotated(theta, phi), atol=1e-15)
+        np.testing.assert_allclose(
+            problem.A(points[0], jnp.array([theta, phi])), rotated(theta, phi), atol=1e-15
+        )
     assert problem.controls[:, 0].min() == 0
     assert problem.controls[:, 0].max() == pytest.approx(np.pi / 3, rel=1e-15)
     for x, f in zip(points, source(problem, points, jnp.array([0.4, 1.0])), strict=True):
@@ -101,7 +139,9 @@ def test_rotated_diffusions():
                 [mixed, e * s * (x[0] ** 2 * t + 2 * x[0] * m - np.pi**2 * t)],
             ]
         )
-        assert f == pytest.approx(3**0.5 * np.sin(0.4) ** 2 / np.pi**2 + largest(hessian) - np.pi**2 * u, abs=1e-8)
+        assert f == pytest.approx(
+            3**0.5 * np.sin(0.4) ** 2 / np.pi**2 + largest(hessian) - np.pi**2 * u, abs=1e-8
+        )
 
 
 @pytest.mark.parametrize("scale", [0.05, 0.2, 1.0])
@@ -114,9 +154,14 @@ def test_the_maximiser_of_the_rotated_diffusions(scale):
     # Both the free maximum and the bound of θ occur among the scales.
     assert np.any(theta < 1.0) if scale < 1 else np.any(theta > 1.047)
     for i in range(40):
-        mine = np.sum(rotated(*best[i]) * jet.hessian[i]) - 3**0.5 * np.sin(theta[i]) ** 2 / np.pi**2
+        mine = (
+            np.sum(rotated(*best[i]) * jet.hessian[i]) - 3**0.5 * np.sin(theta[i]) ** 2 / np.pi**2
+        )
         assert mine == pytest.approx(largest(jet.hessian[i]), abs=1e-8)
-        sampled = [np.sum(rotated(*a) * jet.hessian[i]) - 3**0.5 * np.sin(a[0]) ** 2 / np.pi**2 for a in problem.controls]
+        sampled = [
+            np.sum(rotated(*a) * jet.hessian[i]) - 3**0.5 * np.sin(a[0]) ** 2 / np.pi**2
+            for a in problem.controls
+        ]
         assert mine >= max(sampled) - 1e-13
 
 
@@ -127,7 +172,9 @@ def test_the_maximiser_where_all_directions_are_alike():
         jet = Jet(jnp.asarray(0.0), zero, jnp.asarray(hessian))
         control = problem.maximiser(x, jet)
         assert float(control[0]) == 0.0
-        derivative = jax.jacfwd(lambda H, jet=jet: problem.residual(x, jet._replace(hessian=H)))(jet.hessian)
+        derivative = jax.jacfwd(lambda H, jet=jet: problem.residual(x, jet._replace(hessian=H)))(
+            jet.hessian
+        )
         np.testing.assert_allclose(derivative, IDENTITY / 2, atol=1e-15)
 
 
@@ -151,7 +198,9 @@ def test_switching_control():
     # At the solution the policy switches on the parabola, whether the multiplier is there or not.
     clear = np.abs(psi) > 1e-9
     for scaled in (True, False):
-        np.testing.assert_array_equal(problem.policy(points[clear], jets(problem, points[clear]), scaled), psi[clear] > 0)
+        np.testing.assert_array_equal(
+            problem.policy(points[clear], jets(problem, points[clear]), scaled), psi[clear] > 0
+        )
     assert 0.3 < np.mean(psi > 0) < 0.7
 
 
@@ -161,7 +210,10 @@ def test_the_policy_of_the_first_iterate_is_not_the_last():
     def mean(x):
         parts = [problem.at(x, jnp.asarray(a)) for a in (0.0, 1.0)]
         weights = [jnp.trace(part.A) / jnp.sum(part.A**2) / 2 for part in parts]
-        return [sum(weight * entry for weight, entry in zip(weights, entries, strict=True)) for entries in zip(*parts, strict=True)]
+        return [
+            sum(weight * entry for weight, entry in zip(weights, entries, strict=True))
+            for entries in zip(*parts, strict=True)
+        ]
 
     start = cordes.Linear(problem.domain, *(lambda x, i=i: mean(x)[i] for i in (0, 3, 1, 2)))
     points = problem.domain.interior_points(1000, seed=28)
@@ -173,15 +225,21 @@ def test_the_policy_of_the_first_iterate_is_not_the_last():
     assert np.mean(changed) == pytest.approx(1 / 6, abs=0.05)
     # The linear equation of either control alone has another solution.
     for a, side in ((0.0, 8), (1.0, -1)):
-        defect = jax.jit(jax.vmap(lambda x, a=a: problem.defect(x, jet_of(problem.exact)(x), a)))(points)
+        defect = jax.jit(jax.vmap(lambda x, a=a: problem.defect(x, jet_of(problem.exact)(x), a)))(
+            points
+        )
         np.testing.assert_allclose(defect, np.maximum(side * curve(points), 0), atol=1e-12)
 
 
 def test_determinants():
     points = SQUARE.interior_points(200, seed=29)
     square = np.sum(points**2, axis=1)
-    hessian = np.exp(square / 2)[:, None, None] * (IDENTITY + points[:, :, None] * points[:, None, :])
-    np.testing.assert_allclose(source(cordes.gallery["ex4.6-monge-ampere"], points), np.linalg.det(hessian), rtol=1e-13)
+    hessian = np.exp(square / 2)[:, None, None] * (
+        IDENTITY + points[:, :, None] * points[:, None, :]
+    )
+    np.testing.assert_allclose(
+        source(cordes.gallery["ex4.6-monge-ampere"], points), np.linalg.det(hessian), rtol=1e-13
+    )
     points = CUBE.interior_points(200, seed=30)
     share = np.exp(points) / (1 + np.sum(np.exp(points), axis=1, keepdims=True))
     hessian = np.eye(3) * share[:, :, None] - share[:, :, None] * share[:, None, :]
@@ -200,7 +258,9 @@ def test_the_cofactors_in_three_dimensions_are_nowhere_cordes():
     assert large / small == pytest.approx(1 + 3 * np.e, rel=1e-10)
     assert middle == pytest.approx(small, rel=1e-10)
     epsilon = epsilon_at(A, np.zeros(A.shape[:-1]), np.zeros(len(A)), None)
-    assert epsilon[0] == pytest.approx(0, abs=1e-14)  # The origin, where the factor is exactly four.
+    assert epsilon[0] == pytest.approx(
+        0, abs=1e-14
+    )  # The origin, where the factor is exactly four.
     assert np.all(epsilon[1:] < -1e-3)
 
 
@@ -208,8 +268,12 @@ def test_degenerate_disk():
     problem = cordes.gallery["froese-oberman-c1"]
     points = SQUARE.interior_points(500, seed=31)
     distance = np.linalg.norm(points - 0.5, axis=1)
-    np.testing.assert_allclose(source(problem, points), np.maximum(1 - 0.2 / distance, 0), atol=1e-14)
-    np.testing.assert_allclose(jets(problem, points).value, 0.5 * np.maximum(distance - 0.2, 0) ** 2, atol=1e-15)
+    np.testing.assert_allclose(
+        source(problem, points), np.maximum(1 - 0.2 / distance, 0), atol=1e-14
+    )
+    np.testing.assert_allclose(
+        jets(problem, points).value, 0.5 * np.maximum(distance - 0.2, 0) ** 2, atol=1e-15
+    )
     assert 0 < np.mean(distance < 0.2) < 0.2
     center = np.array([[0.5, 0.5]])
     assert all(np.all(part == 0) for part in jets(problem, center))

@@ -1,4 +1,5 @@
-"""Figures of the paper: what is drawn is what the answers say, what hides what in the cutaway, and bad input is refused before anything is solved."""
+"""Figures of the paper: what is drawn is what the answers say, what hides what in the cutaway, and
+bad input is refused before anything is solved."""
 
 import matplotlib.image
 import numpy as np
@@ -9,7 +10,13 @@ from matplotlib.figure import Figure
 import cordes
 from cordes.errors import CordesError, FileError, OptionError, UnknownNameError
 from cordes.reports import paper_plots
-from cordes.reports.paper_plots import Answer, plot_against_reference, plot_cutaway, plot_deformed_grid, save_figure
+from cordes.reports.paper_plots import (
+    Answer,
+    plot_against_reference,
+    plot_cutaway,
+    plot_deformed_grid,
+    save_figure,
+)
 from cordes.solution import Error
 from cordes.studies import paper_figures as studied
 from cordes.studies.paper_figures import EXAMPLES, paper_figures
@@ -27,7 +34,11 @@ def answers(solved, monkeypatch):
     trained = solved(NAME, method="adam", preset="paper", epochs=20, points=400, width=16, depth=2)
     figures = []
     monkeypatch.setattr(cordes, "solve", lambda problem: auto)
-    monkeypatch.setattr(studied, "save_figure", lambda figure, path: (figures.append(figure), save_figure(figure, path))[1])
+    monkeypatch.setattr(
+        studied,
+        "save_figure",
+        lambda figure, path: (figures.append(figure), save_figure(figure, path))[1],
+    )
     return auto, trained, figures
 
 
@@ -53,11 +64,19 @@ def check_picture(path, panels):
 def test_comparison_shows_the_answers_with_their_errors(answers, with_trained, tmp_path):
     auto, trained, figures = answers
     lines = []
-    paths = paper_figures(tmp_path / "new" / "folder", {NAME: trained} if with_trained else {}, [NAME], report=lines.append)
+    paths = paper_figures(
+        tmp_path / "new" / "folder",
+        {NAME: trained} if with_trained else {},
+        [NAME],
+        report=lines.append,
+    )
     assert paths == [tmp_path / "new" / "folder" / f"{NAME}.png"]
     assert any(str(paths[0]) in line for line in lines)
     errors = ({"C-PINN": trained.error()} if with_trained else {}) | {"auto": auto.error()}
-    expected = [f"|error| of {label}\nl2 {error.l2:.1e}, max {error.linf:.1e}" for label, error in errors.items()]
+    expected = [
+        f"|error| of {label}\nl2 {error.l2:.1e}, max {error.linf:.1e}"
+        for label, error in errors.items()
+    ]
     assert titles(figures[0]) == ["exact", next(iter(errors)), *expected]
     check_picture(paths[0], len(expected) + 2)
     middles = np.linspace(-1, 1, 161)[:-1] + 1 / 160
@@ -73,7 +92,8 @@ def stand_in(label, function):
 
 
 def test_cutaway_hides_what_is_behind():
-    """Oracle: steps along every ray. From a point that is seen to the viewer there is nothing of the body, and just behind it there is."""
+    """Oracle: steps along every ray. From a point that is seen to the viewer there is nothing of
+    the body, and just behind it there is."""
     domain = cordes.Ellipsoid([0.5, 0.0, -1.0], [1.5, 1.0, 0.8])
     view = paper_plots._look(domain)
     corner = paper_plots.cut_corner(domain)
@@ -102,10 +122,16 @@ def test_cutaway_picture(tmp_path):
     def exact(points):
         return 1 - np.sum((points / [1.5, 1.0, 0.8]) ** 2, axis=1)
 
-    figure = plot_cutaway(domain, [stand_in("tiny", lambda points: exact(points) * (1 + 1e-3 * points[:, 0]))], exact, "headline")
+    figure = plot_cutaway(
+        domain,
+        [stand_in("tiny", lambda points: exact(points) * (1 + 1e-3 * points[:, 0]))],
+        exact,
+        "headline",
+    )
     assert titles(figure) == ["tiny", "|error| of tiny\nl2 1.2e-03, max 4.5e-02"]
     check_picture(save_figure(figure, tmp_path / "cutaway.png"), 2)
-    # At the corner of the cut, a fifth of each semi-axis from the centre, u = 1 - 3/25; nothing shades the flat faces.
+    # At the corner of the cut, a fifth of each semi-axis from the centre, u = 1 - 3/25; nothing
+    # shades the flat faces.
     image = figure.axes[0].images[0]
     view = paper_plots._look(domain)
     nearest = np.argmin(np.linalg.norm(view.points - paper_plots.cut_corner(domain), axis=1))
@@ -121,10 +147,18 @@ def test_cross_section_and_maps_against_a_reference(tmp_path):
         return -(1 - points[:, 0] ** 2) * (1 - points[:, 1] ** 2)
 
     reference = Answer("Chebyshev", bowl, Error(float("nan"), 3e-9, float("nan")))
-    found = [stand_in("C-PINN", lambda points: 0.9 * bowl(points)), stand_in("auto", lambda points: (1 + 1e-8) * bowl(points))]
+    found = [
+        stand_in("C-PINN", lambda points: 0.9 * bowl(points)),
+        stand_in("auto", lambda points: (1 + 1e-8) * bowl(points)),
+    ]
     figure = plot_against_reference(domain, reference, found, "headline")
     numbers = "\nl2 1.2e-03, max 4.5e-02"
-    assert titles(figure) == ["auto", "|C-PINN − Chebyshev|" + numbers, "|auto − Chebyshev|" + numbers, "cross-section $x_2$ = 0"]
+    assert titles(figure) == [
+        "auto",
+        "|C-PINN − Chebyshev|" + numbers,
+        "|auto − Chebyshev|" + numbers,
+        "cross-section $x_2$ = 0",
+    ]
     above, below = figure.axes[3:]
     x = np.linspace(-1, 1, 801)
     curves = {line.get_label(): line.get_ydata() for line in above.lines}
@@ -144,8 +178,13 @@ def test_grid_is_moved_by_the_map():
     def density(points):
         return 1 + 0.1 * points[:, 0]
 
-    figure = plot_deformed_grid(domain, (density, density), lambda points: points, [stand_in("auto", move)], "headline")
-    before, after = (next(item for item in axes.collections if isinstance(item, LineCollection)).get_segments() for axes in figure.axes[:2])
+    figure = plot_deformed_grid(
+        domain, (density, density), lambda points: points, [stand_in("auto", move)], "headline"
+    )
+    before, after = (
+        next(item for item in axes.collections if isinstance(item, LineCollection)).get_segments()
+        for axes in figure.axes[:2]
+    )
     assert len(before) == 66
     assert np.concatenate(after) == pytest.approx(move(np.concatenate(before)))
     assert np.concatenate(before).max(axis=0) == pytest.approx([1, 2])
@@ -165,7 +204,9 @@ def test_surfaces_are_those_that_are_given(monkeypatch, tmp_path):
     monkeypatch.setattr(studied, "plot_surface", draw)
     write_mesh(tmp_path / "sheet.obj", folded_surface(columns=40, rows=20))
     lines = []
-    paths = paper_figures(tmp_path, names=["ex5.2-surface"], meshes=[tmp_path / "sheet.obj"], report=lines.append)
+    paths = paper_figures(
+        tmp_path, names=["ex5.2-surface"], meshes=[tmp_path / "sheet.obj"], report=lines.append
+    )
     assert [path.name for path in paths] == ["ex5.2-surface-sheet.png"]
     assert drawn == {"ex5.2-surface — sheet": (800, ["conformal", "dct"])}
     assert any("sheet: conformal: SD of log area" in line for line in lines)

@@ -1,4 +1,5 @@
-"""Figures and VTK files: every panel shows something, the domain is cut out, numbers are those of the solution."""
+"""Figures and VTK files: every panel shows something, the domain is cut out, numbers are those of
+the solution."""
 
 import matplotlib.image
 import meshio
@@ -25,13 +26,20 @@ def solutions():
     """One cheap answer for each kind of figure."""
     small = {"method": "least-squares", "features": 30}
     return {
-        "line": cordes.solve(cordes.Linear(cordes.Box([0.0], [2.0]), 1.0, 2.0, exact=lambda x: x[0] ** 2 - 2 * x[0]), **small),
+        "line": cordes.solve(
+            cordes.Linear(cordes.Box([0.0], [2.0]), 1.0, 2.0, exact=lambda x: x[0] ** 2 - 2 * x[0]),
+            **small,
+        ),
         "line-unknown": cordes.solve(cordes.Linear(cordes.Box([0.0], [2.0]), 1.0, 2.0), **small),
         "disk": cordes.solve(polynomial_problem(2), **small),
         "disk-unknown": cordes.solve(polynomial_problem(2, known=False), **small),
         "ball": cordes.solve(polynomial_problem(3), **small),
         "ball-4": cordes.solve(polynomial_problem(4, known=False), **small),
-        "strip": cordes.solve(cordes.Linear(cordes.Polygon([[0, 0], [6, 0], [6, 1], [0, 1]]), 1.0, 2.0), singular=False, **small),
+        "strip": cordes.solve(
+            cordes.Linear(cordes.Polygon([[0, 0], [6, 0], [6, 1], [0, 1]]), 1.0, 2.0),
+            singular=False,
+            **small,
+        ),
     }
 
 
@@ -52,7 +60,10 @@ def test_figure(solutions, name, tmp_path):
     figure = solutions[name].plot(path)
     assert [axes.get_title() for axes in figure.axes if axes.get_title()] == TITLES[name]
     dimension = solutions[name].problem.domain.dimension
-    where = {3: "slices through the centre (0, 0, 0) ", 4: "slice through the centre (0, 0, 0, 0) "}.get(dimension, "")
+    where = {
+        3: "slices through the centre (0, 0, 0) ",
+        4: "slice through the centre (0, 0, 0, 0) ",
+    }.get(dimension, "")
     assert where in figure.get_suptitle()
     image = matplotlib.image.imread(path)[..., :3]
     columns = 2 if len(TITLES[name]) == 2 else 3
@@ -82,7 +93,11 @@ def test_vtu(solutions, name, tmp_path):
     assert np.all(solution.problem.domain.contains(points, tolerance=1e-9))
     assert np.allclose(mesh.point_data["u"], solution(points), atol=1e-14)
     assert np.allclose(mesh.point_data["residual"], solution.residual(points), atol=1e-10)
-    assert np.allclose(mesh.point_data["gradient"].reshape(len(points), -1)[:, :d], solution.gradient(points), atol=1e-12)
+    assert np.allclose(
+        mesh.point_data["gradient"].reshape(len(points), -1)[:, :d],
+        solution.gradient(points),
+        atol=1e-12,
+    )
     assert ("exact" in mesh.point_data) == (solution.problem.exact is not None)
     if d > 1:
         assert mesh.cells[0].type == {2: "quad", 3: "hexahedron"}[d]

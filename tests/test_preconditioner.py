@@ -46,7 +46,8 @@ def test_diagonal_ten_one_one_is_rescued():
 
 
 def test_rotation_about_a_fixed_axis_is_rescued():
-    """About e₃ the matrix M = diag(1, 1, 11/101) gives ε = 0.198; the one that is found is as good."""
+    """About e₃ the matrix M = diag(1, 1, 11/101) gives ε = 0.198; the one that is found is as
+    good."""
     angle = np.linspace(0, math.pi, 60, endpoint=False)
     local = rotated(np.stack([np.cos(angle), np.sin(angle), np.zeros(60)], axis=1))
     best = np.diag([1.0, 1.0, 11 / 101])
@@ -68,7 +69,9 @@ def test_an_axis_that_covers_the_sphere_is_not_rescued():
 
 def test_the_identity_alone_where_nothing_is_gained():
     rng = np.random.default_rng(1)
-    near = without_lower_order(np.eye(3) * rng.uniform(1, 9, 30)[:, None, None] + 0.01 * np.diag([1.0, -1.0, 0.0]))
+    near = without_lower_order(
+        np.eye(3) * rng.uniform(1, 9, 30)[:, None, None] + 0.01 * np.diag([1.0, -1.0, 0.0])
+    )
     symmetric = without_lower_order(np.array([np.diag([1.0, 4.0]), np.diag([4.0, 1.0])]))
     one = without_lower_order(rng.uniform(1, 5, (30, 1, 1)))
     for local in (near, symmetric, one):
@@ -84,7 +87,9 @@ def test_many_points_are_thinned_without_losing_the_worst():
     local = without_lower_order(A)
     _, found = preconditioners(local)
     # The best diagonal M balances 3 and 30: ρ' = (√10 - 1)/(√10 + 1).
-    assert anisotropy(local, found) == pytest.approx((math.sqrt(10) - 1) / (math.sqrt(10) + 1), abs=5e-3)
+    assert anisotropy(local, found) == pytest.approx(
+        (math.sqrt(10) - 1) / (math.sqrt(10) + 1), abs=5e-3
+    )
 
 
 def test_beyond_four_dimensions_the_matrix_is_diagonal_or_the_mean():
@@ -100,8 +105,8 @@ def test_beyond_four_dimensions_the_matrix_is_diagonal_or_the_mean():
 
 @pytest.mark.parametrize("d", [2, 3])
 def test_corollaries_with_a_matrix(d):
-    """From E = ‖M:D²v - λv‖, known exactly, to ‖v‖, ‖∇v‖, ‖D²v‖ and the maximum, for products of sines in a box; the eigenfunction of a diagonal M makes
-    the first one sharp."""
+    """From E = ‖M:D²v - λv‖, known exactly, to ‖v‖, ‖∇v‖, ‖D²v‖ and the maximum, for products of
+    sines in a box; the eigenfunction of a diagonal M makes the first one sharp."""
     rng = np.random.default_rng([3, d])
     sharpest = np.inf
     for trial in range(30):
@@ -120,7 +125,11 @@ def test_corollaries_with_a_matrix(d):
         for i in range(d):
             for j in range(d):
                 rest = np.prod(np.delete(sines, [i, j], axis=1), axis=1)
-                hessian[:, i, j] = -(wave[i] ** 2) * value if i == j else wave[i] * wave[j] * cosines[:, i] * cosines[:, j] * rest
+                hessian[:, i, j] = (
+                    -(wave[i] ** 2) * value
+                    if i == j
+                    else wave[i] * wave[j] * cosines[:, i] * cosines[:, j] * rest
+                )
 
         def norm(values, weight=weight):
             return math.sqrt(weight @ np.sum(values.reshape(len(values), -1) ** 2, axis=1))
@@ -129,7 +138,13 @@ def test_corollaries_with_a_matrix(d):
         for lambda_ in (0.0, 0.5 * eigenvalue, 3 * eigenvalue):
             energy = norm(np.sum(matrix * hessian, axis=(1, 2)) - lambda_ * value)
             scheme = TraceSplit() if lambda_ == 0 else Triangle(lambda_, eigenvalue)
-            bound = EnergyBound(scheme, matrix, Contraction(0.0, "analytic", np.zeros(d)), Norm(energy, energy), eigenvalue)
+            bound = EnergyBound(
+                scheme,
+                matrix,
+                Contraction(0.0, "analytic", np.zeros(d)),
+                Norm(energy, energy),
+                eigenvalue,
+            )
             assert bound.lower == bound.upper == energy
             assert norm(value) * (1 - 1e-9) <= bound.L2
             assert norm(gradient) * (1 - 1e-9) <= bound.H1
@@ -143,7 +158,9 @@ def test_corollaries_with_a_matrix(d):
 
 def test_bounds_grow_with_the_contraction_and_names_tell_the_matrix():
     norm, d = Norm(1.0, 2.0), 2
-    plain = EnergyBound(TraceSplit(), np.eye(d), Contraction(0.5, "interval", np.zeros(d)), norm, 4.0)
+    plain = EnergyBound(
+        TraceSplit(), np.eye(d), Contraction(0.5, "interval", np.zeros(d)), norm, 4.0
+    )
     assert (plain.lower, plain.upper) == (1 / 1.5, 4.0)
     assert (plain.L2, plain.H1, plain.H2) == (1.0, 2.0, 4.0)
     assert plain.constant * norm.upper == plain.L2

@@ -1,4 +1,5 @@
-"""Expressions and problem files: what is read must mean what it says, what is refused must be refused with its place and a remedy."""
+"""Expressions and problem files: what is read must mean what it says, what is refused must be
+refused with its place and a remedy."""
 
 import math
 import textwrap
@@ -55,7 +56,9 @@ def test_values(text, expected):
     assert value(text) == pytest.approx(expected, rel=1e-14, abs=1e-14)
 
 
-@pytest.mark.parametrize("name", [name for name, function in FUNCTIONS.items() if function.most == 1])
+@pytest.mark.parametrize(
+    "name", [name for name, function in FUNCTIONS.items() if function.most == 1]
+)
 def test_functions_are_those_of_mathematics(name):
     reference = {
         "arcsin": math.asin,
@@ -71,7 +74,9 @@ def test_functions_are_those_of_mathematics(name):
 
 
 def test_constants_are_folded_to_floats():
-    assert parse("2*pi/sqrt(4) + where(1 < 2, 1, 0) + min(3, 4) - norm(3, 4)", 2) == pytest.approx(math.pi - 1)
+    assert parse("2*pi/sqrt(4) + where(1 < 2, 1, 0) + min(3, 4) - norm(3, 4)", 2) == pytest.approx(
+        math.pi - 1
+    )
     assert type(parse("2", 2)) is float
     assert parse("3*k", 2, {"k": 2.0}) == 6.0
     assert isinstance(parse("0*x1", 2), Expression)
@@ -84,8 +89,11 @@ def test_expressions_are_functions_for_jax():
     np.testing.assert_allclose(jax.grad(expression)(points[0]), [2.0, -0.25])
     assert expression(jnp.zeros(2, jnp.float32)).dtype == jnp.float32
     assert parse("where(x1 > 0, 1, 2)", 2)(jnp.zeros(2)).shape == ()
-    # Whole powers have derivatives at zero and for negative numbers, and the length has one at the origin.
-    np.testing.assert_allclose(jax.hessian(parse("x1**2 + x2**3", 2))(jnp.array([0.0, -1.0])), [[2.0, 0.0], [0.0, -6.0]])
+    # Whole powers have derivatives at zero and for negative numbers, and the length has one at the
+    # origin.
+    np.testing.assert_allclose(
+        jax.hessian(parse("x1**2 + x2**3", 2))(jnp.array([0.0, -1.0])), [[2.0, 0.0], [0.0, -6.0]]
+    )
     np.testing.assert_array_equal(jax.grad(parse("r + norm(x1, x2)", 2))(jnp.zeros(2)), [0.0, 0.0])
 
 
@@ -138,7 +146,9 @@ def test_everything_else_is_refused_at_its_place(text, column, message):
     assert first.startswith(f"sample.toml: equation.f, column {column}: ")
     assert shown.strip() == text
     assert caret.index("^") == 4 + column - 1
-    assert all(word in allowed for word in ("x1, x2", "pi", "bump", "where(condition, a, b)", "cbrt"))
+    assert all(
+        word in allowed for word in ("x1, x2", "pi", "bump", "where(condition, a, b)", "cbrt")
+    )
 
 
 @pytest.mark.parametrize(
@@ -179,7 +189,12 @@ def test_definitions_that_double_are_evaluated_once_each():
     assert float(jax.jit(expression)(jnp.array([0.25]))) == 1.25
 
 
-def toml(equation="A = 1\nf = 1", domain='type = "box"\nlower = [0, 0]\nupper = [1, 1]', head='schema = 1\nkind = "linear"', definitions=""):
+def toml(
+    equation="A = 1\nf = 1",
+    domain='type = "box"\nlower = [0, 0]\nupper = [1, 1]',
+    head='schema = 1\nkind = "linear"',
+    definitions="",
+):
     return f"{head}\n[domain]\n{domain}\n[equation]\n{equation}\n[definitions]\n{definitions}\n"
 
 
@@ -216,7 +231,10 @@ def test_pentagon_example_is_the_problem_that_it_says():
 
 def test_all_keys_of_an_equation():
     text = toml(
-        'A = "2 + k*x1**2"\nb = [0, "0"]\nc = "k"\nf = "-w"\ng = "x1 + 1"\nepsilon = "1 - 1e-3"\nexact = 1.5\ninterfaces = []',
+        (
+            'A = "2 + k*x1**2"\nb = [0, "0"]\nc = "k"\nf = "-w"\ng = "x1 + 1"\nepsilon = "1 - '
+            '1e-3"\nexact = 1.5\ninterfaces = []'
+        ),
         'type = "ellipsoid"\ncenter = [1, 0, "pi"]\naxes = [1, 2, "sqrt(2)"]',
         definitions='k = "1/4"\nw = "x1*k"',
     )
@@ -225,35 +243,54 @@ def test_all_keys_of_an_equation():
     x = jnp.array([2.0, 0.0, 3.0])
     np.testing.assert_allclose(problem.A(x), 3 * np.eye(3))
     assert problem.has_drift is False
-    assert [float(function(x)) for function in (problem.c, problem.f, problem.g, problem.exact)] == [0.25, -0.5, 3.0, 1.5]
+    assert [
+        float(function(x)) for function in (problem.c, problem.f, problem.g, problem.exact)
+    ] == [0.25, -0.5, 3.0, 1.5]
     assert problem.epsilon == 0.999
     assert problem.name == "all"
     assert problem.interfaces == ()
-    np.testing.assert_allclose(problem.domain.bounding_box, [[0, -2, math.pi - 2**0.5], [2, 2, math.pi + 2**0.5]])
+    np.testing.assert_allclose(
+        problem.domain.bounding_box, [[0, -2, math.pi - 2**0.5], [2, 2, math.pi + 2**0.5]]
+    )
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("schema = 1\nkind = linear", r"not TOML.*line 2, column 8.*\n    kind = linear\n           \^"),
+        (
+            "schema = 1\nkind = linear",
+            r"not TOML.*line 2, column 8.*\n    kind = linear\n           \^",
+        ),
         ("a = " + "[" * 5000, "nested too deeply|not TOML"),
         ("kind = 'linear'", "schema is missing"),
-        (toml(head='schema = 2\nkind = "linear"'), "schema = 2, but this version of cordes reads schema = 1"),
+        (
+            toml(head='schema = 2\nkind = "linear"'),
+            "schema = 2, but this version of cordes reads schema = 1",
+        ),
         (toml(head='schema = true\nkind = "linear"'), "schema = True"),
         (toml(head='schema = 1\nkind = "isaacs"'), "'isaacs' is not supported.*'linear'"),
         (toml(head="schema = 1\nkind = [1]"), r"kind = \[1\]"),
         (toml(head='schema = 1\nkind = "linear"\nnmae = "a"'), "no key 'nmae'. Did you mean name"),
         (toml(head='schema = 1\nkind = "linear"\nf = 2'), r"f belongs into the table \[equation\]"),
         (toml(head='schema = 1\nkind = "linear"\nname = 3'), "name must be a text"),
-        ("schema = 1\nkind = 'linear'\ndomain = 3\nequation = 3", r"domain must be a table \[domain\], not 3"),
+        (
+            "schema = 1\nkind = 'linear'\ndomain = 3\nequation = 3",
+            r"domain must be a table \[domain\], not 3",
+        ),
         ("schema = 1\nkind = 'linear'", "domain, equation are missing"),
         (toml("A = 1"), "equation: f is missing"),
         (toml("A = 1\nf = 1\nintefaces = []"), "Did you mean interfaces"),
-        (toml("A = 1\nf = [1]"), r"equation.f must be a number or an expression in quotes, not \[1\]"),
+        (
+            toml("A = 1\nf = [1]"),
+            r"equation.f must be a number or an expression in quotes, not \[1\]",
+        ),
         (toml("A = 1\nf = true"), "equation.f must be a number.* not True"),
         (toml("A = 1\nf = inf"), "equation.f = inf is not a finite number"),
         (toml("A = 1\nf = 1" + "0" * 400), "not a finite number"),
-        (toml("A = [[1, 0, 0], [0, 1, 0]]\nf = 1"), "equation.A must have 2 rows of 2 entries each"),
+        (
+            toml("A = [[1, 0, 0], [0, 1, 0]]\nf = 1"),
+            "equation.A must have 2 rows of 2 entries each",
+        ),
         (toml("A = [1, 1]\nf = 1"), "equation.A must have 2 rows of 2 entries each"),
         (toml('A = [[1, "x1+"], [0, 1]]\nf = 1'), r"equation.A, row 1\[2\], column 4"),
         (toml("A = 1\nf = 1\nb = [1]"), "equation.b has 1 entries, but 2 are needed"),
@@ -261,7 +298,10 @@ def test_all_keys_of_an_equation():
         (toml("A = 1\nf = 1\ninterfaces = [1]"), r"interfaces\[1\] = 1 is constant"),
         (toml('A = 1\nf = 1\nepsilon = "x1"'), "x1 depends on the point"),
         (toml('A = 1\nf = "x3"'), "dimension 2"),
-        (toml('A = 1\nf = "t"', definitions='s = "t"\nt = "1"'), "definitions.s, column 1: there is no name 't'"),
+        (
+            toml('A = 1\nf = "t"', definitions='s = "t"\nt = "1"'),
+            "definitions.s, column 1: there is no name 't'",
+        ),
         (toml(definitions='sin = "x1"'), "sin already has a meaning"),
         (toml(definitions='x7 = "x1"'), "x7 already has a meaning"),
         (toml(definitions='"a b" = "x1"'), "'a b' cannot be a name"),
@@ -270,14 +310,38 @@ def test_all_keys_of_an_equation():
         (toml(domain='type = "bal"'), "no type of domain 'bal'. Did you mean ball"),
         (toml(domain='type = "box"\nlower = [0, 0]'), "domain: upper is missing"),
         (toml(domain='type = "box"\nlower = [0, 0]\nuper = [0, 0]'), "Did you mean upper"),
-        (toml(domain='type = "box"\nlower = [0, 0]\nupper = [1, 1, 1]'), "domain.upper has 3 entries, but 2 are needed"),
-        (toml(domain='type = "box"\nlower = 0\nupper = [1, 1, 1]'), "domain.lower must be a list of numbers, not 0"),
-        (toml(domain='type = "box"\nlower = ["x1", 0]\nupper = [1, 1]'), r"domain.lower\[1\], column 1: x1 depends on the point"),
-        (toml(domain='type = "ball"\ncenter = [0, 0]\nradius = [1]'), "domain.radius must be a number"),
-        (toml(domain='type = "ellipsoid"\ncenter = [0, 0]\naxes = [[1, 0]]'), "domain.axes has 1 rows, but 2 are needed"),
-        (toml(domain='type = "polygon"\nvertices = [[0, 0], [1, 0], [0, 1, 2]]'), "domain.vertices, row 3 has 3 entries, but 2"),
-        (toml(domain='type = "regular-polygon"\nsides = 2.5\nradius = 1'), "sides = 2.5 must be a whole number"),
-        (toml(domain='type = "regular-polygon"\nsides = 5\nradius = -1'), "radius = -1 must be positive"),
+        (
+            toml(domain='type = "box"\nlower = [0, 0]\nupper = [1, 1, 1]'),
+            "domain.upper has 3 entries, but 2 are needed",
+        ),
+        (
+            toml(domain='type = "box"\nlower = 0\nupper = [1, 1, 1]'),
+            "domain.lower must be a list of numbers, not 0",
+        ),
+        (
+            toml(domain='type = "box"\nlower = ["x1", 0]\nupper = [1, 1]'),
+            r"domain.lower\[1\], column 1: x1 depends on the point",
+        ),
+        (
+            toml(domain='type = "ball"\ncenter = [0, 0]\nradius = [1]'),
+            "domain.radius must be a number",
+        ),
+        (
+            toml(domain='type = "ellipsoid"\ncenter = [0, 0]\naxes = [[1, 0]]'),
+            "domain.axes has 1 rows, but 2 are needed",
+        ),
+        (
+            toml(domain='type = "polygon"\nvertices = [[0, 0], [1, 0], [0, 1, 2]]'),
+            "domain.vertices, row 3 has 3 entries, but 2",
+        ),
+        (
+            toml(domain='type = "regular-polygon"\nsides = 2.5\nradius = 1'),
+            "sides = 2.5 must be a whole number",
+        ),
+        (
+            toml(domain='type = "regular-polygon"\nsides = 5\nradius = -1'),
+            "radius = -1 must be positive",
+        ),
     ],
 )
 def test_faulty_toml_is_refused(text, message):
@@ -353,7 +417,13 @@ def test_examples_in_the_documentation_are_valid():
     page = (EXAMPLES.parent / "docs" / "toml.md").read_text(encoding="utf-8")
     blocks = [block.split("```")[0] for block in page.split("```toml\n")[1:]]
     problem = problem_from_toml(
-        blocks[0].replace("[equation]", blocks[1].replace("[definitions]\n", "").replace('s = "sign(x1*x2)"\n', "") + "[equation]")
+        blocks[0].replace(
+            "[equation]",
+            blocks[1].replace("[definitions]\n", "").replace('s = "sign(x1*x2)"\n', "")
+            + "[equation]",
+        )
     )
     assert len(problem.interfaces) == 2
-    assert all(f"`{name}" in page or f" {name} " in page or f" {name}`" in page for name in FUNCTIONS)
+    assert all(
+        f"`{name}" in page or f" {name} " in page or f" {name}`" in page for name in FUNCTIONS
+    )

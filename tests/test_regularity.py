@@ -1,4 +1,5 @@
-"""Kinks and jumps are found from the operations of a function: what is refused, what is proved to be fine, and that no proof is wrong."""
+"""Kinks and jumps are found from the operations of a function: what is refused, what is proved to
+be fine, and that no proof is wrong."""
 
 import itertools
 import time
@@ -42,7 +43,9 @@ GALLERY = {
 
 def network(activation, width=40):
     generator = np.random.default_rng(0)
-    first, second, last = (generator.standard_normal(shape) for shape in ((width, 2), (width, width), (width,)))
+    first, second, last = (
+        generator.standard_normal(shape) for shape in ((width, 2), (width, width), (width,))
+    )
     return lambda x: last @ activation(second @ activation(first @ x + last) / width)
 
 
@@ -56,7 +59,10 @@ SMOOTH_ENOUGH = {
     "x² sign": (lambda x: x[0] ** 2 * jnp.sign(x[0]) * jnp.exp(x[1]), SQUARE),
     "relu²": (lambda x: jnp.maximum(x[0] - 0.3, 0) ** 2 * jnp.exp(x[1]), SQUARE),
     "relu³ network": (lambda x: network(lambda s: jax.nn.relu(s) ** 3)(x), SQUARE),
-    "chosen squares": (lambda x: jnp.where(x[0] > x[1], (x[0] - x[1]) ** 2, -3 * (x[1] - x[0]) ** 2), SQUARE),
+    "chosen squares": (
+        lambda x: jnp.where(x[0] > x[1], (x[0] - x[1]) ** 2, -3 * (x[1] - x[0]) ** 2),
+        SQUARE,
+    ),
     "two kinks, both smoothed": (lambda x: jnp.abs(x[0]) * jnp.abs(x[1]) * x[0] * x[1], SQUARE),
     "odd exponential": (lambda x: x[0] * jnp.exp(1 - jnp.abs(x[0])) - x[0], SQUARE),
     "abs away from zero": (lambda x: jnp.abs(x[0] - 5), SQUARE),
@@ -67,8 +73,16 @@ SMOOTH_ENOUGH = {
     "x times norm": (lambda x: x[0] * jnp.linalg.norm(x), BALL),
     "norm away from the origin": (lambda x: jnp.linalg.norm(x), cordes.Ball([3, 0], 1)),
     "inactive clip": (lambda x: jnp.clip(x[0], -2, 2), SQUARE),
-    "quotient and root": (lambda x: jnp.sqrt(1 + x @ x) / (2 + x[0]) + jnp.log(3 - x[1]) + jnp.arctan2(x[0], x[1] + 2), SQUARE),
-    "guarded power": (lambda x: jnp.where(x[0] == 0, 0.0, jnp.abs(jnp.where(x[0] == 0, 1.0, x[0])) ** 2.25), SQUARE),
+    "quotient and root": (
+        lambda x: (
+            jnp.sqrt(1 + x @ x) / (2 + x[0]) + jnp.log(3 - x[1]) + jnp.arctan2(x[0], x[1] + 2)
+        ),
+        SQUARE,
+    ),
+    "guarded power": (
+        lambda x: jnp.where(x[0] == 0, 0.0, jnp.abs(jnp.where(x[0] == 0, 1.0, x[0])) ** 2.25),
+        SQUARE,
+    ),
     "choice that never changes": (lambda x: jnp.where(x[0] < 2, x[1], jnp.abs(x[1])), SQUARE),
     "loop": (lambda x: jax.lax.fori_loop(0, 4, lambda i, y: jnp.sin(y), x[0]), SQUARE),
     "many dimensions": (lambda x: jnp.sum(jnp.abs(x) * x), cordes.Box([-1] * 12, [1] * 12)),
@@ -80,9 +94,17 @@ KINKED = {
         UNIT,
         "min of two functions that meet",
     ),
-    "the same, reduced": (lambda x: jnp.min(jnp.array([x[0], 1 - x[0], x[1], 1 - x[1]])), UNIT, "min of functions that can meet"),
+    "the same, reduced": (
+        lambda x: jnp.min(jnp.array([x[0], 1 - x[0], x[1], 1 - x[1]])),
+        UNIT,
+        "min of functions that can meet",
+    ),
     "abs": (lambda x: jnp.abs(x[0]), SQUARE, "abs whose argument vanishes, near x ="),
-    "distance of the ball": (lambda x: 1 - jnp.linalg.norm(x), DISK, "sqrt whose argument can vanish"),
+    "distance of the ball": (
+        lambda x: 1 - jnp.linalg.norm(x),
+        DISK,
+        "sqrt whose argument can vanish",
+    ),
     "smoothed too little": (lambda x: jnp.sqrt(x @ x + 1e-30), DISK, "sqrt"),
     "power 1.9": (lambda x: jnp.abs(x[0] - x[1]) ** 1.9, SQUARE, "abs"),
     "norm to 1.5": (lambda x: jnp.linalg.norm(x) ** 1.5, BALL, "sqrt"),
@@ -94,13 +116,21 @@ KINKED = {
     "kink in an exponent": (lambda x: jnp.exp(-jnp.abs(x[0])), SQUARE, "abs"),
     "kink of a kink": (lambda x: jnp.abs(jnp.abs(x[0]) - 0.5), SQUARE, "abs"),
     "clip": (lambda x: jnp.clip(x[0], -0.5, 0.5), SQUARE, "max|min"),
-    "choice": (lambda x: jnp.where(x[0] > 0, x[0], 2 * x[0]), SQUARE, "a choice between two formulas"),
+    "choice": (
+        lambda x: jnp.where(x[0] > 0, x[0], 2 * x[0]),
+        SQUARE,
+        "a choice between two formulas",
+    ),
     "choice by a sign": (lambda x: jnp.where(jnp.sign(x[0]) > 0, 1.0, -1.0), SQUARE, "sign|choice"),
     "quotient": (lambda x: x[1] / x[0], SQUARE, "division by a function that vanishes"),
     "step": (lambda x: jnp.floor(2 * x[0]), SQUARE, "floor"),
     "angle": (lambda x: jnp.arctan2(x[1], x[0]), SQUARE, "atan2"),
     "sorting": (lambda x: jnp.sort(x)[0], SQUARE, "sort"),
-    "unknown": (lambda x: jax.lax.while_loop(lambda y: y < 3, lambda y: y + 1, x[0]), SQUARE, "'while' is not known"),
+    "unknown": (
+        lambda x: jax.lax.while_loop(lambda y: y < 3, lambda y: y + 1, x[0]),
+        SQUARE,
+        "'while' is not known",
+    ),
     "many dimensions": (lambda x: 1 - jnp.sqrt(x @ x), cordes.Ball([0] * 12, 1), "sqrt"),
 }
 
@@ -118,7 +148,9 @@ def test_kinks_are_refused(name):
     assert any(part in found for part in words.split("|"))
 
 
-@pytest.mark.parametrize("activation", [jnp.tanh, jnp.sin, jax.nn.silu, jax.nn.softplus, jax.nn.gelu])
+@pytest.mark.parametrize(
+    "activation", [jnp.tanh, jnp.sin, jax.nn.silu, jax.nn.softplus, jax.nn.gelu]
+)
 def test_smooth_networks_are_fine(activation):
     assert kink(network(activation), SQUARE) is None
 
@@ -133,7 +165,11 @@ def test_distances_and_interfaces_of_our_own_are_fine():
         assert kink(domain.distance, domain) is None
     for name in GALLERY:
         problem = cordes.gallery[name]
-        for function in (problem.g, *problem.interfaces, *([] if problem.exact is None else [problem.exact])):
+        for function in (
+            problem.g,
+            *problem.interfaces,
+            *([] if problem.exact is None else [problem.exact]),
+        ):
             assert kink(function, problem.domain) is None
 
 
@@ -150,9 +186,13 @@ def test_the_place_is_named():
     assert first == pytest.approx(0.7, abs=0.2)
 
 
-@pytest.mark.parametrize(("power", "modulus", "sign"), list(itertools.product(range(4), (0.0, 0.5, 1.0, 1.5, 2.0), range(3))))
+@pytest.mark.parametrize(
+    ("power", "modulus", "sign"),
+    list(itertools.product(range(4), (0.0, 0.5, 1.0, 1.5, 2.0), range(3))),
+)
 def test_monomials_of_one_source(power, modulus, sign):
-    """a^i |a|^p sign(a)^k has bounded second derivatives if its degree is at least two, or if it is a polynomial; it is continuous if its degree is positive."""
+    """a^i |a|^p sign(a)^k has bounded second derivatives if its degree is at least two, or if it is
+    a polynomial; it is continuous if its degree is positive."""
 
     def function(x):
         a = x[0] - x[1] ** 2
@@ -168,13 +208,30 @@ def test_monomials_of_one_source(power, modulus, sign):
 
 
 def test_no_proof_is_wrong_for_two_sources():
-    """Products of monomials in x0 and in x1: what is proved has second differences that stay bounded."""
-    factors = {"abs": (jnp.abs, 1.0), "sign": (jnp.sign, 0.0), "root": (lambda a: jnp.sqrt(jnp.abs(a)), 0.5), "itself": (lambda a: a, 1.0)}
+    """Products of monomials in x0 and in x1: what is proved has second differences that stay
+    bounded."""
+    factors = {
+        "abs": (jnp.abs, 1.0),
+        "sign": (jnp.sign, 0.0),
+        "root": (lambda a: jnp.sqrt(jnp.abs(a)), 0.5),
+        "itself": (lambda a: a, 1.0),
+    }
     proved = 0
-    for first, second in itertools.product(itertools.combinations_with_replacement(factors, 2), itertools.combinations_with_replacement(factors, 2)):
+    for first, second in itertools.product(
+        itertools.combinations_with_replacement(factors, 2),
+        itertools.combinations_with_replacement(factors, 2),
+    ):
 
         def function(x, first=first, second=second):
-            return jnp.prod(jnp.stack([factors[name][0](x[k]) for k, names in enumerate((first, second)) for name in names]))
+            return jnp.prod(
+                jnp.stack(
+                    [
+                        factors[name][0](x[k])
+                        for k, names in enumerate((first, second))
+                        for name in names
+                    ]
+                )
+            )
 
         degrees = [sum(factors[name][1] for name in names) for names in (first, second)]
         smooth = [all(name == "itself" for name in names) for names in (first, second)]
@@ -192,7 +249,9 @@ def test_coefficients_of_the_gallery():
         problem = cordes.gallery[name]
         assert (jump(problem.A, problem.domain) is not None) == jumps
         # Only the radial axis jumps away from its interfaces: it has none.
-        assert (jump(problem.A, problem.domain, problem.interfaces) is not None) == (name == "discontinuous-3d")
+        assert (jump(problem.A, problem.domain, problem.interfaces) is not None) == (
+            name == "discontinuous-3d"
+        )
         assert jump(problem.f, problem.domain, problem.interfaces) is None
 
 

@@ -1,4 +1,5 @@
-"""The page on the reproduction: its tables are those of its result files, and its figures are there and can be looked at."""
+"""The page on the reproduction: its tables are those of its result files, and its figures are there
+and can be looked at."""
 
 import json
 import re
@@ -25,7 +26,11 @@ def test_every_number_of_the_tables_comes_from_the_results():
     text = DOCUMENT.read_text()
     assert refresh(DOCUMENT, RESULTS) == text
     marks = set(re.findall(r"<!-- table (\S+) -->", text))
-    assert set(TABLES) | {"speed", "control", "conditioning", "contraction", "dynamics", "landscape", "lift"} == marks
+    assert (
+        set(TABLES)
+        | {"speed", "control", "conditioning", "contraction", "dynamics", "landscape", "lift"}
+        == marks
+    )
 
 
 def test_a_table_has_a_row_for_each_target_and_method(facts):
@@ -35,7 +40,11 @@ def test_a_table_has_a_row_for_each_target_and_method(facts):
     assert "Newton steps" in rows[0]
     assert "| 5e-05 | C-PINN | 28590 |" in rows[-3]
     assert "| 5e-05 | PINN | not reached |" in rows[-2]
-    assert [line.split()[1] for line in lines if line.startswith("- ")] == ["C-PINN", "PINN", "PINN-Newton"]
+    assert [line.split()[1] for line in lines if line.startswith("- ")] == [
+        "C-PINN",
+        "PINN",
+        "PINN-Newton",
+    ]
 
 
 def test_runs_are_long_enough_and_on_enough_seeds(facts):
@@ -43,10 +52,16 @@ def test_runs_are_long_enough_and_on_enough_seeds(facts):
         assert len(study["seeds"]) >= (3 if name.startswith("ex4.3") else 5)
         last = study["milestones"][-1]["target"]
         for final in study["final"].values():
-            ended = [epochs == 40_000 or l2 <= last for epochs, l2 in zip(final["epochs"], final["l2"], strict=True)]
+            ended = [
+                epochs == 40_000 or l2 <= last
+                for epochs, l2 in zip(final["epochs"], final["l2"], strict=True)
+            ]
             assert all(ended), name
         assert all("H200" in device for device in study["devices"])
-        assert all(cost["ms_per_epoch_and_seed"] < (0.7 if name == "ex4.3-cube5" else 0.5) for cost in study["cost"].values())
+        assert all(
+            cost["ms_per_epoch_and_seed"] < (0.7 if name == "ex4.3-cube5" else 0.5)
+            for cost in study["cost"].values()
+        )
 
 
 def test_the_verdicts_rest_on_the_results(facts):
@@ -56,24 +71,48 @@ def test_the_verdicts_rest_on_the_results(facts):
     for name in ("ex4.2-discontinuous", "ex4.3-cube5"):
         assert facts[name]["multiplier"]["variation"] < 1e-9
         assert ratio[name] == pytest.approx(1, abs=0.1)
-    assert all(found["exceeded"] == 0 for study in facts.values() for found in study["contraction"].values())
-    direct = [row for row in facts["ex4.6-monge-ampere"]["milestones"] if row["method"] == "PINN"][-1]
+    assert all(
+        found["exceeded"] == 0
+        for study in facts.values()
+        for found in study["contraction"].values()
+    )
+    direct = [row for row in facts["ex4.6-monge-ampere"]["milestones"] if row["method"] == "PINN"][
+        -1
+    ]
     assert None not in direct["epochs"]
     inside = facts["ex4.6-monge-ampere"]["speed_up"][1]
     assert inside["rival"] == "PINN-Newton"
     assert min(inside["ratios"]) > 1.2
-    start = {key: facts["ex4.2-discontinuous"]["curves"][key]["sharpness"][0] for key in ("C-PINN", "PINN")}
+    start = {
+        key: facts["ex4.2-discontinuous"]["curves"][key]["sharpness"][0]
+        for key in ("C-PINN", "PINN")
+    }
     assert start["C-PINN"] / start["PINN"] == pytest.approx(0.16, rel=0.02)
     kappa = {key: one["kappa_10"] for key, one in facts["ex4.5-hjb"]["conditioning"]["end"].items()}
     assert kappa["C-PINN"] > kappa["PINN"]
     # Landscapes of ex4.5: no measure separates C-PINN from both rivals.
-    over = {method: found["directions"] for method, found in facts["ex4.5-hjb"]["landscape"].items()}
+    over = {
+        method: found["directions"] for method, found in facts["ex4.5-hjb"]["landscape"].items()
+    }
     for measure in ("curvature_ratio", "sharpness", "nonconvex", "decades"):
         _, low, high = over["C-PINN"][measure]
-        assert any(low <= over[rival][measure][2] and over[rival][measure][1] <= high for rival in ("PINN", "PINN-Newton"))
-    met = {name: all(None not in row["epochs"] for row in study["milestones"][-len(study["final"]) :]) for name, study in facts.items()}
-    assert sorted(name for name, everyone in met.items() if everyone) == ["ex4.2-continuous", "ex4.3-ellipsoid", "ex4.6-monge-ampere"]
-    beyond = {name: study["milestones"][-1]["target"] / study["auto"]["l2"] for name, study in facts.items()}
+        assert any(
+            low <= over[rival][measure][2] and over[rival][measure][1] <= high
+            for rival in ("PINN", "PINN-Newton")
+        )
+    met = {
+        name: all(None not in row["epochs"] for row in study["milestones"][-len(study["final"]) :])
+        for name, study in facts.items()
+    }
+    assert sorted(name for name, everyone in met.items() if everyone) == [
+        "ex4.2-continuous",
+        "ex4.3-ellipsoid",
+        "ex4.6-monge-ampere",
+    ]
+    beyond = {
+        name: study["milestones"][-1]["target"] / study["auto"]["l2"]
+        for name, study in facts.items()
+    }
     assert min(ratio for name, ratio in beyond.items() if name != "ex4.3-cube5") > 1e4
     assert beyond["ex4.3-cube5"] > 2
 

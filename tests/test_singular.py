@@ -1,4 +1,5 @@
-"""Singular points are found where they are and nowhere else; their exponents and functions are those of the theory."""
+"""Singular points are found where they are and nowhere else; their exponents and functions are
+those of the theory."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -15,7 +16,9 @@ PENTAGON = cordes.Polygon([[1, 0], [0.4, 0.9], [-0.7, 0.7], [-0.9, -0.5], [0.3, 
 
 
 def corner(matrix, start=0.0, width=QUARTER):
-    return SingularPoint(np.zeros(2), np.array([start, start + width]), np.array([matrix], dtype=float), True)
+    return SingularPoint(
+        np.zeros(2), np.array([start, start + width]), np.array([matrix], dtype=float), True
+    )
 
 
 def checker(s):
@@ -23,7 +26,9 @@ def checker(s):
 
 
 def crossing(*signs):
-    return SingularPoint(np.zeros(2), np.arange(5) * QUARTER, np.array([checker(s) for s in signs]), False)
+    return SingularPoint(
+        np.zeros(2), np.arange(5) * QUARTER, np.array([checker(s) for s in signs]), False
+    )
 
 
 def random_spd(generator):
@@ -35,10 +40,12 @@ def exponents(point, largest=5.0):
     return np.array([function.exponent for function in eigenfunctions(point, largest)])
 
 
-# Exponents --------------------------------------------------------------------------------------------------------------------------------------------
+# Exponents ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("matrix", "expected"), [(np.eye(2), [2, 4]), (checker(1), [1.5, 3, 4.5]), (checker(-1), [3])])
+@pytest.mark.parametrize(
+    ("matrix", "expected"), [(np.eye(2), [2, 4]), (checker(1), [1.5, 3, 4.5]), (checker(-1), [3])]
+)
 def test_exponents_of_right_angles(matrix, expected):
     np.testing.assert_allclose(exponents(corner(matrix)), expected, atol=1e-10)
 
@@ -56,7 +63,11 @@ def test_exponents_of_all_angles_are_those_of_the_transformed_angle():
     """x ↦ A^(-1/2) x turns A:D² into the Laplacian, whose exponents are kπ/ω."""
     generator = np.random.default_rng(2)
     for _ in range(30):
-        A, start, width = random_spd(generator), generator.uniform(0, 6), generator.uniform(0.5, 3.0)
+        A, start, width = (
+            random_spd(generator),
+            generator.uniform(0, 6),
+            generator.uniform(0.5, 3.0),
+        )
         transform = np.linalg.inv(np.real(sqrtm(A)))
         first, last = (transform @ [np.cos(a), np.sin(a)] for a in (start, start + width))
         omega = np.arctan2(first[0] * last[1] - first[1] * last[0], first @ last)
@@ -79,10 +90,25 @@ def test_a_crossing_without_a_jump_has_polynomials_only():
 
 def rough_points():
     generator = np.random.default_rng(3)
-    edge = SingularPoint(np.zeros(2), np.array([0.2, 1.3, 0.2 + np.pi]), np.array([checker(1.7), checker(-0.5)]), True)
-    wild = SingularPoint(np.zeros(2), np.append(np.sort(generator.uniform(0, 6, 4)), 0.0), np.array([random_spd(generator) for _ in range(4)]), False)
+    edge = SingularPoint(
+        np.zeros(2),
+        np.array([0.2, 1.3, 0.2 + np.pi]),
+        np.array([checker(1.7), checker(-0.5)]),
+        True,
+    )
+    wild = SingularPoint(
+        np.zeros(2),
+        np.append(np.sort(generator.uniform(0, 6, 4)), 0.0),
+        np.array([random_spd(generator) for _ in range(4)]),
+        False,
+    )
     wild.rays[-1] = wild.rays[0] + 2 * np.pi
-    return {"corner": corner(checker(1)), "crossing": crossing(1, -1, 1, -1), "edge": edge, "wild": wild}
+    return {
+        "corner": corner(checker(1)),
+        "crossing": crossing(1, -1, 1, -1),
+        "edge": edge,
+        "wild": wild,
+    }
 
 
 @pytest.mark.parametrize("name", ["corner", "crossing", "edge", "wild"])
@@ -100,11 +126,19 @@ def test_eigenfunctions_solve_the_frozen_equation_and_fit_across_rays(name):
             ahead, behind = (angular_jet(function, angles + k * step, where) for k in (1, -1))
             np.testing.assert_allclose((ahead[0] - behind[0])[:, 0] / (2 * step), first, atol=1e-7)
             np.testing.assert_allclose((ahead[1] - behind[1])[:, 0] / (2 * step), second, atol=1e-6)
-            radial, tangent = np.stack([np.cos(angles), np.sin(angles)]), np.stack([-np.sin(angles), np.cos(angles)])
-            rr, rt, tt = (
-                np.einsum("in,ij,jn->n", a, point.matrices[sector], b) for a, b in ((radial, radial), (radial, tangent), (tangent, tangent))
+            radial, tangent = (
+                np.stack([np.cos(angles), np.sin(angles)]),
+                np.stack([-np.sin(angles), np.cos(angles)]),
             )
-            equation = rr * beta * (beta - 1) * value + 2 * rt * (beta - 1) * first + tt * (second + beta * value)
+            rr, rt, tt = (
+                np.einsum("in,ij,jn->n", a, point.matrices[sector], b)
+                for a, b in ((radial, radial), (radial, tangent), (tangent, tangent))
+            )
+            equation = (
+                rr * beta * (beta - 1) * value
+                + 2 * rt * (beta - 1) * first
+                + tt * (second + beta * value)
+            )
             np.testing.assert_allclose(equation, 0, atol=1e-8 * np.max(np.abs(second)))
         fits(point, function)
 
@@ -126,7 +160,7 @@ def fits(point, function):
         np.testing.assert_allclose(at(point.rays[0], 0)[:2], last[:2], atol=1e-7 * size)
 
 
-# Singular functions -----------------------------------------------------------------------------------------------------------------------------------
+# Singular functions -------------------------------------------------------------------------------
 
 
 def problem_on(domain, A=None, f=1.0, **data):
@@ -157,7 +191,7 @@ def test_no_points_no_functions():
     assert functions.values(np.zeros((3, 2))).shape == (3, 0)
 
 
-# Where ------------------------------------------------------------------------------------------------------------------------------------------------
+# Where --------------------------------------------------------------------------------------------
 
 
 def locations(problem):
@@ -176,23 +210,43 @@ CORNERS = [[-1, -1], [1, -1], [1, 1], [-1, 1]]
 
 
 def test_discontinuous_example_has_corners_meets_and_a_crossing():
-    same(locations(cordes.gallery["ex4.4-discontinuous"]), [*CORNERS, [0, -1], [1, 0], [0, 1], [-1, 0], [0, 0]])
+    same(
+        locations(cordes.gallery["ex4.4-discontinuous"]),
+        [*CORNERS, [0, -1], [1, 0], [0, 1], [-1, 0], [0, 0]],
+    )
     points = System(cordes.gallery["ex4.4-discontinuous"]).singular_points
-    assert sorted((point.sectors, point.on_boundary) for point in points) == [(1, True)] * 4 + [(2, True)] * 4 + [(4, False)]
+    assert sorted((point.sectors, point.on_boundary) for point in points) == [(1, True)] * 4 + [
+        (2, True)
+    ] * 4 + [(4, False)]
 
 
 def test_continuous_example_has_corners_and_the_tip_of_a_cone():
-    same(locations(cordes.gallery["ex4.4-continuous"]), [*(np.array(CORNERS) / 2), [0, 0]], tolerance=1e-6)
+    same(
+        locations(cordes.gallery["ex4.4-continuous"]),
+        [*(np.array(CORNERS) / 2), [0, 0]],
+        tolerance=1e-6,
+    )
 
 
 def test_a_cone_away_from_the_centre_is_found():
     tip = np.array([0.31, -0.27])
-    problem = problem_on(cordes.Ball([0, 0], 1), A=lambda x: (2 + jnp.linalg.norm(x - tip)) * jnp.eye(2))
+    problem = problem_on(
+        cordes.Ball([0, 0], 1), A=lambda x: (2 + jnp.linalg.norm(x - tip)) * jnp.eye(2)
+    )
     same(locations(problem), [tip], tolerance=1e-6)
 
 
 def test_a_kink_along_a_line_is_no_cone():
-    assert len(locations(problem_on(cordes.Ball([0, 0], 1), A=lambda x: (2 + jnp.abs(x[0] - 0.2)) * jnp.eye(2)))) == 0
+    assert (
+        len(
+            locations(
+                problem_on(
+                    cordes.Ball([0, 0], 1), A=lambda x: (2 + jnp.abs(x[0] - 0.2)) * jnp.eye(2)
+                )
+            )
+        )
+        == 0
+    )
 
 
 def test_singular_points_of_a_disk():
@@ -206,7 +260,10 @@ def test_singular_points_of_a_disk():
 
     across, along = np.sqrt(1 - 0.2**2), np.sqrt(1 - 0.1**2)
     expected = [[0.2, -0.1], [0.2, -across], [0.2, across], [-along, -0.1], [along, -0.1]]
-    same(locations(problem_on(disk, A, interfaces=[lambda x: x[0] - 0.2, lambda x: x[1] + 0.1])), expected)
+    same(
+        locations(problem_on(disk, A, interfaces=[lambda x: x[0] - 0.2, lambda x: x[1] + 0.1])),
+        expected,
+    )
 
 
 @pytest.mark.parametrize("radius", [0.5, 1.2])
@@ -216,7 +273,16 @@ def test_curved_interfaces_are_left_alone(radius):
     def phi(x):
         return x[0] ** 2 + x[1] ** 2 - radius**2
 
-    same(locations(problem_on(cordes.Box([-1, -1], [1, 1]), lambda x: jnp.where(phi(x) > 0, 2.0, 1.0) * jnp.eye(2), interfaces=[phi])), CORNERS)
+    same(
+        locations(
+            problem_on(
+                cordes.Box([-1, -1], [1, 1]),
+                lambda x: jnp.where(phi(x) > 0, 2.0, 1.0) * jnp.eye(2),
+                interfaces=[phi],
+            )
+        ),
+        CORNERS,
+    )
 
 
 def test_an_interface_where_nothing_jumps_adds_no_points():
@@ -229,7 +295,9 @@ def test_an_interface_into_a_corner_divides_it():
     def A(x):
         return jnp.where(x[0] > x[1], 2.0, 1.0) * jnp.eye(2) + jnp.diag(jnp.array([0.5, 0.0]))
 
-    points = System(problem_on(cordes.Box([-1, -1], [1, 1]), A, interfaces=[lambda x: x[0] - x[1]])).singular_points
+    points = System(
+        problem_on(cordes.Box([-1, -1], [1, 1]), A, interfaces=[lambda x: x[0] - x[1]])
+    ).singular_points
     divided = {tuple(point.location): point.sectors for point in points}
     assert divided == {(-1.0, -1.0): 2, (1.0, -1.0): 1, (1.0, 1.0): 2, (-1.0, 1.0): 1}
 

@@ -36,7 +36,12 @@ def simple(**data):
     def exact(x):
         return jnp.sin(jnp.pi * x[0]) * jnp.sin(jnp.pi * x[1])
 
-    arguments = {"A": 1.0, "f": lambda x: -(2 * jnp.pi**2 + 1) * exact(x), "c": 1.0, "exact": exact} | data
+    arguments = {
+        "A": 1.0,
+        "f": lambda x: -(2 * jnp.pi**2 + 1) * exact(x),
+        "c": 1.0,
+        "exact": exact,
+    } | data
     return cordes.Linear(SQUARE, **arguments)
 
 
@@ -49,7 +54,7 @@ def solve(problem, method="auto", **options):
     return cordes.solve(problem, method, progress=False, **options)
 
 
-# Least squares ----------------------------------------------------------------------------------------------------------------------------------------
+# Least squares ------------------------------------------------------------------------------------
 
 
 def test_error_falls_fast_with_the_number_of_features(solved):
@@ -92,14 +97,16 @@ def test_a_tolerance_out_of_reach(problem, method):
 def test_dependent_columns_are_left_out():
     generator = np.random.default_rng(1)
     basis = generator.standard_normal((60, 10))
-    matrix = np.concatenate([basis, 1e6 * basis @ generator.standard_normal((10, 15)), np.zeros((60, 1))], axis=1)
+    matrix = np.concatenate(
+        [basis, 1e6 * basis @ generator.standard_normal((10, 15)), np.zeros((60, 1))], axis=1
+    )
     target = basis @ generator.standard_normal(10)
     solution = solve_rank_revealing(matrix, target)
     np.testing.assert_allclose(matrix @ solution, target, atol=1e-10)
     assert np.max(np.abs(solution)) < 1e4
 
 
-# Training ---------------------------------------------------------------------------------------------------------------------------------------------
+# Training -----------------------------------------------------------------------------------------
 
 
 def test_adam_with_the_preset_of_the_paper():
@@ -116,7 +123,8 @@ def losses(name, multiplier):
 
 
 def test_the_multiplier_scales_the_loss():
-    """γ = 0.4 everywhere in ex4.2-discontinuous: the first mean squares are proportional; in ex4.1-smooth γ varies."""
+    """γ = 0.4 everywhere in ex4.2-discontinuous: the first mean squares are proportional; in
+    ex4.1-smooth γ varies."""
     scaled, plain = losses("ex4.2-discontinuous", True), losses("ex4.2-discontinuous", False)
     assert scaled[0]["loss"] / plain[0]["loss"] == pytest.approx(0.16, rel=1e-12)
     assert scaled[0]["residual"] / plain[0]["residual"] == pytest.approx(0.4, rel=1e-12)
@@ -133,19 +141,23 @@ def test_gauss_newton_improves_on_its_start(problem):
 
 
 def step_data(count):
-    """A small network with P = 31 parameters and `count` rows, the rest filled with rows of zeros."""
+    """A small network with P = 31 parameters and `count` rows, the rest filled with rows of
+    zeros."""
     system = System(simple())
     network = MLP(system.ansatz.inputs, 6, 1, "tanh", seed=1)
     state = State(network, jnp.zeros(0))
     rows = system.rows(system.points(10, seed=2))
     rows = Rows(rows.frozen, np.zeros((rows.count, 0)), rows.target)
     template = jax.tree.map(lambda leaf: jnp.asarray(leaf[:10]), rows)
-    return state, jax.tree.map(lambda leaf: jnp.concatenate([leaf, jnp.zeros((count - 10, *leaf.shape[1:]))]), template)
+    return state, jax.tree.map(
+        lambda leaf: jnp.concatenate([leaf, jnp.zeros((count - 10, *leaf.shape[1:]))]), template
+    )
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.9])
 def test_primal_and_dual_steps_agree_with_the_formula(momentum):
-    """Rows of zeros change neither residual nor step, but turn 10 rows < P (dual) into 40 > P (primal)."""
+    """Rows of zeros change neither residual nor step, but turn 10 rows < P (dual) into 40 > P
+    (primal)."""
     state, few = step_data(10)
     _, many = step_data(40)
     vector, unravel = ravel_pytree(state.parameters)
@@ -154,12 +166,15 @@ def test_primal_and_dual_steps_agree_with_the_formula(momentum):
     r, J = np.asarray(function(vector)), np.asarray(jax.jit(jax.jacobian(function))(vector))
     P, N = len(vector), 10
     assert N < P < 40
-    # The damping is relative to the mean of the diagonal, tr/N or tr/P; the first loss makes up for that.
+    # The damping is relative to the mean of the diagonal, tr/N or tr/P; the first loss makes up for
+    # that.
     first = 10 * np.linalg.norm(r)
     step = jax.jit(lambda carry, rows: _step(carry, rows, unravel, state, momentum))
     dual, dual_loss = step(Carry(vector, last, jnp.asarray(first)), few)
     primal, primal_loss = step(Carry(vector, last, jnp.asarray(first * N / P)), many)
-    np.testing.assert_allclose(dual.step, primal.step, rtol=1e-5, atol=1e-7 * float(jnp.max(jnp.abs(dual.step))))
+    np.testing.assert_allclose(
+        dual.step, primal.step, rtol=1e-5, atol=1e-7 * float(jnp.max(jnp.abs(dual.step)))
+    )
     assert float(dual_loss) == pytest.approx(float(primal_loss), rel=1e-6)
     kept, candidates = momentum * np.asarray(last), []
     for probe, length in itertools.product(PROBES, LENGTHS):
@@ -171,7 +186,7 @@ def test_primal_and_dual_steps_agree_with_the_formula(momentum):
     assert float(dual_loss) == pytest.approx(loss, rel=1e-6)
 
 
-# Soft boundary values ---------------------------------------------------------------------------------------------------------------------------------
+# Soft boundary values -----------------------------------------------------------------------------
 
 
 def test_soft_boundary_values_with_least_squares(solved):
@@ -184,19 +199,33 @@ def test_soft_boundary_values_with_least_squares(solved):
 
 def test_soft_boundary_values_with_adam():
     problem = simple(f=1.0, exact=None, g=lambda x: 1 + x[0] * x[1])
-    soft = solve(problem, "adam", boundary="soft", boundary_weight=50.0, width=20, depth=2, points=300, epochs=500, learning_rate=1e-2)
+    soft = solve(
+        problem,
+        "adam",
+        boundary="soft",
+        boundary_weight=50.0,
+        width=20,
+        depth=2,
+        points=300,
+        epochs=500,
+        learning_rate=1e-2,
+    )
     hard = solve(problem, features=200)
     points = SQUARE.interior_points(100, seed=6)
     assert np.sqrt(np.mean((soft(points) - hard(points)) ** 2)) < 0.1
     assert soft.history[-1]["residual"] < 0.1 * soft.history[0]["residual"]
 
 
-# Ending and continuing --------------------------------------------------------------------------------------------------------------------------------
+# Ending and continuing ----------------------------------------------------------------------------
 
 
 @each_method
 def test_time_out_gives_an_answer(problem, method):
-    longer = {"least-squares": {"features": 200, "frequency": 0.3}, "gauss-newton": {"steps": 400}, "adam": {"epochs": 5000}}[method]
+    longer = {
+        "least-squares": {"features": 200, "frequency": 0.3},
+        "gauss-newton": {"steps": 400},
+        "adam": {"epochs": 5000},
+    }[method]
     solution = solve(problem, method, max_seconds=0.01, **SMALL[method] | longer)
     assert solution.result == cordes.Result.time_out
     assert np.isfinite(solution([0.3, 0.2]))
@@ -232,22 +261,36 @@ def test_least_squares_continues_with_more_features(problem):
 @pytest.mark.parametrize("method", ["adam", "gauss-newton"])
 def test_training_continues(problem, method):
     first = solve(problem, method, **SMALL[method])
-    second = solve(problem, start=first, **{key: value for key, value in SMALL[method].items() if key in ("points", "epochs", "steps")})
+    second = solve(
+        problem,
+        start=first,
+        **{
+            key: value
+            for key, value in SMALL[method].items()
+            if key in ("points", "epochs", "steps")
+        },
+    )
     assert second.method == method
     assert second.history[0]["residual"] == pytest.approx(first.residual_rms, rel=1e-4)
     assert second.residual_rms < first.residual_rms
 
 
-# Options ----------------------------------------------------------------------------------------------------------------------------------------------
+# Options ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"method": "least-square"}, "There is no method 'least-square'. Did you mean least-squares"),
+        (
+            {"method": "least-square"},
+            "There is no method 'least-square'. Did you mean least-squares",
+        ),
         ({"featurs": 100}, "no option for least-squares 'featurs'. Did you mean features"),
         ({"epochs": 100}, "epochs is an option of adam, not of least-squares: pass method='adam'"),
-        ({"features": 100, "method": "adam"}, "features is an option of least-squares, not of adam"),
+        (
+            {"features": 100, "method": "adam"},
+            "features is an option of least-squares, not of adam",
+        ),
         ({"tol": -1.0}, "tol = -1.0: it must be a positive number"),
         ({"tol": "small"}, "tol = 'small'"),
         ({"max_seconds": 0}, "max_seconds = 0"),
@@ -256,7 +299,10 @@ def test_training_continues(problem, method):
         ({"inputs": "power"}, "no inputs 'power'. Did you mean powers"),
         ({"activation": "tahn"}, "no activation 'tahn'. Did you mean tanh"),
         ({"tolerance": 1e-3}, "no option for .* 'tolerance'. Did you mean tol"),
-        ({"method": "adam", "epochs": 5, "width": 4, "depth": 1, "points": 20}, "epochs = 5: at least 10"),
+        (
+            {"method": "adam", "epochs": 5, "width": 4, "depth": 1, "points": 20},
+            "epochs = 5: at least 10",
+        ),
     ],
 )
 def test_options_that_make_no_sense(problem, options, message):
@@ -266,7 +312,9 @@ def test_options_that_make_no_sense(problem, options, message):
 
 def test_a_start_by_another_method_is_refused(problem):
     start = solve(problem, features=20)
-    with pytest.raises(OptionError, match="start was made by least-squares and cannot be continued by adam"):
+    with pytest.raises(
+        OptionError, match="start was made by least-squares and cannot be continued by adam"
+    ):
         solve(problem, "adam", start=start)
 
 
@@ -277,7 +325,7 @@ def test_points_of_another_dimension_are_refused(solved):
     assert solved(SMOOTH).hessian(np.zeros((4, 2))).shape == (4, 2, 2)
 
 
-# Honesty ----------------------------------------------------------------------------------------------------------------------------------------------
+# Honesty ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["box", "disk"])
@@ -288,7 +336,11 @@ def test_boundary_values_are_asked_for_on_the_boundary_only(name):
         return jnp.exp(x[0]) * jnp.cos(x[1])
 
     def g(x):
-        gap = jnp.max(jnp.abs(x)) - 1 if name == "box" else jnp.linalg.norm(x - jnp.array([0.1, 0.2])) - 1.3
+        gap = (
+            jnp.max(jnp.abs(x)) - 1
+            if name == "box"
+            else jnp.linalg.norm(x - jnp.array([0.1, 0.2])) - 1.3
+        )
         return jnp.where(jnp.abs(gap) < 1e-9, harmonic(x), jnp.nan)
 
     solution = solve(cordes.Linear(domain, 1.0, 0.0, g=g), features=250)
@@ -345,15 +397,24 @@ def test_residual_of_the_solution_is_the_equation(solved):
     x = solution.problem.domain.interior_points(7, seed=9)
     jet = solution.jet(x)
     A, b, c, f = (np.asarray(part) for part in jax.vmap(solution.problem.linearise)(x))
-    expected = np.sum(A * jet.hessian, axis=(1, 2)) + np.sum(b * jet.gradient, axis=1) - c * jet.value - f
+    expected = (
+        np.sum(A * jet.hessian, axis=(1, 2)) + np.sum(b * jet.gradient, axis=1) - c * jet.value - f
+    )
     np.testing.assert_allclose(solution.residual(x), expected, atol=1e-11)
     assert np.max(np.abs(expected)) < 1e-5
     assert "converged" in repr(solution)
 
 
 def test_a_second_solve_prepares_nothing_again():
-    """Lift, singular points and compiled functions belong to the problem; the answer is the same to the last bit."""
-    problem = cordes.Linear(cordes.Ball([0, 0], 1), 1.0, 1.0, g=lambda x: jnp.abs(x[0]) ** 3, interfaces=[lambda x: x[0]])
+    """Lift, singular points and compiled functions belong to the problem; the answer is the same to
+    the last bit."""
+    problem = cordes.Linear(
+        cordes.Ball([0, 0], 1),
+        1.0,
+        1.0,
+        g=lambda x: jnp.abs(x[0]) ** 3,
+        interfaces=[lambda x: x[0]],
+    )
     first, second = (cordes.solve(problem, features=60, progress=False) for _ in range(2))
     assert first.seconds["compile"] > 0
     assert second.seconds["compile"] == 0
@@ -367,5 +428,9 @@ def test_a_copy_with_other_data_is_prepared_anew():
     other = copy.copy(problem)
     other.g = lambda x: 2 * x[0]
     edge = np.array([[0.5, -1.0], [1.0, 0.25]])
-    np.testing.assert_allclose(cordes.solve(other, features=40, progress=False)(edge), 2 * edge[:, 0], atol=1e-13)
-    np.testing.assert_allclose(cordes.solve(problem, features=40, progress=False)(edge), edge[:, 0], atol=1e-13)
+    np.testing.assert_allclose(
+        cordes.solve(other, features=40, progress=False)(edge), 2 * edge[:, 0], atol=1e-13
+    )
+    np.testing.assert_allclose(
+        cordes.solve(problem, features=40, progress=False)(edge), edge[:, 0], atol=1e-13
+    )

@@ -36,7 +36,9 @@ def saved(python_answer, tmp_path):
 
 def same(solution, loaded):
     assert np.array_equal(solution(POINTS), loaded(POINTS))
-    np.testing.assert_allclose(loaded.hessian(POINTS), solution.hessian(POINTS), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(
+        loaded.hessian(POINTS), solution.hessian(POINTS), rtol=1e-12, atol=1e-12
+    )
     assert loaded.result is solution.result
     assert loaded.residual_rms == solution.residual_rms
     assert loaded.history == solution.history
@@ -63,7 +65,10 @@ def test_problems_of_files_come_back_by_themselves(tmp_path):
 
 
 def test_problems_in_python_must_be_passed_in(python_answer, saved):
-    with pytest.raises(FileError, match=r"written in Python, which is not kept: pass it in again, cordes.load\(.*, problem="):
+    with pytest.raises(
+        FileError,
+        match=r"written in Python, which is not kept: pass it in again, cordes.load\(.*, problem=",
+    ):
         cordes.load(saved)
     same(python_answer, cordes.load(saved, problem=python_problem()))
 
@@ -77,12 +82,24 @@ def test_a_loaded_answer_can_be_continued(python_answer, saved):
 @pytest.mark.parametrize(
     ("other", "message"),
     [
-        ({"domain": cordes.Box([-1, -1], [1, 2])}, "holds an answer on Box.*but the problem passed in has the domain"),
+        (
+            {"domain": cordes.Box([-1, -1], [1, 2])},
+            "holds an answer on Box.*but the problem passed in has the domain",
+        ),
         ({"f": 2.0}, "other coefficients"),
         ({"c": 1.0}, "singular functions|other coefficients"),
         ({"g": lambda x: 1 + x[0]}, "does not give back its own values"),
-        ({"A": [[2, 1], [1, 2]]}, "singular functions, the problem|does not give back|other coefficients"),
-        ({"A": lambda x: (1 + 0.5 * jnp.sign(x[0])) * jnp.eye(2), "interfaces": [lambda x: x[0]]}, "not the problem"),
+        (
+            {"A": [[2, 1], [1, 2]]},
+            "singular functions, the problem|does not give back|other coefficients",
+        ),
+        (
+            {
+                "A": lambda x: (1 + 0.5 * jnp.sign(x[0])) * jnp.eye(2),
+                "interfaces": [lambda x: x[0]],
+            },
+            "not the problem",
+        ),
     ],
 )
 def test_another_problem_is_refused(saved, other, message):
@@ -90,7 +107,7 @@ def test_another_problem_is_refused(saved, other, message):
         cordes.load(saved, problem=python_problem(**other))
 
 
-# Damage -----------------------------------------------------------------------------------------------------------------------------------------------
+# Damage -------------------------------------------------------------------------------------------
 
 
 def test_no_file(tmp_path):
@@ -115,10 +132,19 @@ def test_flipped_bytes_are_refused(saved):
 
 
 def test_a_wrong_byte_anywhere_is_refused_or_harmless(saved, tmp_path):
-    """Which exception the archive raises depends on the byte: zlib.error, NotImplementedError, BadZipFile and others have been seen."""
+    """Which exception the archive raises depends on the byte: zlib.error, NotImplementedError,
+    BadZipFile and others have been seen."""
     data, path, refused = saved.read_bytes(), tmp_path / "damaged.cordes", 0
     whole, facts = storage._read(saved)
-    positions = np.unique(np.concatenate([np.arange(0, 120), np.linspace(0, len(data) - 1, 300).astype(int), np.arange(len(data) - 200, len(data))]))
+    positions = np.unique(
+        np.concatenate(
+            [
+                np.arange(0, 120),
+                np.linspace(0, len(data) - 1, 300).astype(int),
+                np.arange(len(data) - 200, len(data)),
+            ]
+        )
+    )
     for position in positions:
         damaged = bytearray(data)
         damaged[position] ^= 0xFF
@@ -177,10 +203,19 @@ def rewritten(path, change):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda facts, arrays: facts.update(format=99), "has format 99; this version reads format 1"),
-        (lambda facts, arrays: facts["network"].update(kind="transformer"), "unknown kind 'transformer'"),
+        (
+            lambda facts, arrays: facts.update(format=99),
+            "has format 99; this version reads format 1",
+        ),
+        (
+            lambda facts, arrays: facts["network"].update(kind="transformer"),
+            "unknown kind 'transformer'",
+        ),
         (lambda facts, arrays: arrays.update(weight0=np.zeros((3, 3))), "holds weights of shapes"),
-        (lambda facts, arrays: arrays.update(coefficients=2 * arrays["coefficients"]), "does not give back its own values"),
+        (
+            lambda facts, arrays: arrays.update(coefficients=2 * arrays["coefficients"]),
+            "does not give back its own values",
+        ),
         (lambda facts, arrays: arrays.update(amplitudes=np.zeros(1)), "has 1 singular functions"),
     ],
 )
@@ -190,7 +225,7 @@ def test_changed_files_are_refused(saved, change, message):
         cordes.load(saved, problem=python_problem())
 
 
-# Writing ----------------------------------------------------------------------------------------------------------------------------------------------
+# Writing ------------------------------------------------------------------------------------------
 
 
 def test_unwritable_places_are_refused(python_answer, tmp_path, monkeypatch):
@@ -220,7 +255,8 @@ def test_saving_leaves_one_file(saved):
 
 
 def test_the_fit_of_the_lift_is_kept(tmp_path, monkeypatch):
-    """Fits that agree on the boundary differ inside, and rounding chooses among them: a machine that rounds otherwise must not build another lift."""
+    """Fits that agree on the boundary differ inside, and rounding chooses among them: a machine
+    that rounds otherwise must not build another lift."""
     problem = cordes.gallery["ex4.1-singular"]
     solution = cordes.solve(problem, features=60, progress=False)
     path = solution.save(tmp_path / "answer.cordes")
@@ -235,6 +271,7 @@ def test_the_fit_of_the_lift_is_kept(tmp_path, monkeypatch):
     # Continued on such a machine, it starts where it was.
     again = cordes.solve(problem, start=cordes.load(path), features=60, progress=False)
     assert again.fits[0].coefficients.tolist() == solution.fits[0].coefficients.tolist()
-    # The replaced fit is used where none was kept; the problem itself keeps what it was prepared with.
+    # The replaced fit is used where none was kept; the problem itself keeps what it was prepared
+    # with.
     fresh = cordes.solve(copy.copy(problem), features=60, progress=False)
     assert fresh.fits[0].coefficients.tolist() != solution.fits[0].coefficients.tolist()

@@ -1,4 +1,5 @@
-"""Studies: the training of many seeds, its resumption, the counting of milestones, and what is said about them."""
+"""Studies: the training of many seeds, its resumption, the counting of milestones, and what is said
+about them."""
 
 import numpy as np
 import pytest
@@ -13,7 +14,14 @@ from cordes.studies import runs as runs_module
 from cordes.studies.ensemble import Ensemble, Measured, Method, methods_of
 from cordes.studies.runs import Run, TrainingRun
 from cordes.studies.study import Study
-from cordes.studies.time_to_accuracy import Summary, finals, milestones, outer_steps, speed_up, targets_of
+from cordes.studies.time_to_accuracy import (
+    Summary,
+    finals,
+    milestones,
+    outer_steps,
+    speed_up,
+    targets_of,
+)
 
 SMALL = {**PAPER, "width": 12, "depth": 2, "points": 400}
 QUIET = Progress("", False)
@@ -36,7 +44,14 @@ class KilledError(Exception):
 
 
 @pytest.mark.parametrize(
-    ("name", "number"), [("ex4.2-continuous", 0), ("ex4.5-hjb", 0), ("ex4.5-hjb", 1), ("ex4.6-monge-ampere", 0), ("ex4.6-monge-ampere", 2)]
+    ("name", "number"),
+    [
+        ("ex4.2-continuous", 0),
+        ("ex4.5-hjb", 0),
+        ("ex4.5-hjb", 1),
+        ("ex4.6-monge-ampere", 0),
+        ("ex4.6-monge-ampere", 2),
+    ],
 )
 def test_a_resumed_run_equals_an_uninterrupted_one(name, number, tmp_path, monkeypatch):
     monkeypatch.setattr(runs_module, "INNER_EPOCHS", 200)
@@ -63,7 +78,8 @@ def test_a_resumed_run_equals_an_uninterrupted_one(name, number, tmp_path, monke
 
 
 def test_one_seed_is_the_training_of_the_library(tmp_path):
-    """The same network, points and loss through `solve` with the same options: the last loss agrees to the rounding of single precision."""
+    """The same network, points and loss through `solve` with the same options: the last loss agrees
+    to the rounding of single precision."""
     problem = cordes.gallery["ex4.2-continuous"]
     ensemble = Ensemble(problem, Method("C-PINN", True), [3], truth_of(problem), SMALL)
     state, data = ensemble.start(), ensemble.data()
@@ -83,19 +99,28 @@ def test_one_seed_is_the_training_of_the_library(tmp_path):
 
 def test_methods_share_weights_and_points(tmp_path):
     problem = cordes.gallery["ex4.5-hjb"]
-    lanes = [Ensemble(problem, method, [0, 1], truth_of(problem), SMALL) for method in methods_of(problem)]
+    lanes = [
+        Ensemble(problem, method, [0, 1], truth_of(problem), SMALL)
+        for method in methods_of(problem)
+    ]
     assert [method.method.name for method in lanes] == ["C-PINN", "PINN", "PINN-Newton"]
     for other in lanes[1:]:
-        assert np.array_equal(np.asarray(lanes[0].start().parameters), np.asarray(other.start().parameters))
-        assert all(np.array_equal(a.x, b.x) for a, b in zip(lanes[0].points, other.points, strict=True))
+        assert np.array_equal(
+            np.asarray(lanes[0].start().parameters), np.asarray(other.start().parameters)
+        )
+        assert all(
+            np.array_equal(a.x, b.x) for a, b in zip(lanes[0].points, other.points, strict=True)
+        )
     assert not np.array_equal(lanes[0].points[0].x, lanes[0].points[1].x)
 
 
 def test_a_constant_multiplier_changes_nothing(tmp_path):
-    """γ = 0.4 everywhere: Adam sees the same direction, so that both losses train the same network up to rounding and Adam's epsilon. Loss, gradient and
-    curvature proxy are smaller by γ² = 0.16, which is the whole `smoothing`."""
+    """γ = 0.4 everywhere: Adam sees the same direction, so that both losses train the same network
+    up to rounding and Adam's epsilon. Loss, gradient and curvature proxy are smaller by γ² = 0.16,
+    which is the whole `smoothing`."""
     ours, theirs = (
-        trained("ex4.2-discontinuous", m, tmp_path / f"{m.name}.npz", 100)[1].measured for m in (Method("C-PINN", True), Method("PINN", False))
+        trained("ex4.2-discontinuous", m, tmp_path / f"{m.name}.npz", 100)[1].measured
+        for m in (Method("C-PINN", True), Method("PINN", False))
     )
     assert ours.l2[-1] == pytest.approx(theirs.l2[-1], rel=1e-3)
     for name in ("loss", "gradient", "sharpness"):
@@ -109,7 +134,9 @@ def test_the_contraction_holds_and_is_sharp_enough_to_fail(tmp_path):
     # √(1-ε) of the matrix alone, at the worst corner.
     x = np.array([[1.0, 1.0]])
     A = np.asarray(problem.coefficients(x).A)[0]
-    assert run.contraction_bound[0, 0] == pytest.approx(np.sqrt(2 - np.trace(A) ** 2 / np.sum(A**2)), rel=2e-2)
+    assert run.contraction_bound[0, 0] == pytest.approx(
+        np.sqrt(2 - np.trace(A) ** 2 / np.sum(A**2)), rel=2e-2
+    )
 
 
 def test_errors_are_those_of_the_answer(tmp_path):
@@ -121,9 +148,17 @@ def test_errors_are_those_of_the_answer(tmp_path):
 
 
 def test_a_run_ends_when_all_seeds_met_the_target(tmp_path):
-    _, whole = trained("ex4.6-monge-ampere", Method("PINN", False, frozen=False), tmp_path / "a.npz", 400)
+    _, whole = trained(
+        "ex4.6-monge-ampere", Method("PINN", False, frozen=False), tmp_path / "a.npz", 400
+    )
     target = float(np.max(whole.measured.l2[12]))
-    _, short = trained("ex4.6-monge-ampere", Method("PINN", False, frozen=False), tmp_path / "b.npz", 400, target=target)
+    _, short = trained(
+        "ex4.6-monge-ampere",
+        Method("PINN", False, frozen=False),
+        tmp_path / "b.npz",
+        400,
+        target=target,
+    )
     assert short.epochs[-1] < 400
     assert np.all(np.any(short.measured.l2 <= target, axis=0))
 
@@ -131,7 +166,9 @@ def test_a_run_ends_when_all_seeds_met_the_target(tmp_path):
 def test_other_settings_are_refused_and_damage_is_named(tmp_path):
     trained("ex4.2-continuous", Method("PINN", False), tmp_path / "run.npz", 100)
     with pytest.raises(FileError, match=r"other settings \(seeds \[0, 1\]\)"):
-        trained("ex4.2-continuous", Method("PINN", False), tmp_path / "run.npz", 100, seeds=(0, 1, 2))
+        trained(
+            "ex4.2-continuous", Method("PINN", False), tmp_path / "run.npz", 100, seeds=(0, 1, 2)
+        )
     (tmp_path / "run.npz").write_bytes(b"nothing")
     with pytest.raises(FileError, match=r"run\.npz cannot be read"):
         trained("ex4.2-continuous", Method("PINN", False), tmp_path / "run.npz", 100)
@@ -147,7 +184,9 @@ def test_more_epochs_go_on_and_fewer_are_refused(tmp_path):
 
 def test_another_problem_of_the_same_name_is_refused(tmp_path):
     def problem(f):
-        return cordes.Linear(cordes.Box([0, 0], [1, 1]), 1.0, f, exact=lambda x: 0 * x[0], name="mine")
+        return cordes.Linear(
+            cordes.Box([0, 0], [1, 1]), 1.0, f, exact=lambda x: 0 * x[0], name="mine"
+        )
 
     for f, message in ((1.0, None), (2.0, "with other data")):
         made = problem(f)
@@ -160,22 +199,33 @@ def test_another_problem_of_the_same_name_is_refused(tmp_path):
 
 
 def test_a_settled_network_is_at_rest(tmp_path):
-    """A rate that falls to zero takes the loss below where the swings of a constant rate left it."""
+    """A rate that falls to zero takes the loss below where the swings of a constant rate left
+    it."""
     training, _ = trained("ex4.2-discontinuous", Method("C-PINN", True), tmp_path / "run.npz", 600)
     settled = training.settled(1, epochs=300)
     x = cordes.gallery["ex4.2-discontinuous"].domain.interior_points(2000, seed=123)
-    before, after = (np.sqrt(np.mean(solution.residual(x) ** 2)) for solution in (training.solution(1), settled))
+    before, after = (
+        np.sqrt(np.mean(solution.residual(x) ** 2)) for solution in (training.solution(1), settled)
+    )
     assert after < before
     assert settled.facts["seed"] == 1
 
 
-# Counting ---------------------------------------------------------------------------------------------------------------------------------------------
+# Counting -----------------------------------------------------------------------------------------
 
 
 def made_run(l2, seconds=1.0):
     l2 = np.asarray(l2, float)
     epochs = 10 * np.arange(1, len(l2) + 1)
-    return Run(epochs, Measured(l2, 2 * l2, l2, l2, l2), np.zeros(0), np.zeros((0, l2.shape[1])), np.zeros((0, l2.shape[1])), seconds, 0.0)
+    return Run(
+        epochs,
+        Measured(l2, 2 * l2, l2, l2, l2),
+        np.zeros(0),
+        np.zeros((0, l2.shape[1])),
+        np.zeros((0, l2.shape[1])),
+        seconds,
+        0.0,
+    )
 
 
 def test_milestones_are_first_records_below_the_target():
@@ -188,15 +238,27 @@ def test_milestones_are_first_records_below_the_target():
     assert rows[0]["seconds"] == pytest.approx([20 * 0.01, 40 * 0.01])
     assert rows[2]["epochs"] == [40, None]
     assert rows[4]["epochs"] == [None, None]
-    assert rows[0]["paper"] == {"epochs": 1840, "seconds": 26.39, "l2": 4.99e-3, "linf": 1.7e-2, "newton": None}
+    assert rows[0]["paper"] == {
+        "epochs": 1840,
+        "seconds": 26.39,
+        "l2": 4.99e-3,
+        "linf": 1.7e-2,
+        "newton": None,
+    }
     ends = finals(problem, {"C-PINN": run})["C-PINN"]
     assert ends["epochs"] == [40, 40]
     assert ends["best_l2"] == [9e-4, 3e-3]
 
 
 def test_newton_steps_fit_the_paper_s_tables():
-    """1000 epochs for each step, none of warm-up for HJB and 1000 for Monge–Ampère: every row of both tables."""
-    rows = [(name, row) for name in ("ex4.5-hjb", "ex4.6-monge-ampere") for row in TABLES[name] if row.newton is not None]
+    """1000 epochs for each step, none of warm-up for HJB and 1000 for Monge–Ampère: every row of
+    both tables."""
+    rows = [
+        (name, row)
+        for name in ("ex4.5-hjb", "ex4.6-monge-ampere")
+        for row in TABLES[name]
+        if row.newton is not None
+    ]
     assert len(rows) == 8
     for name, row in rows:
         assert outer_steps(cordes.gallery[name], row.epochs) == row.newton
@@ -219,12 +281,21 @@ def test_speed_up_is_taken_where_both_arrive():
         {"target": 1e-3, "method": "PINN", "epochs": [None, None]},
     ]
     last = {"target": 1e-3, "ours": 2, "theirs": 0}
-    assert speed_up(rows) == {"target": 1e-2, "rival": "PINN", "ratios": [4.0, 2.0], "median": 3.0, "last": last}
+    assert speed_up(rows) == {
+        "target": 1e-2,
+        "rival": "PINN",
+        "ratios": [4.0, 2.0],
+        "median": 3.0,
+        "last": last,
+    }
     assert speed_up(rows, "PINN-Newton") is None
 
 
 def test_seeds_that_never_arrive_count_in_the_speed_up():
-    rows = [{"target": 1e-2, "method": "C-PINN", "epochs": [10, 20, 30, None]}, {"target": 1e-2, "method": "PINN", "epochs": [40, None, None, 50]}]
+    rows = [
+        {"target": 1e-2, "method": "C-PINN", "epochs": [10, 20, 30, None]},
+        {"target": 1e-2, "method": "PINN", "epochs": [40, None, None, 50]},
+    ]
     found = speed_up(rows)
     assert found["ratios"] == [4.0, None, None, 0.0]
     assert found["median"] is None

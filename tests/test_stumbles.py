@@ -1,4 +1,5 @@
-"""What somebody new to the program stumbles over: silence where a word is needed, and words that help nobody."""
+"""What somebody new to the program stumbles over: silence where a word is needed, and words that
+help nobody."""
 
 import json
 import warnings
@@ -42,20 +43,25 @@ def bowl(x):
     return (x @ x) / 2
 
 
-# Monge–Ampère: boundary values that leave no room ------------------------------------------------------------------------------------------------------
+# Monge–Ampère: boundary values that leave no room -------------------------------------------------
 
 
 def critical_sources(domain, matrix):
-    """For g = xᵀMx/2 the largest f that each corner of a polygon allows, det M + (tᵀMs)²/sin²ω: the best choice of the free entry is zero, not that of M."""
+    """For g = xᵀMx/2 the largest f that each corner of a polygon allows, det M + (tᵀMs)²/sin²ω: the
+    best choice of the free entry is zero, not that of M."""
     vertices = domain.vertices
     found = []
-    for before, corner, after in zip(np.roll(vertices, 1, axis=0), vertices, np.roll(vertices, -1, axis=0), strict=True):
+    for before, corner, after in zip(
+        np.roll(vertices, 1, axis=0), vertices, np.roll(vertices, -1, axis=0), strict=True
+    ):
         t, s = ((end - corner) / np.linalg.norm(end - corner) for end in (before, after))
         found.append(np.linalg.det(matrix) + (t @ matrix @ s) ** 2 / (1 - (t @ s) ** 2))
     return np.array(found)
 
 
-@pytest.mark.parametrize("domain", [SQUARE, TRIANGLE, cordes.Polygon([[0, 0], [3, 0], [2, 1], [0.5, 1.2]])])
+@pytest.mark.parametrize(
+    "domain", [SQUARE, TRIANGLE, cordes.Polygon([[0, 0], [3, 0], [2, 1], [0.5, 1.2]])]
+)
 def test_a_corner_that_f_is_too_large_for_is_named(domain):
     matrix = np.array([[2.0, 0.4], [0.4, 1.0]])
     limits = critical_sources(domain, matrix)
@@ -63,14 +69,25 @@ def test_a_corner_that_f_is_too_large_for_is_named(domain):
     # A quarter may be missing before anything is said.
     assert cordes.MongeAmpere(domain, 1.3 * limits.min(), g).rough is None
     rough = cordes.MongeAmpere(domain, 1.37 * limits.min(), g).rough
-    named = next(limit for corner, limit in zip(domain.vertices, limits, strict=True) if np.array_equal(corner, rough.point))
+    named = next(
+        limit
+        for corner, limit in zip(domain.vertices, limits, strict=True)
+        if np.array_equal(corner, rough.point)
+    )
     assert named < 1.37 * limits.min()
 
 
 @pytest.mark.parametrize(
     ("f", "g", "words"),
     [
-        (1.0, 0.0, "at the corner x = [0., 0.] the boundary values fix the second derivatives of u along the edges, 0 and 0, whose product 0"),
+        (
+            1.0,
+            0.0,
+            (
+                "at the corner x = [0., 0.] the boundary values fix the second derivatives of u "
+                "along the edges, 0 and 0, whose product 0"
+            ),
+        ),
         (2.0, bowl, "1 and 1, whose product 1 must be at least f = 2"),
         # In the corners there is room, in the middle of the lower edge there is none.
         (
@@ -94,10 +111,15 @@ def test_smooth_data_are_not_suspected():
         cordes.MongeAmpere(TRIANGLE, source, exponential),
         cordes.MongeAmpere(SQUARE, 1e-12, lambda x: 1e-6 * bowl(x)),
         cordes.MongeAmpere(SQUARE, 1e12, lambda x: 1e6 * bowl(x) + 1e9),
-        cordes.MongeAmpere(SQUARE, lambda x: 2 / (2 - x @ x) ** 2, lambda x: -jnp.sqrt(jnp.maximum(2 - x @ x, 0.0))),
+        cordes.MongeAmpere(
+            SQUARE, lambda x: 2 / (2 - x @ x) ** 2, lambda x: -jnp.sqrt(jnp.maximum(2 - x @ x, 0.0))
+        ),
         cordes.MongeAmpere(cube, 1.0, bowl),
         cordes.MongeAmpere(cordes.Ball([0, 0], 1), 1.0),
-        *(cordes.gallery[name] for name in ("ex4.6-monge-ampere", "froese-oberman-c1", "monge-ampere-3d")),
+        *(
+            cordes.gallery[name]
+            for name in ("ex4.6-monge-ampere", "froese-oberman-c1", "monge-ampere-3d")
+        ),
     ]
     assert [problem.rough for problem in problems] == [None] * len(problems)
     assert "corner" in cordes.MongeAmpere(cube, 1.0).rough.why
@@ -105,7 +127,9 @@ def test_smooth_data_are_not_suspected():
 
 def test_a_solve_without_room_warns_first_and_says_that_convexity_was_lost():
     problem = cordes.MongeAmpere(SQUARE, 1.0)
-    with pytest.warns(cordes.UnboundedHessianWarning, match=r"at the corner x = \[0., 0.\].*Change g") as caught:
+    with pytest.warns(
+        cordes.UnboundedHessianWarning, match=r"at the corner x = \[0., 0.\].*Change g"
+    ) as caught:
         solution = cordes.solve(problem, tol=1e-3, features=120, outer_steps=3)
     assert caught[0].filename == __file__
     # Not `not_certifiable`: a theorem there is, and a convex answer is missing.
@@ -116,7 +140,7 @@ def test_a_solve_without_room_warns_first_and_says_that_convexity_was_lost():
     assert issubclass(cordes.UnboundedHessianWarning, cordes.ConvexityWarning)
 
 
-# A negative c ------------------------------------------------------------------------------------------------------------------------------------------
+# A negative c -------------------------------------------------------------------------------------
 
 
 def invoke(capsys, *words: Any) -> tuple[int, str, str]:
@@ -149,7 +173,12 @@ def test_an_answer_without_a_bound_does_not_look_well(capsys, tmp_path):
     assert "what to do" in words
     assert "reason: c is negative somewhere (-5)" in words
     assert "c is negative: c = -" in told
-    facts = {"result": "converged", "method": "least-squares", "parameters": 60, "certificate": {"rms": None, "Linf": None, "map_L2": None}}
+    facts = {
+        "result": "converged",
+        "method": "least-squares",
+        "parameters": 60,
+        "certificate": {"rms": None, "Linf": None, "map_L2": None},
+    }
     assert verdict(facts).startswith(", but nothing is known of the error")
     assert "--features 120" in remedy(facts)
     assert verdict({**facts, "certificate": {"rms": 1.0, "Linf": None, "map_L2": None}}) == (
@@ -162,21 +191,31 @@ def test_a_positive_c_is_not_mentioned(capsys):
     assert "reaction" not in invoke(capsys, "check", "ex4.2-continuous")[1]
 
 
-# Reasons -----------------------------------------------------------------------------------------------------------------------------------------------
+# Reasons ------------------------------------------------------------------------------------------
 
 FAILURES = [
     "Smears–Süli needs a contraction below 1 and has 1.204 near x = (0.138, 2)",
     "T2 needs a contraction below 1 and has 1 near x = (1.778, 1.143)",
-    "T2 (triangle) needs a contraction below 1 and has 1.171 near x = (0.138, 2) with the best constant preconditioner, control 3, a = [1., 2.]",
+    (
+        "T2 (triangle) needs a contraction below 1 and has 1.171 near x = (0.138, 2) with the best "
+        "constant preconditioner, control 3, a = [1., 2.]"
+    ),
 ]
 
 
 def test_the_nearest_theorem_stands_for_those_that_fail_alike():
-    reason = "; ".join([*FAILURES, "c is negative somewhere (-5): the maximum principle does not apply"])
-    assert short(reason) == (
-        f"c is negative somewhere (-5): the maximum principle does not apply; {FAILURES[2]}, the nearest of 3 ways that were tried"
+    reason = "; ".join(
+        [*FAILURES, "c is negative somewhere (-5): the maximum principle does not apply"]
     )
-    for kept in (FAILURES[0], "f is negative; use another", "; ".join(["no bounds of ∇v", FAILURES[1]])):
+    assert short(reason) == (
+        f"c is negative somewhere (-5): the maximum principle does not apply; {FAILURES[2]}, the "
+        "nearest of 3 ways that were tried"
+    )
+    for kept in (
+        FAILURES[0],
+        "f is negative; use another",
+        "; ".join(["no bounds of ∇v", FAILURES[1]]),
+    ):
         assert short(kept) == kept
     certificate = Certificate(reason=reason)
     assert certificate.rows()[-1] == ("reason", short(reason))
@@ -185,7 +224,7 @@ def test_the_nearest_theorem_stands_for_those_that_fail_alike():
     assert FAILURES[0] not in str(certificate)
 
 
-# Tolerances --------------------------------------------------------------------------------------------------------------------------------------------
+# Tolerances ---------------------------------------------------------------------------------------
 
 
 class FakeRun:
@@ -202,14 +241,21 @@ class FakeRun:
 
     def finish(self, answer):
         problem = SimpleNamespace(tolerance_norm="rms", linear=True)
-        return SimpleNamespace(problem=problem, certificate=SimpleNamespace(rms=self.bounds[answer.network]), number=answer.network, result=None)
+        return SimpleNamespace(
+            problem=problem,
+            certificate=SimpleNamespace(rms=self.bounds[answer.network]),
+            number=answer.network,
+            result=None,
+        )
 
     def reach(self, tol=1e-6, **more):
         return reach(tol, 1e-3, self, self.finish, None, **more)
 
 
 def test_the_smallest_bound_among_the_attempts_is_kept():
-    fake = FakeRun([5e-3, 2e-3, 3e-3], [Result.converged, Result.converged, Result.tolerance_not_reached])
+    fake = FakeRun(
+        [5e-3, 2e-3, 3e-3], [Result.converged, Result.converged, Result.tolerance_not_reached]
+    )
     solution = fake.reach()
     assert (solution.number, solution.result) == (1, Result.tolerance_not_reached)
     assert len(fake.targets) == 3
@@ -241,7 +287,11 @@ def test_a_larger_size_than_usual_waits_for_the_certificate():
 
 @pytest.mark.parametrize(
     ("last", "expected"),
-    [(Result.converged, Result.not_certifiable), (Result.time_out, Result.time_out), (Result.convexity_lost, Result.convexity_lost)],
+    [
+        (Result.converged, Result.not_certifiable),
+        (Result.time_out, Result.time_out),
+        (Result.convexity_lost, Result.convexity_lost),
+    ],
 )
 def test_without_a_bound_the_result_says_what_stopped_the_solve(last, expected):
     fake = FakeRun([None], [last])
@@ -250,7 +300,11 @@ def test_without_a_bound_the_result_says_what_stopped_the_solve(last, expected):
 
 
 def test_advice_about_features_follows_what_they_did(capsys):
-    history = [{"features": 250, "residual": 1e-2}, {"features": 500, "residual": 1e-3}, {"features": 500, "residual": 8e-4}]
+    history = [
+        {"features": 250, "residual": 1e-2},
+        {"features": 500, "residual": 1e-3},
+        {"features": 500, "residual": 8e-4},
+    ]
     assert stages(history) == [(250, 1e-2), (500, 8e-4)]
     assert still_helps(history[:2])
     assert not still_helps(history)
@@ -258,7 +312,12 @@ def test_advice_about_features_follows_what_they_did(capsys):
 
     def told(residuals):
         sizes = [{"size": 250 * 2**k, "residual": residual} for k, residual in enumerate(residuals)]
-        return remedy({**facts, "tolerance": {"asked": 1e-6, "norm": "rms", "certified": 5.52e-5, "stages": sizes}})
+        return remedy(
+            {
+                **facts,
+                "tolerance": {"asked": 1e-6, "norm": "rms", "certified": 5.52e-5, "stages": sizes},
+            }
+        )
 
     assert "--features 1000" in told([1e-2, 1e-3])
     hardly = told([1e-2, 9e-3])
@@ -292,18 +351,36 @@ def test_outer_steps_are_counted_in_all():
     assert solution.result is Result.tolerance_not_reached
 
 
-# Numbers of NumPy --------------------------------------------------------------------------------------------------------------------------------------
+# Numbers of NumPy ---------------------------------------------------------------------------------
 
 
 def test_numbers_of_numpy_become_json():
-    facts = {"count": np.int64(3), "yes": np.bool_(True), "size": np.float32(0.5), "list": [np.float64(np.nan), (np.int32(1),)], "array": np.eye(2)}
-    assert json.loads(as_json_text(facts)) == {"count": 3, "yes": True, "size": 0.5, "list": [None, [1]], "array": [[1, 0], [0, 1]]}
+    facts = {
+        "count": np.int64(3),
+        "yes": np.bool_(True),
+        "size": np.float32(0.5),
+        "list": [np.float64(np.nan), (np.int32(1),)],
+        "array": np.eye(2),
+    }
+    assert json.loads(as_json_text(facts)) == {
+        "count": 3,
+        "yes": True,
+        "size": 0.5,
+        "list": [None, [1]],
+        "array": [[1, 0], [0, 1]],
+    }
     assert json.loads(as_json_text({np.int64(2): np.array(4)})) == {"2": 4}
 
 
 def test_numbers_of_numpy_are_options_like_others(tmp_path):
     problem = cordes.Linear(SQUARE, 1.0, -1.0)
-    numbers = {"features": np.int64(40), "seed": np.int64(2), "multiplier": np.bool_(True), "delta": np.float32(0.0), "singular": np.bool_(False)}
+    numbers = {
+        "features": np.int64(40),
+        "seed": np.int64(2),
+        "multiplier": np.bool_(True),
+        "delta": np.float32(0.0),
+        "singular": np.bool_(False),
+    }
     solution = cordes.solve(problem, tol=np.float32(0.5), max_seconds=np.int64(100), **numbers)
     assert solution.result is Result.converged
     assert json.loads(json.dumps(solution.facts)) == solution.facts
@@ -313,7 +390,7 @@ def test_numbers_of_numpy_are_options_like_others(tmp_path):
     assert kept.history == solution.history
 
 
-# Points outside ----------------------------------------------------------------------------------------------------------------------------------------
+# Points outside -----------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -325,7 +402,9 @@ def ball():
 def test_points_outside_are_warned_about_once(ball, method):
     ball._asked_outside = False
     points = np.array([[1.0, 0.0], [2.0, 0.5], [3.0, 1.9], [9.0, 9.0]])
-    with pytest.warns(cordes.OutsideDomainWarning, match=r"2 of 4 points.*first x = \[3. , 1.9\]") as caught:
+    with pytest.warns(
+        cordes.OutsideDomainWarning, match=r"2 of 4 points.*first x = \[3. , 1.9\]"
+    ) as caught:
         values = getattr(ball, method)(points)
     assert caught[0].filename == __file__
     assert len(values) == 4
@@ -355,11 +434,17 @@ def test_the_boundary_and_the_program_itself_are_not_outside(ball, tmp_path):
         cordes.load(ball.save(tmp_path / "kept.cordes"), ball.problem)
 
 
-# Names -------------------------------------------------------------------------------------------------------------------------------------------------
+# Names --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("name", "words"), [("Ellipse", "cordes.Ellipsoid("), ("Disk", "cordes.Ball("), ("Poisson", "cordes.Linear("), ("square", "cordes.Box(")]
+    ("name", "words"),
+    [
+        ("Ellipse", "cordes.Ellipsoid("),
+        ("Disk", "cordes.Ball("),
+        ("Poisson", "cordes.Linear("),
+        ("square", "cordes.Box("),
+    ],
 )
 def test_natural_names_are_answered_with_ours(name, words):
     with pytest.raises(AttributeError, match=f"There is no cordes.{name}: use ") as caught:

@@ -17,8 +17,8 @@ INFINITY = np.inf
 
 
 def anisotropy(A):
-    """An upper bound of Φ = d|A|²/t² - 1 = Σ_{i<k} ((aᵢᵢ - aₖₖ)/t)² + d Σ_{i≠j} (aᵢⱼ/t)²; (p - q)/(p + q + r) grows with p and falls with q, and, where it
-    is positive, with r."""
+    """An upper bound of Φ = d|A|²/t² - 1 = Σ_{i<k} ((aᵢᵢ - aₖₖ)/t)² + d Σ_{i≠j} (aᵢⱼ/t)²; (p -
+    q)/(p + q + r) grows with p and falls with q, and, where it is positive, with r."""
     d = A.shape[-1]
     diagonal = [A[:, i, i] for i in range(d)]
     trace = reduce(lambda a, b: a + b, diagonal)
@@ -28,8 +28,14 @@ def anisotropy(A):
         others = [point(diagonal[j].lower) for j in range(d) if j not in (i, k)]
         return ((high - low) / reduce(lambda a, b: a + b, others, high + low)).upper
 
-    terms = [point(np.maximum(np.maximum(difference(i, k), difference(k, i)), 0.0)).square() for i in range(d) for k in range(i)]
-    terms += [(A[:, i, j] / trace).square() * float(d) for i in range(d) for j in range(d) if i != j]
+    terms = [
+        point(np.maximum(np.maximum(difference(i, k), difference(k, i)), 0.0)).square()
+        for i in range(d)
+        for k in range(i)
+    ]
+    terms += [
+        (A[:, i, j] / trace).square() * float(d) for i in range(d) for j in range(d) if i != j
+    ]
     positive = np.all([entry.lower > 0 for entry in diagonal], axis=0)
     return np.where(positive, reduce(lambda a, b: a + b, terms).upper, INFINITY)
 
@@ -42,30 +48,49 @@ def largest_anisotropy(A, domain, samples=4096, **options):
 
     def evaluate(points):
         matrices = enclosure(points, points)[0].lower
-        return matrices.shape[-1] * np.sum(matrices**2, axis=(1, 2)) / np.trace(matrices, axis1=1, axis2=2) ** 2 - 1
+        return (
+            matrices.shape[-1]
+            * np.sum(matrices**2, axis=(1, 2))
+            / np.trace(matrices, axis1=1, axis2=2) ** 2
+            - 1
+        )
 
     points = domain.interior_points(samples, kind="sobol")
     values = evaluate(points)
     best = int(np.argmax(values))
-    return supremum(bound, evaluate, domain, float(values[best]), points[best], **{"tolerance": 0.008 * float(values[best]), **options})
+    return supremum(
+        bound,
+        evaluate,
+        domain,
+        float(values[best]),
+        points[best],
+        **{"tolerance": 0.008 * float(values[best]), **options},
+    )
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_paper_problems(name):
-    """The data are enclosed, and the condition is known to one per cent, never better than at 200,000 points inside and 20,000 on the boundary."""
+    """The data are enclosed, and the condition is known to one per cent, never better than at
+    200,000 points inside and 20,000 on the boundary."""
     problem = PROBLEMS[name][0]()
     values = jax.jit(jax.vmap(problem.linearise))
     low, high = problem.domain.bounding_box
     generator = np.random.default_rng(11)
     lower = low + 0.97 * (high - low) * generator.random((100, len(low)))
     upper = lower + 0.03 * (high - low)
-    assert np.all(contained(enclose(problem.linearise)(lower, upper), values(points_in(lower, upper))))
+    assert np.all(
+        contained(enclose(problem.linearise)(lower, upper), values(points_in(lower, upper)))
+    )
 
     boundary, _ = problem.domain.boundary_points(20_000, seed=3)
     center = np.asarray(problem.domain.center)
-    dense = np.concatenate([problem.domain.interior_points(200_000, seed=2), center + (1 - 1e-9) * (boundary - center)])
+    dense = np.concatenate(
+        [problem.domain.interior_points(200_000, seed=2), center + (1 - 1e-9) * (boundary - center)]
+    )
     A = np.asarray(jax.jit(jax.vmap(lambda x: problem.linearise(x)[0]))(dense))
-    largest = np.max(A.shape[-1] * np.sum(A**2, axis=(1, 2)) / np.trace(A, axis1=1, axis2=2) ** 2 - 1)
+    largest = np.max(
+        A.shape[-1] * np.sum(A**2, axis=(1, 2)) / np.trace(A, axis1=1, axis2=2) ** 2 - 1
+    )
     found = largest_anisotropy(lambda x: problem.linearise(x)[0], problem.domain)
     assert found.decided
     assert largest <= found.upper <= 1.01 * largest
@@ -107,7 +132,8 @@ def test_a_spike_between_samples_is_found():
 
 
 def test_the_worst_cells_come_first():
-    """A tolerance that cannot be met: the budget goes where the bound is worst, which brings it down."""
+    """A tolerance that cannot be met: the budget goes where the bound is worst, which brings it
+    down."""
     upper_bound, _, evaluate = scalar_bounds(lambda x: jnp.sum(x * (1 - x)))
     domain = cordes.Box([0, 0], [1.1, 1.2])
     found = supremum(upper_bound, evaluate, domain, 0.0, np.zeros(2), 0.0, budget=4000)
@@ -142,9 +168,15 @@ def test_cells_outside_the_domain_do_not_count():
         return x[0] + x[1]
 
     upper_bound, _, evaluate = scalar_bounds(function)
-    # Beyond the corner (0.6, 0.6) of the polygon the product of the distances to its edges is positive again.
+    # Beyond the corner (0.6, 0.6) of the polygon the product of the distances to its edges is
+    # positive again.
     polygon = cordes.Polygon([[0, 0], [1, 0], [0.6, 0.6], [0, 1]])
-    for domain, largest in ((polygon, 1.2), (cordes.Ball([0, 0], 1), np.sqrt(2)), (cordes.Ellipsoid([0, 0], [2, 1]), np.sqrt(5)), (SQUARE, 2.0)):
+    for domain, largest in (
+        (polygon, 1.2),
+        (cordes.Ball([0, 0], 1), np.sqrt(2)),
+        (cordes.Ellipsoid([0, 0], [2, 1]), np.sqrt(5)),
+        (SQUARE, 2.0),
+    ):
         start = np.asarray(domain.center)
         found = supremum(upper_bound, evaluate, domain, float(function(start)), start, 1e-3)
         assert found.decided
@@ -162,7 +194,9 @@ def test_a_pole_is_not_decided():
 
 def test_many_dimensions_give_up_within_the_budget():
     domain = cordes.Box([-1] * 6, [1] * 6)
-    upper_bound, _, evaluate = scalar_bounds(lambda x: jnp.sum(jnp.sin(3 * x)) - 0.3 * jnp.sum(x) ** 2)
+    upper_bound, _, evaluate = scalar_bounds(
+        lambda x: jnp.sum(jnp.sin(3 * x)) - 0.3 * jnp.sum(x) ** 2
+    )
     cells = []
 
     def counted(lower, upper):

@@ -47,7 +47,9 @@ def test_other_formats_are_read(tmp_path):
 def test_stl_vertices_are_merged(tmp_path, binary):
     mesh = cap(4, 1.0)
     path = tmp_path / "cap.stl"
-    meshio.stl.write(str(path), meshio.Mesh(mesh.vertices, [("triangle", mesh.faces)]), binary=binary)
+    meshio.stl.write(
+        str(path), meshio.Mesh(mesh.vertices, [("triangle", mesh.faces)]), binary=binary
+    )
     again = read_mesh(path)
     assert len(again.vertices) == len(mesh.vertices)
     assert np.sum(again.areas) == pytest.approx(np.sum(mesh.areas), rel=1e-6)
@@ -65,7 +67,11 @@ def test_quads_become_triangles(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("a.obj", "v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 7\n", r"Face 0 refers to the vertices \[0, 1, 6\]"),
+        (
+            "a.obj",
+            "v 0 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 7\n",
+            r"Face 0 refers to the vertices \[0, 1, 6\]",
+        ),
         ("a.obj", "v 0 0 0\nv 1 0 0\nv 0 1 0\nf -3 -2 -1\n", "negative"),
         ("a.obj", "v 0 0 0\nv 1 0 0\n", "no faces"),
         ("a.obj", "v 0 0 nan\nv 1 0 0\nv 0 1 0\nf 1 2 3\n", "finite"),

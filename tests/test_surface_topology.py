@@ -19,7 +19,9 @@ from cordes.surfaces.conformal import flat_areas
 def band(twisted):
     """A strip of six squares with its ends joined: a cylinder, or a Möbius band."""
     turn = 2 * np.pi * np.arange(6) / 6
-    vertices = np.concatenate([np.stack([np.cos(turn), np.sin(turn), np.full(6, z)], axis=1) for z in (0.0, 1.0)])
+    vertices = np.concatenate(
+        [np.stack([np.cos(turn), np.sin(turn), np.full(6, z)], axis=1) for z in (0.0, 1.0)]
+    )
     faces = []
     for k in range(6):
         a, b, c, d = k, (k + 1) % 6, 6 + (k + 1) % 6, 6 + k
@@ -31,16 +33,26 @@ def band(twisted):
 
 def two_pieces():
     mesh = sheet()
-    return Mesh(np.concatenate([mesh.vertices, mesh.vertices + np.array([5, 0, 0])]), np.concatenate([mesh.faces, mesh.faces + len(mesh.vertices)]))
+    return Mesh(
+        np.concatenate([mesh.vertices, mesh.vertices + np.array([5, 0, 0])]),
+        np.concatenate([mesh.faces, mesh.faces + len(mesh.vertices)]),
+    )
 
 
 def torus_with_a_hole():
     i, j = np.meshgrid(np.arange(8), np.arange(8), indexing="ij")
     u, v = 2 * np.pi * i.ravel() / 8, 2 * np.pi * j.ravel() / 8
-    vertices = np.stack([(2 + np.cos(v)) * np.cos(u), (2 + np.cos(v)) * np.sin(u), np.sin(v)], axis=1)
+    vertices = np.stack(
+        [(2 + np.cos(v)) * np.cos(u), (2 + np.cos(v)) * np.sin(u), np.sin(v)], axis=1
+    )
     number = (8 * (i % 8) + j % 8).ravel()
     right, up, both = (8 * ((i + a) % 8) + (j + b) % 8 for a, b in ((1, 0), (0, 1), (1, 1)))
-    faces = np.concatenate([np.stack([number, right.ravel(), both.ravel()], axis=1), np.stack([number, both.ravel(), up.ravel()], axis=1)])
+    faces = np.concatenate(
+        [
+            np.stack([number, right.ravel(), both.ravel()], axis=1),
+            np.stack([number, both.ravel(), up.ravel()], axis=1),
+        ]
+    )
     # All faces around one vertex are taken away.
     return Mesh(vertices, faces[~np.any(faces == 0, axis=1)])
 
@@ -52,12 +64,24 @@ FAILURES = {
     "two pieces": (two_pieces(), "2 separate pieces"),
     "handle": (torus_with_a_hole(), "1 handle "),
     "three faces at an edge": (
-        Mesh(np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, -1, 0], [0, 0, 1.0]]), np.array([[0, 1, 2], [1, 0, 3], [0, 1, 4]])),
+        Mesh(
+            np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, -1, 0], [0, 0, 1.0]]),
+            np.array([[0, 1, 2], [1, 0, 3], [0, 1, 4]]),
+        ),
         "between the vertices 0 and 1",
     ),
-    "no area": (Mesh(np.array([[0, 0, 0], [1, 0, 0], [2, 0, 0], [0, 1, 0.0]]), np.array([[0, 1, 2], [0, 2, 3]])), r"1 of 2 faces have no area .*\[0"),
+    "no area": (
+        Mesh(
+            np.array([[0, 0, 0], [1, 0, 0], [2, 0, 0], [0, 1, 0.0]]),
+            np.array([[0, 1, 2], [0, 2, 3]]),
+        ),
+        r"1 of 2 faces have no area .*\[0",
+    ),
     "pinched": (
-        Mesh(np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [-1, 0, 0], [0, -1, 0.0]]), np.array([[0, 1, 2], [0, 3, 4]])),
+        Mesh(
+            np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [-1, 0, 0], [0, -1, 0.0]]),
+            np.array([[0, 1, 2], [0, 3, 4]]),
+        ),
         "vertex 0 only",
     ),
 }
@@ -92,7 +116,8 @@ def test_loop_runs_around_the_surface():
 def test_repairs_are_made_and_reported():
     mesh = sheet(move=0.2)
     count = len(mesh.vertices)
-    # An ear on a boundary edge, two vertices that no face uses, and a third of the faces turned over.
+    # An ear on a boundary edge, two vertices that no face uses, and a third of the faces turned
+    # over.
     ear = np.array([[6, 5, count + 2]])
     vertices = np.concatenate([mesh.vertices, [[9, 9, 9], [8, 8, 8], [0.9, -0.3, 0]]])
     turned = mesh.faces.copy()
@@ -109,7 +134,8 @@ def test_repairs_are_made_and_reported():
 
 
 def test_dividing_edges_are_divided():
-    # Two rows of vertices: each inner edge joins boundary vertices, and everything would be laid onto the sides.
+    # Two rows of vertices: each inner edge joins boundary vertices, and everything would be laid
+    # onto the sides.
     strip = folded_surface(1, 0.0, columns=9, rows=4)
     strip = Mesh(strip.vertices[:18], strip.faces[np.all(strip.faces < 18, axis=1)])
     before = check_topology(strip)
@@ -131,8 +157,14 @@ def test_dividing_edges_are_divided():
 def test_ears_at_corners_stay():
     """With all diagonals alike a rectangle has ears at two of its corners."""
     number = np.arange(9 * 5).reshape(5, 9)
-    a, b, c, d = (part.ravel() for part in (number[:-1, :-1], number[:-1, 1:], number[1:, 1:], number[1:, :-1]))
-    mesh = Mesh(sheet(9, 5).vertices, np.concatenate([np.stack([a, b, c], axis=1), np.stack([a, c, d], axis=1)]))
+    a, b, c, d = (
+        part.ravel()
+        for part in (number[:-1, :-1], number[:-1, 1:], number[1:, 1:], number[1:, :-1])
+    )
+    mesh = Mesh(
+        sheet(9, 5).vertices,
+        np.concatenate([np.stack([a, b, c], axis=1), np.stack([a, c, d], axis=1)]),
+    )
     assert len(check_topology(mesh).ears) == 2
     disk = prepare(mesh)
     flat = rectangle_map(disk)

@@ -1,4 +1,5 @@
-"""Certificates of optimal transport: bounds that hold against known maps, sharp where they should be, and random attacks."""
+"""Certificates of optimal transport: bounds that hold against known maps, sharp where they should
+be, and random attacks."""
 
 import math
 import sys
@@ -97,14 +98,24 @@ def test_wrong_constants_are_noticed(name, monkeypatch):
     }[name]
     if name == "poincare":
         monkeypatch.setattr(transport_bounds, "flux_norm", lambda *_: math.inf)
-        monkeypatch.setattr(transport, "describe_target", lambda problem: true(problem)._replace(poincare=0.9 * true(problem).poincare))
+        monkeypatch.setattr(
+            transport,
+            "describe_target",
+            lambda problem: true(problem)._replace(poincare=0.9 * true(problem).poincare),
+        )
     elif name == "flux":
-        monkeypatch.setattr(Flux, "__call__", lambda self, x: (0.9 * true(self, x)[0], *true(self, x)[1:]))
+        monkeypatch.setattr(
+            Flux, "__call__", lambda self, x: (0.9 * true(self, x)[0], *true(self, x)[1:])
+        )
     elif name == "factor":
         monkeypatch.setattr(transport_bounds, "flow_factor", lambda *a: 0.9 * true(*a))
     else:
-        monkeypatch.setattr(transport_map, "curvature_of", lambda *a: true(*a)._replace(alpha=1.0, beta=0.9))
-    problem, potential = (uniform_square(), flat(1e-4)) if name == "hessian" else (uniform_interval(), bent(1e-4))
+        monkeypatch.setattr(
+            transport_map, "curvature_of", lambda *a: true(*a)._replace(alpha=1.0, beta=0.9)
+        )
+    problem, potential = (
+        (uniform_square(), flat(1e-4)) if name == "hessian" else (uniform_interval(), bent(1e-4))
+    )
     error, _ = truth(problem, lambda x: x, potential)
     assert certified(problem, potential).map_L2 < error
 
@@ -114,22 +125,31 @@ def test_the_bound_is_sharp_near_the_identity():
 
 
 def test_monotone_rearrangement():
-    """The quantile function is the map: from the density (1 + x)/1.5 to (3 - y)/2.5 on the unit interval."""
+    """The quantile function is the map: from the density (1 + x)/1.5 to (3 - y)/2.5 on the unit
+    interval."""
 
     def exact(x):
         # (x + x²/2)/1.5 = (3y - y²/2)/2.5
         share = (x + x**2 / 2) / 1.5
         return 3 - jnp.sqrt(9 - 5 * share)
 
-    problem = Transport(INTERVAL, lambda x: 1 + x[0], INTERVAL, lambda y: 3 - y[0], normalise=True, exact=exact)
+    problem = Transport(
+        INTERVAL, lambda x: 1 + x[0], INTERVAL, lambda y: 3 - y[0], normalise=True, exact=exact
+    )
     points = np.linspace(0, 1, 402)[1:-1]
     # T = x + x(1 - x) p(x): a polynomial with the right ends.
-    fit = np.polynomial.Polynomial.fit(points, (np.asarray(exact(points)) - points) / (points * (1 - points)), 4).convert()
-    coefficients = (np.polynomial.Polynomial([0, 1]) + np.polynomial.Polynomial([0, 1, -1]) * fit).integ().coef
+    fit = np.polynomial.Polynomial.fit(
+        points, (np.asarray(exact(points)) - points) / (points * (1 - points)), 4
+    ).convert()
+    coefficients = (
+        (np.polynomial.Polynomial([0, 1]) + np.polynomial.Polynomial([0, 1, -1]) * fit).integ().coef
+    )
     for bend in (0.0, 0.02):
 
         def answer(x, bend=bend):
-            return sum(float(c) * x[0] ** k for k, c in enumerate(coefficients)) + bend * jnp.cos(jnp.pi * x[0])
+            return sum(float(c) * x[0] ** k for k, c in enumerate(coefficients)) + bend * jnp.cos(
+                jnp.pi * x[0]
+            )
 
         certificate = check(problem, exact, answer, 1.1)
         # In one dimension β/α, which is 3 here, does not matter.
@@ -140,7 +160,9 @@ def test_monotone_rearrangement():
 def test_facts_in_closed_form():
     """φ' = x + s sin 2πx on the unit interval: q = 1 + 2πs cos 2πx."""
     s = 0.01
-    found = facts(uniform_interval(), lambda x: x[0] ** 2 / 2 - s / (2 * jnp.pi) * jnp.cos(2 * jnp.pi * x[0]))
+    found = facts(
+        uniform_interval(), lambda x: x[0] ** 2 / 2 - s / (2 * jnp.pi) * jnp.cos(2 * jnp.pi * x[0])
+    )
     a = 2 * math.pi * s
     assert found.largest_q == pytest.approx(1 + a, rel=1e-3)
     assert found.smallest_q == pytest.approx(1 - a, rel=1e-3)
@@ -167,7 +189,12 @@ def test_linear_maps_between_ellipses(mode):
         return jnp.asarray(matrix) @ x + jnp.array([1.0, -1.0])
 
     def potential(x):
-        return x @ jnp.asarray(matrix) @ x / 2 + x[0] - x[1] + 1e-3 * source.distance(x) ** 2 * jnp.cos(mode * x[0] + 1) * jnp.exp(x[1] / 2)
+        return (
+            x @ jnp.asarray(matrix) @ x / 2
+            + x[0]
+            - x[1]
+            + 1e-3 * source.distance(x) ** 2 * jnp.cos(mode * x[0] + 1) * jnp.exp(x[1] / 2)
+        )
 
     certificate = check(problem, exact, potential, 6.0)
     assert certificate.epsilon_source == "interval"
@@ -190,7 +217,12 @@ def test_box_in_space():
     def potential(x):
         return x[0] ** 2 + (x[1] ** 2 + x[2] ** 2) / 2 + x[2] + 2e-3 * jnp.prod(jnp.cos(jnp.pi * x))
 
-    check(problem, lambda x: jnp.array([2.0, 1.0, 1.0]) * x + jnp.array([0.0, 0.0, 1.0]), potential, 5.0)
+    check(
+        problem,
+        lambda x: jnp.array([2.0, 1.0, 1.0]) * x + jnp.array([0.0, 0.0, 1.0]),
+        potential,
+        5.0,
+    )
 
 
 def test_a_target_density_that_varies():
@@ -199,20 +231,33 @@ def test_a_target_density_that_varies():
     def potential(x):
         return jnp.sum(x**2) / 2 + 0.01 * jnp.prod(jnp.cos(jnp.pi * (x + 0.5)))
 
-    for target in (lambda y: jnp.exp(-jnp.sum(y**2)), lambda y: 1 + 0.5 * jnp.sin(3 * y[0]) * jnp.cos(2 * y[1])):
+    for target in (
+        lambda y: jnp.exp(-jnp.sum(y**2)),
+        lambda y: 1 + 0.5 * jnp.sin(3 * y[0]) * jnp.cos(2 * y[1]),
+    ):
 
         def source(x, target=target):
             return target(jax.grad(potential)(x)) * jnp.linalg.det(jax.hessian(potential)(x))
 
         problem = Transport(SQUARE, source, SQUARE, target, normalise=True)
-        check(problem, jax.grad(potential), lambda x: potential(x) + 1e-3 * jnp.cos(2 * jnp.pi * (x[0] + 0.5)), 8.0)
+        check(
+            problem,
+            jax.grad(potential),
+            lambda x: potential(x) + 1e-3 * jnp.cos(2 * jnp.pi * (x[0] + 0.5)),
+            8.0,
+        )
 
 
 def test_a_translation_in_four_dimensions():
     """Statistical beyond three dimensions, and the bracket of W₂ holds the length of the shift."""
     start, shift = np.zeros(4), np.array([1.0, 0.0, -2.0, 0.0])
-    problem = Transport(cordes.Box(start, start + 1), lambda x: jnp.ones(()), cordes.Box(shift, shift + 1))
-    certificate = certified(problem, lambda x: jnp.sum(x**2) / 2 + x @ jnp.asarray(shift) + 1e-3 * jnp.cos(jnp.pi * x[0]))
+    problem = Transport(
+        cordes.Box(start, start + 1), lambda x: jnp.ones(()), cordes.Box(shift, shift + 1)
+    )
+    certificate = certified(
+        problem,
+        lambda x: jnp.sum(x**2) / 2 + x @ jnp.asarray(shift) + 1e-3 * jnp.cos(jnp.pi * x[0]),
+    )
     assert certificate.level.startswith("statistical")
     assert certificate.confidence == 0.99
     assert certificate.W2[0] <= math.sqrt(5) <= certificate.W2[1]
@@ -238,7 +283,12 @@ def test_maps_that_leave_the_target_or_do_not_fill_it(stretch):
 
 
 def test_a_shift_over_the_boundary():
-    certificate = check(uniform_square(), lambda x: x, lambda x: jnp.sum(x**2) / 2 + 0.01 * x[0] - 0.003 * x[1] ** 2, 15.0)
+    certificate = check(
+        uniform_square(),
+        lambda x: x,
+        lambda x: jnp.sum(x**2) / 2 + 0.01 * x[0] - 0.003 * x[1] ** 2,
+        15.0,
+    )
     assert "leaves the target by 0.0" in certificate.reason
 
 
@@ -251,17 +301,27 @@ def test_a_map_far_outside_is_refused():
 
 def test_the_image_of_the_boundary():
     problem = uniform_square()
-    image = image_of_boundary(problem, FunctionCandidate(problem, lambda x: jnp.sum(x**2) / 2 + 0.05 * x[0] ** 2))
+    image = image_of_boundary(
+        problem, FunctionCandidate(problem, lambda x: jnp.sum(x**2) / 2 + 0.05 * x[0] ** 2)
+    )
     # The face x₀ = ½ goes to 0.55: a gauge of 1.1, and the others stay.
     assert image.outside >= 0.05 - 1e-9
     assert 1.1 * (1 - image.shrink) <= 1
     assert image.shrink < 0.12
     # A bump of width 0.05 on one face is found.
     narrow = image_of_boundary(
-        problem, FunctionCandidate(problem, lambda x: jnp.sum(x**2) / 2 + 0.02 * (x[0] + 0.5) * jnp.exp(-(((x[1] - 0.123) / 0.05) ** 2)))
+        problem,
+        FunctionCandidate(
+            problem,
+            lambda x: (
+                jnp.sum(x**2) / 2 + 0.02 * (x[0] + 0.5) * jnp.exp(-(((x[1] - 0.123) / 0.05) ** 2))
+            ),
+        ),
     )
     assert narrow.outside >= 0.02 * 0.99
-    assert gauge(cordes.Polygon([[0, 0], [1, 0], [0, 1]]), np.array([[0.5, 0.5], [1 / 3, 1 / 3], [1, 1]])) == pytest.approx([1, 0, 4])
+    assert gauge(
+        cordes.Polygon([[0, 0], [1, 0], [0, 1]]), np.array([[0.5, 0.5], [1 / 3, 1 / 3], [1, 1]])
+    ) == pytest.approx([1, 0, 4])
 
 
 # A candidate of which nothing is known but values
@@ -269,7 +329,9 @@ def test_the_image_of_the_boundary():
 
 def test_sampled_curvature():
     inner = FunctionCandidate(benchmark(), cosine(1e-3, 1))
-    certificate = bounds(benchmark(), SimpleNamespace(jet=inner.jet, applied=inner.applied, value=inner.value))
+    certificate = bounds(
+        benchmark(), SimpleNamespace(jet=inner.jet, applied=inner.applied, value=inner.value)
+    )
     error, _ = truth(benchmark(), jax.grad(benchmark_potential), cosine(1e-3, 1))
     assert certificate.epsilon_source == "sampled"
     # The flow has the factor 2 where no largest quotient of the densities is proved.
@@ -286,12 +348,15 @@ def test_random_attacks():
 
 
 def test_the_battery_notices_a_missing_term(monkeypatch):
-    """Without the slice that the map does not reach, without shrinking, and with a tenth of the flow, bounds fail."""
+    """Without the slice that the map does not reach, without shrinking, and with a tenth of the
+    flow, bounds fail."""
     true = transport.bounds_of
 
     def without(*arguments):
         found = true(*arguments)
-        return found._replace(delta=0.1 * found.delta, moved=Norm(0.0, 0.0), slice=found.slice._replace(mass=0.0))
+        return found._replace(
+            delta=0.1 * found.delta, moved=Norm(0.0, 0.0), slice=found.slice._replace(mass=0.0)
+        )
 
     monkeypatch.setattr(transport, "bounds_of", without)
     assert battery.violations(battery.run(10))

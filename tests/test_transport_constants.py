@@ -30,12 +30,21 @@ def test_neumann_eigenvalues_of_balls():
 )
 def test_poincare_constants_of_uniform_densities(domain, tight):
     found = uniform_poincare(domain)
-    assert ritz(domain, lambda y: np.ones(len(y))) <= found <= tight * ritz(domain, lambda y: np.ones(len(y)))
+    assert (
+        ritz(domain, lambda y: np.ones(len(y)))
+        <= found
+        <= tight * ritz(domain, lambda y: np.ones(len(y)))
+    )
 
 
 @pytest.mark.parametrize(
     "density",
-    [lambda y: jnp.exp(2 * y[0]), lambda y: jnp.exp(-4 * jnp.sum(y**2)), lambda y: 1 + 0.9 * jnp.sin(6 * y[0]), lambda y: 0.2 + 8 * y[0] ** 2],
+    [
+        lambda y: jnp.exp(2 * y[0]),
+        lambda y: jnp.exp(-4 * jnp.sum(y**2)),
+        lambda y: 1 + 0.9 * jnp.sin(6 * y[0]),
+        lambda y: 0.2 + 8 * y[0] ** 2,
+    ],
 )
 def test_poincare_constants_of_other_densities(density):
     problem = Transport(SQUARE, density, SQUARE, density)
@@ -55,18 +64,34 @@ def ritz(domain, density, degree=8):
     flux.powers = flux.powers[np.sum(flux.powers, axis=1) <= degree]
     P, slopes = flux._polynomials(x)
     P, slopes = P[:, 1:] - weight @ P[:, 1:] / np.sum(weight), slopes[:, :, 1:]
-    mass, stiffness = P.T @ (weight[:, None] * P), sum(slope.T @ (weight[:, None] * slope) for slope in slopes)
+    mass, stiffness = (
+        P.T @ (weight[:, None] * P),
+        sum(slope.T @ (weight[:, None] * slope) for slope in slopes),
+    )
     return float(np.sqrt(np.max(np.linalg.eigvals(np.linalg.solve(stiffness, mass)).real)))
 
 
 @pytest.mark.parametrize(
-    "domain", [SQUARE, DISK, cordes.Polygon([[0, 0], [2, 0], [0.5, 1]]), CUBE, INTERVAL, cordes.Ellipsoid([0, 0], [[1.5, 0.4], [0.4, 0.5]])]
+    "domain",
+    [
+        SQUARE,
+        DISK,
+        cordes.Polygon([[0, 0], [2, 0], [0.5, 1]]),
+        CUBE,
+        INTERVAL,
+        cordes.Ellipsoid([0, 0], [[1.5, 0.4], [0.4, 0.5]]),
+    ],
 )
 def test_fluxes_stay_inside_and_have_the_divergence_they_claim(domain):
     flux = Flux(domain)
-    flux.coefficients = np.random.default_rng(3).standard_normal(flux.coefficients.shape) / np.arange(1, flux.coefficients.shape[1] + 1)
+    flux.coefficients = np.random.default_rng(3).standard_normal(
+        flux.coefficients.shape
+    ) / np.arange(1, flux.coefficients.shape[1] + 1)
     x, h = domain.interior_points(50, 4), 1e-5
-    differences = sum((flux(x + h * e)[0] - flux(x - h * e)[0])[:, i] / (2 * h) for i, e in enumerate(np.eye(domain.dimension)))
+    differences = sum(
+        (flux(x + h * e)[0] - flux(x - h * e)[0])[:, i] / (2 * h)
+        for i, e in enumerate(np.eye(domain.dimension))
+    )
     _, divergence, rounding = flux(x)
     assert divergence == pytest.approx(differences, rel=1e-4, abs=1e-4)
     assert np.all(rounding > 0)

@@ -16,20 +16,33 @@ def grid(shape):
 
 @pytest.mark.parametrize(
     ("cell_type", "cells", "dimension"),
-    [("triangle", [[0, 1, 2], [1, 3, 2]], 2), ("quad", [[0, 1, 3, 2]], 2), ("tetra", [[0, 1, 2, 3]], 3), ("quad", [[0, 1, 3, 2]], 3)],
+    [
+        ("triangle", [[0, 1, 2], [1, 3, 2]], 2),
+        ("quad", [[0, 1, 3, 2]], 2),
+        ("tetra", [[0, 1, 2, 3]], 3),
+        ("quad", [[0, 1, 3, 2]], 3),
+    ],
 )
 def test_points_cells_and_data_come_back_exactly(tmp_path, cell_type, cells, dimension):
     generator = np.random.default_rng(3)
     points = generator.standard_normal((4, dimension))
     values = generator.standard_normal(4)
-    write_vtu(tmp_path / "mesh.vtu", points, np.array(cells), cell_type, {"u": values, 'a "quoted" <name> & λ': values > 0})
+    write_vtu(
+        tmp_path / "mesh.vtu",
+        points,
+        np.array(cells),
+        cell_type,
+        {"u": values, 'a "quoted" <name> & λ': values > 0},
+    )
     mesh = meshio.read(tmp_path / "mesh.vtu")
     np.testing.assert_array_equal(mesh.points[:, :dimension], points)
     np.testing.assert_array_equal(mesh.points[:, dimension:], 0)
     assert [block.type for block in mesh.cells] == [cell_type]
     np.testing.assert_array_equal(mesh.cells[0].data, cells)
     np.testing.assert_array_equal(mesh.point_data["u"], values)
-    np.testing.assert_array_equal(mesh.point_data['a "quoted" <name> & λ'], (values > 0).astype(float))
+    np.testing.assert_array_equal(
+        mesh.point_data['a "quoted" <name> & λ'], (values > 0).astype(float)
+    )
 
 
 def test_plane_vectors_and_matrices_are_embedded_in_space(tmp_path):
@@ -37,16 +50,27 @@ def test_plane_vectors_and_matrices_are_embedded_in_space(tmp_path):
     used, cells, cell_type = structured_cells((3, 4))
     gradient = np.arange(24.0).reshape(12, 2)
     hessian = np.arange(48.0).reshape(12, 2, 2)
-    write_vtu(tmp_path / "mesh.vtu", points[used], cells, cell_type, {"gradient": gradient, "hessian": hessian})
+    write_vtu(
+        tmp_path / "mesh.vtu",
+        points[used],
+        cells,
+        cell_type,
+        {"gradient": gradient, "hessian": hessian},
+    )
     mesh = meshio.read(tmp_path / "mesh.vtu")
     np.testing.assert_array_equal(mesh.point_data["gradient"], np.pad(gradient, [(0, 0), (0, 1)]))
-    np.testing.assert_array_equal(mesh.point_data["hessian"].reshape(12, 3, 3), np.pad(hessian, [(0, 0), (0, 1), (0, 1)]))
+    np.testing.assert_array_equal(
+        mesh.point_data["hessian"].reshape(12, 3, 3), np.pad(hessian, [(0, 0), (0, 1), (0, 1)])
+    )
 
 
 def signed_volumes(points, cells):
-    """Volume of each cell from its first corner and the neighbours that VTK's numbering gives it; negative if the orientation is wrong."""
+    """Volume of each cell from its first corner and the neighbours that VTK's numbering gives it;
+    negative if the orientation is wrong."""
     neighbours = [1] if points.shape[1] == 1 else [1, 3] if points.shape[1] == 2 else [1, 3, 4]
-    return np.linalg.det(np.stack([points[cells[:, k]] - points[cells[:, 0]] for k in neighbours], axis=1))
+    return np.linalg.det(
+        np.stack([points[cells[:, k]] - points[cells[:, 0]] for k in neighbours], axis=1)
+    )
 
 
 @pytest.mark.parametrize("shape", [(5,), (3, 4), (4, 3, 5)])
@@ -64,13 +88,24 @@ def test_hexahedron_numbering_is_that_of_vtk():
     points = grid((2, 2, 2)) / [1, 2, 3]
     _, cells, cell_type = structured_cells((2, 2, 2))
     assert cell_type == "hexahedron"
-    expected = [[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0], [0, 0, 1], [1, 0, 1], [1, 1, 1], [0, 1, 1]]
+    expected = [
+        [0, 0, 0],
+        [1, 0, 0],
+        [1, 1, 0],
+        [0, 1, 0],
+        [0, 0, 1],
+        [1, 0, 1],
+        [1, 1, 1],
+        [0, 1, 1],
+    ]
     np.testing.assert_array_equal(points[cells[0]], expected)
 
 
 def test_mask_keeps_the_cells_inside_and_drops_loose_points(tmp_path):
     shape = (41, 41)
-    points = 2 * np.stack(np.meshgrid(np.linspace(-1, 1, 41), np.linspace(-1, 1, 41), indexing="ij"), axis=-1).reshape(-1, 2)
+    points = 2 * np.stack(
+        np.meshgrid(np.linspace(-1, 1, 41), np.linspace(-1, 1, 41), indexing="ij"), axis=-1
+    ).reshape(-1, 2)
     inside = np.sum(points**2, axis=1) <= 1.0
     used, cells, cell_type = structured_cells(shape, inside.reshape(shape))
     assert np.all(inside[used])

@@ -1,4 +1,5 @@
-"""Transport problems whose maps are known, potentials near theirs, and their certificates against the truth."""
+"""Transport problems whose maps are known, potentials near theirs, and their certificates against
+the truth."""
 
 import functools
 
@@ -34,11 +35,14 @@ def truth(problem, exact, potential, count=None):
     """‖∇φ - T‖ in L²(μ) and W₂, by quadrature."""
     x, weight = problem.domain.quadrature(count or {1: 200, 2: 60, 3: 20}[problem.domain.dimension])
     mu, true, found = problem.source_density(x), at(exact, x), at(jax.grad(potential), x)
-    return tuple(float(np.sqrt(weight @ (mu * np.sum(gap**2, axis=1)))) for gap in (found - true, x - true))
+    return tuple(
+        float(np.sqrt(weight @ (mu * np.sum(gap**2, axis=1)))) for gap in (found - true, x - true)
+    )
 
 
 def check(problem, exact, potential, largest):
-    """The certificate, with the bound of the map between 1 and `largest` times the truth, and W₂ in its bracket."""
+    """The certificate, with the bound of the map between 1 and `largest` times the truth, and W₂ in
+    its bracket."""
     certificate = certified(problem, potential)
     error, distance = truth(problem, exact, potential)
     assert certificate.map_L2 is not None, certificate.reason
@@ -52,9 +56,9 @@ def check(problem, exact, potential, largest):
 
 
 def wave(z):
-    return (-(z**2) / (8 * jnp.pi) + 1 / (256 * jnp.pi**3) + 1 / (32 * jnp.pi)) * jnp.cos(8 * jnp.pi * z) + z / (32 * jnp.pi**2) * jnp.sin(
+    return (-(z**2) / (8 * jnp.pi) + 1 / (256 * jnp.pi**3) + 1 / (32 * jnp.pi)) * jnp.cos(
         8 * jnp.pi * z
-    )
+    ) + z / (32 * jnp.pi**2) * jnp.sin(8 * jnp.pi * z)
 
 
 def benchmark_potential(x):
@@ -72,7 +76,10 @@ def benchmark():
 
 
 def cosine(t, k):
-    return lambda x: benchmark_potential(x) + t * jnp.cos(k * jnp.pi * (x[0] + 0.5)) * jnp.cos(k * jnp.pi * (x[1] + 0.5))
+    return lambda x: (
+        benchmark_potential(x)
+        + t * jnp.cos(k * jnp.pi * (x[0] + 0.5)) * jnp.cos(k * jnp.pi * (x[1] + 0.5))
+    )
 
 
 @functools.cache

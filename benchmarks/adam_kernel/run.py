@@ -1,8 +1,11 @@
-"""One Adam step of the paper preset by several routes: separate operations, packed operations with a gradient by hand, and one kernel, cut in several ways.
+"""One Adam step of the paper preset by several routes: separate operations, packed operations with
+a gradient by hand, and one kernel, cut in several ways.
 
-Each variant is a compiled loop of Adam steps; milliseconds for each step, the largest difference of loss and gradient from double precision (relative to the
-largest entry), and compile seconds are printed. A compiler that aborts ends its process, so variants run in a child process that is started again behind
-the variant that failed.     python benchmarks/adam_kernel/run.py [--only TEXT] [--limit SECONDS] [--steps N] [--json FILE]
+Each variant is a compiled loop of Adam steps; milliseconds for each step, the largest difference of
+loss and gradient from double precision (relative to the largest entry), and compile seconds are
+printed. A compiler that aborts ends its process, so variants run in a child process that is started
+again behind the variant that failed.     python benchmarks/adam_kernel/run.py [--only TEXT]
+[--limit SECONDS] [--steps N] [--json FILE]
 """
 
 import argparse
@@ -57,7 +60,10 @@ EMULATED = [
 
 def title(plan: Plan) -> str:
     flags = [name for name in ("joined", "rolled", "carried") if getattr(plan, name)]
-    return f"kernel {plan.precision} block {plan.block} programs {plan.programs} warps {plan.warps} piece {plan.piece} {' '.join(flags)}"
+    return (
+        f"kernel {plan.precision} block {plan.block} programs {plan.programs} warps {plan.warps} "
+        f"piece {plan.piece} {' '.join(flags)}"
+    )
 
 
 VARIANTS: list[tuple[str, str, Any]] = [
@@ -79,11 +85,12 @@ VARIANTS: list[tuple[str, str, Any]] = [
 ]
 
 
-# The child ----------------------------------------------------------------------------------------------------------------------------------------
+# The child ----------------------------------------------------------------------------------------
 
 
 class Bench:
-    """The first seed of the paper's training on one problem: parameters as one vector, rows in single precision, and the truth in double precision."""
+    """The first seed of the paper's training on one problem: parameters as one vector, rows in
+    single precision, and the truth in double precision."""
 
     def __init__(self, name: str, points: int, steps: int):
         import jax
@@ -99,12 +106,18 @@ class Bench:
         self.steps = steps
         problem = cordes.gallery[name]
         truth = np.zeros(len(error_points(problem.domain)))
-        self.ensemble = Ensemble(problem, methods_of(problem)[0], range(1), truth, PAPER | {"points": points})
+        self.ensemble = Ensemble(
+            problem, methods_of(problem)[0], range(1), truth, PAPER | {"points": points}
+        )
         self.start = jax.tree.map(lambda leaf: leaf[0], self.ensemble.start())
         self.data = jax.tree.map(lambda leaf: jnp.asarray(leaf)[0], self.ensemble.data())
         frozen, target = jax.tree.map(lambda leaf: leaf.astype(jnp.float64), self.data)
         double = self.ensemble.network(self.start.parameters, jnp.float64)
-        square = jax.value_and_grad(lambda parameters: jnp.sum((double.with_parameters(parameters).rows(frozen) - target) ** 2))
+        square = jax.value_and_grad(
+            lambda parameters: jnp.sum(
+                (double.with_parameters(parameters).rows(frozen) - target) ** 2
+            )
+        )
         value, gradient = jax.jit(square)(double.parameters)
         self.truth = float(value), np.asarray(ravel_pytree(gradient)[0])
 
@@ -125,10 +138,14 @@ class Bench:
         if route == "packed":
             precision = getattr(jax.lax.DotAlgorithmPreset, setting) if setting else None
             table = jax.jit(lambda: packed.table_of(frozen, target, jnp.float32))()
-            return lambda parameters, table: packed.packed_loss(matrix(parameters), table, shape, precision), table
+            return lambda parameters, table: packed.packed_loss(
+                matrix(parameters), table, shape, precision
+            ), table
         table = jax.jit(lambda: packed.table_of(frozen, target, jnp.float32, setting.block))()
         interpret = jax.default_backend() == "cpu"
-        return lambda parameters, table: fused.kernel_loss(matrix(parameters), table, shape, setting, interpret), table
+        return lambda parameters, table: fused.kernel_loss(
+            matrix(parameters), table, shape, setting, interpret
+        ), table
 
     def measure(self, name: str, route: str, setting: Any) -> dict[str, Any]:
         import jax
@@ -142,26 +159,37 @@ class Bench:
         def epoch(state: Any, data: Any) -> Any:
             value, gradient = gradient_of(state.parameters, data)
             update, memory = optimiser.update(gradient, state.memory)
-            sharpness = jnp.linalg.norm(gradient - state.gradient) / jnp.maximum(state.moved, jnp.finfo(jnp.float32).tiny)
+            sharpness = jnp.linalg.norm(gradient - state.gradient) / jnp.maximum(
+                state.moved, jnp.finfo(jnp.float32).tiny
+            )
             return state._replace(
                 parameters=optax.apply_updates(state.parameters, update), memory=memory, gradient=gradient, moved=jnp.linalg.norm(update),
                 loss=value, sharpness=sharpness,
             )  # fmt: skip
 
         def bare(state: Any, data: Any) -> Any:
-            """Adam alone, without the diagnostics of a study, written out so that it is one pass over the parameters."""
+            """Adam alone, without the diagnostics of a study, written out so that it is one pass
+            over the parameters."""
             value, gradient = gradient_of(state.parameters, data)
             count, (first, second) = state.memory[0].count + 1, state.memory[0][1:]
             first, second = 0.9 * first + 0.1 * gradient, 0.999 * second + 0.001 * gradient**2
             power = count.astype(jnp.float32)
             update = first / (1 - 0.9**power) / (jnp.sqrt(second / (1 - 0.999**power)) + 1e-8)
             memory = (state.memory[0]._replace(count=count, mu=first, nu=second), *state.memory[1:])
-            return state._replace(parameters=state.parameters - 3e-4 * update, memory=memory, loss=value)
+            return state._replace(
+                parameters=state.parameters - 3e-4 * update, memory=memory, loss=value
+            )
 
         step, unroll = (bare, 10) if name.startswith("bare") else (epoch, 1)
 
         def advance(state: Any, data: Any) -> Any:
-            return jax.lax.scan(lambda state, _: (step(state, data), None), state, None, length=self.steps, unroll=unroll)[0]
+            return jax.lax.scan(
+                lambda state, _: (step(state, data), None),
+                state,
+                None,
+                length=self.steps,
+                unroll=unroll,
+            )[0]
 
         begin = time.perf_counter()
         value, gradient = jax.jit(gradient_of)(self.start.parameters, data)
@@ -179,7 +207,9 @@ class Bench:
             "ms": 1e3 * statistics.median(seconds),
             "fastest": 1e3 * min(seconds),
             "loss_error": float(abs(float(value) - truth) / truth),
-            "gradient_error": float(np.max(np.abs(np.asarray(gradient, float) - slope)) / np.max(np.abs(slope))),
+            "gradient_error": float(
+                np.max(np.abs(np.asarray(gradient, float) - slope)) / np.max(np.abs(slope))
+            ),
             "loss_after": end,
             "compile": compile_seconds,
         }
@@ -196,10 +226,14 @@ def work(options: argparse.Namespace, numbers: list[int]) -> None:
             say(number=number, name=name, **bench.measure(name, route, setting))
         except Exception as problem:
             text = f"{type(problem).__name__}: {problem}".strip()
-            say(number=number, name=name, failed=text[:300] + (" … " + text[-700:] if len(text) > 1000 else text[300:]))
+            say(
+                number=number,
+                name=name,
+                failed=text[:300] + (" … " + text[-700:] if len(text) > 1000 else text[300:]),
+            )
 
 
-# The parent ---------------------------------------------------------------------------------------------------------------------------------------
+# The parent ---------------------------------------------------------------------------------------
 
 
 def show(line: dict[str, Any]) -> None:
@@ -207,16 +241,25 @@ def show(line: dict[str, Any]) -> None:
         print(f"{line['name']:85} FAILED {line['failed']}", flush=True)
         return
     print(
-        f"{line['name']:85} {line['ms']:8.4f} ms (fastest {line['fastest']:.4f})  loss {line['loss_error']:.1e}  gradient {line['gradient_error']:.1e}  "
-        f"loss after {line['loss_after']:.6e}  compile {line['compile']:.1f} s", flush=True,
+        f"{line['name']:85} {line['ms']:8.4f} ms (fastest {line['fastest']:.4f})  loss "
+        f"{line['loss_error']:.1e}  gradient {line['gradient_error']:.1e}  loss after "
+        f"{line['loss_after']:.6e}  compile {line['compile']:.1f} s", flush=True,
     )  # fmt: skip
 
 
-def child_run(arguments: list[str], deadline: float) -> tuple[list[dict[str, Any]], tuple[int | None, str] | None]:
+def child_run(
+    arguments: list[str], deadline: float
+) -> tuple[list[dict[str, Any]], tuple[int | None, str] | None]:
     """Results of a child process, and the variant in which it died, with its last words."""
     results, begun = [], None
     with tempfile.TemporaryFile("w+") as errors:
-        child = subprocess.Popen([sys.executable, __file__, *arguments], stdout=subprocess.PIPE, stderr=errors, text=True, env=ENVIRONMENT)
+        child = subprocess.Popen(
+            [sys.executable, __file__, *arguments],
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            env=ENVIRONMENT,
+        )
         guard = threading.Timer(PATIENCE, child.kill)
         guard.start()
         assert child.stdout is not None
@@ -246,10 +289,14 @@ def child_run(arguments: list[str], deadline: float) -> tuple[list[dict[str, Any
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("problem", nargs="?", default="ex4.2-continuous")
     parser.add_argument("--only", default="", help="variants whose name holds this text")
-    parser.add_argument("--limit", type=float, default=480.0, help="seconds after which no variant is begun")
+    parser.add_argument(
+        "--limit", type=float, default=480.0, help="seconds after which no variant is begun"
+    )
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--points", type=int, default=10_000)
     parser.add_argument("--json", type=Path)
@@ -274,7 +321,10 @@ def main() -> None:
         results.append({"number": number, "name": VARIANTS[number][0], "failed": text})
         show(results[-1])
         left.remove(number)
-    best = sorted((line for line in results if "ms" in line and line["name"] != "Adam alone"), key=lambda line: line["ms"])[:5]
+    best = sorted(
+        (line for line in results if "ms" in line and line["name"] != "Adam alone"),
+        key=lambda line: line["ms"],
+    )[:5]
     print("fastest:", *(f"{line['ms']:.4f} ms {line['name']}" for line in best), sep="\n  ")
     if options.json:
         options.json.write_text(json.dumps(results, indent=1))

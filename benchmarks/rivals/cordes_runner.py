@@ -1,7 +1,10 @@
-"""cordes itself: `--variant auto` is `cordes.solve(problem)` with its defaults, `--variant paper` is `cordes.solve(problem, method="adam", preset="paper")`.
+"""cordes itself: `--variant auto` is `cordes.solve(problem)` with its defaults, `--variant paper`
+is `cordes.solve(problem, method="adam", preset="paper")`.
 
-The states along the way are seen by wrapping the functions with which the solvers judge a state on fresh points; measuring is outside of the clock, and
-an interrupt ends the solve when the time is up, as Ctrl-C does. In five dimensions `auto` may take more steps than its default, until the time is up.
+The states along the way are seen by wrapping the functions with which the solvers judge a state on
+fresh points; measuring is outside of the clock, and an interrupt ends the solve when the time is
+up, as Ctrl-C does. In five dimensions `auto` may take more steps than its default, until the time
+is up.
 """
 
 import functools
@@ -10,9 +13,15 @@ from typing import Any
 
 from common import Race, start_cordes
 
-PAPER = "Adam 3e-4, 4x64 SiLU, 10,000 points, float32, hard boundary values, coordinates alone (the paper's recipe)"
+PAPER = (
+    "Adam 3e-4, 4x64 SiLU, 10,000 points, float32, hard boundary values, coordinates alone (the "
+    "paper's recipe)"
+)
 AUTO = {
-    2: "defaults: least squares over random sine features, Newton's method outside where the equation is nonlinear",
+    2: (
+        "defaults: least squares over random sine features, Newton's method outside where the "
+        "equation is nonlinear"
+    ),
     5: "defaults: Gauss-Newton with momentum, three tanh layers, fresh points in every step",
 }
 
@@ -27,7 +36,8 @@ class Observer:
 
     @functools.cached_property
     def plain(self) -> Any:
-        """Lift and distance, which every trained network shares. Made late, so that it compiles nothing that the solve would have to compile."""
+        """Lift and distance, which every trained network shares. Made late, so that it compiles
+        nothing that the solve would have to compile."""
         from cordes.solvers.system import System
 
         return System(self.problem, singular=False, inputs="coordinates").ansatz
@@ -37,7 +47,9 @@ class Observer:
         if self.every or self.race.due():
             mark = self.race.mark()
             with self.race.paused():
-                self.race.record((ansatz or self.plain).value(network, amplitudes, self.race.x), mark)
+                self.race.record(
+                    (ansatz or self.plain).value(network, amplitudes, self.race.x), mark
+                )
         if self.race.over and not self.interrupted:
             # Once: what the solver does to finish is judged, too.
             self.interrupted = True
@@ -58,10 +70,20 @@ class Observer:
 
             return wrapped
 
-        Search.judge = after(Search.judge, lambda arguments, found: self(arguments[0].system.ansatz, found.network, found.amplitudes))
+        Search.judge = after(
+            Search.judge,
+            lambda arguments, found: self(
+                arguments[0].system.ansatz, found.network, found.amplitudes
+            ),
+        )
         for module in (adam, gauss_newton):
-            module.residual_norm = after(module.residual_norm, lambda arguments, _: self(None, arguments[0].network, arguments[0].amplitudes))
-        dual.judge = after(dual.judge, lambda arguments, _: self(arguments[2].ansatz, arguments[0], np.zeros(0)))
+            module.residual_norm = after(
+                module.residual_norm,
+                lambda arguments, _: self(None, arguments[0].network, arguments[0].amplitudes),
+            )
+        dual.judge = after(
+            dual.judge, lambda arguments, _: self(arguments[2].ansatz, arguments[0], np.zeros(0))
+        )
 
 
 def main() -> None:
@@ -71,15 +93,27 @@ def main() -> None:
     cordes = start_cordes(race, PAPER if paper else AUTO[dimension], "jax")
     problem = cordes.gallery[race.problem]
     Observer(race, problem, every=not paper and dimension == 2).attach()
-    options: dict[str, Any] = {"method": "adam", "preset": "paper", "epochs": 10**7} if paper else {"steps": 10**6} if dimension > 3 else {}
+    options: dict[str, Any] = (
+        {"method": "adam", "preset": "paper", "epochs": 10**7}
+        if paper
+        else {"steps": 10**6}
+        if dimension > 3
+        else {}
+    )
     try:
-        # The library's own limit counts the measurements too; it only tells the solver that there is one.
+        # The library's own limit counts the measurements too; it only tells the solver that there
+        # is one.
         solution = cordes.solve(problem, progress=False, max_seconds=10 * race.budget, **options)
     except KeyboardInterrupt:
         return race.end(result="interrupted")
     mark = race.mark()
     race.record(solution(race.x), mark, final=True)
-    race.end(method=solution.method, result=solution.result.value, parameters=solution.parameters, points=solution.points)
+    race.end(
+        method=solution.method,
+        result=solution.result.value,
+        parameters=solution.parameters,
+        points=solution.points,
+    )
 
 
 if __name__ == "__main__":

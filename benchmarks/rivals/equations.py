@@ -1,7 +1,9 @@
-"""The four problems as the rivals see them, written with the array module of each: `xp` is torch or jax.numpy, points have shape (..., d).
+"""The four problems as the rivals see them, written with the array module of each: `xp` is torch or
+jax.numpy, points have shape (..., d).
 
-The library has its own definitions; that both are the same is tested. Derivatives of the exact solutions are written out, so that no rival pays for
-automatic differentiation of the right-hand side. Nothing else of the exact solution is used but its values on the boundary.
+The library has its own definitions; that both are the same is tested. Derivatives of the exact
+solutions are written out, so that no rival pays for automatic differentiation of the right-hand
+side. Nothing else of the exact solution is used but its values on the boundary.
 """
 
 import math
@@ -20,7 +22,8 @@ class Jet(NamedTuple):
 
 
 class Equation(NamedTuple):
-    """A:D²u + b·∇u - cu = f with b = x or 0, or det D²u = f, on a box (lower, 1)^d. `matrix` gives the entries of A on and above the diagonal."""
+    """A:D²u + b·∇u - cu = f with b = x or 0, or det D²u = f, on a box (lower, 1)^d. `matrix` gives
+    the entries of A on and above the diagonal."""
 
     dimension: int
     lower: float
@@ -39,8 +42,9 @@ class Equation(NamedTuple):
         return product
 
     def lift(self, xp: Any, x: Any) -> Any:
-        """Boundary values carried inside. The Coons patch of exp(|x|²/2) on the unit square, from its values on the four edges alone: with E(t) = exp(t²/2)
-        these are E(t) and √e·E(t), so that the patch is L(s)E(t) + L(t)E(s) - L(s)L(t), L linear from 1 to √e."""
+        """Boundary values carried inside. The Coons patch of exp(|x|²/2) on the unit square, from
+        its values on the four edges alone: with E(t) = exp(t²/2) these are E(t) and √e·E(t), so
+        that the patch is L(s)E(t) + L(t)E(s) - L(s)L(t), L linear from 1 to √e."""
         if self.zero_boundary:
             return 0.0
         s, t = x[..., 0], x[..., 1]
@@ -49,7 +53,8 @@ class Equation(NamedTuple):
         return first * xp.exp(t**2 / 2) + second * xp.exp(s**2 / 2) - first * second
 
     def inputs(self, xp: Any, x: Any) -> Any:
-        """What the network sees: coordinates scaled to (-1, 1), and φ|φ| for every interface across which D²u may jump."""
+        """What the network sees: coordinates scaled to (-1, 1), and φ|φ| for every interface across
+        which D²u may jump."""
         scaled = (x - (1 + self.lower) / 2) / ((1 - self.lower) / 2)
         return xp.concatenate([scaled, x * xp.abs(x)], -1) if self.jumps else scaled
 
@@ -82,7 +87,11 @@ def _checkerboard(xp: Any, x: Any) -> dict[tuple[int, int], Any]:
 
 
 def _cube(xp: Any, x: Any) -> dict[tuple[int, int], Any]:
-    return {(i, j): 5.0 if i == j else xp.sign(x[..., i]) * xp.sign(x[..., j]) for i in range(5) for j in range(i, 5)}
+    return {
+        (i, j): 5.0 if i == j else xp.sign(x[..., i]) * xp.sign(x[..., j])
+        for i in range(5)
+        for j in range(i, 5)
+    }
 
 
 def _wave(xp: Any, x: Any) -> Jet:
@@ -120,18 +129,28 @@ def _products(xp: Any, x: Any) -> Jet:
         def product(*derived: int, values: Any = values, slopes: Any = slopes) -> Any:
             return math.prod((slopes if k in derived else values)[..., k] for k in range(5))
 
-        hessian = {(i, j): -square * product() if i == j else product(i, j) for i in range(5) for j in range(i, 5)}
+        hessian = {
+            (i, j): -square * product() if i == j else product(i, j)
+            for i in range(5)
+            for j in range(i, 5)
+        }
         both.append(Jet(product(), [product(i) for i in range(5)], hessian))
     one, two = both
     gradient = [a + b for a, b in zip(one.gradient, two.gradient, strict=True)]
-    return Jet(one.value + two.value, gradient, {key: one.hessian[key] + two.hessian[key] for key in one.hessian})
+    return Jet(
+        one.value + two.value,
+        gradient,
+        {key: one.hessian[key] + two.hessian[key] for key in one.hessian},
+    )
 
 
 def _bowl(xp: Any, x: Any) -> Jet:
     """exp(|x|²/2)."""
     s, t = x[..., 0], x[..., 1]
     u = xp.exp((s**2 + t**2) / 2)
-    return Jet(u, [s * u, t * u], {(0, 0): (1 + s**2) * u, (0, 1): s * t * u, (1, 1): (1 + t**2) * u})
+    return Jet(
+        u, [s * u, t * u], {(0, 0): (1 + s**2) * u, (0, 1): s * t * u, (1, 1): (1 + t**2) * u}
+    )
 
 
 EQUATIONS = {

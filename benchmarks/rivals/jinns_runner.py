@@ -1,8 +1,11 @@
-"""jinns (Apache-2.0): natural gradient descent, which its own page recommends as the default, and its self-scaled Broyden method for `--variant broyden`.
+"""jinns (Apache-2.0): natural gradient descent, which its own page recommends as the default, and
+its self-scaled Broyden method for `--variant broyden`.
 
-Recipe: float64, tanh layers, boundary values exact by the network's output transform (G + D·N with a Coons patch G), the inputs φ|φ| of the interfaces by
-its input transform, one fixed set of uniform points, the backtracking line search that jinns takes, a small ridge. jinns compiles its whole training loop
-once; the states are taken out of it by a validation module, which also ends the loop, and their errors are measured after the run.
+Recipe: float64, tanh layers, boundary values exact by the network's output transform (G + D·N with
+a Coons patch G), the inputs φ|φ| of the interfaces by its input transform, one fixed set of uniform
+points, the backtracking line search that jinns takes, a small ridge. jinns compiles its whole
+training loop once; the states are taken out of it by a validation module, which also ends the loop,
+and their errors are measured after the run.
 """
 
 import warnings
@@ -33,11 +36,16 @@ def residual_of(equation: Equation) -> Any:
         slope = jax.jacfwd(function)
         value, gradient, hessian = function(x), slope(x), jax.jacfwd(slope)(x)
         d = equation.dimension
-        return Jet(value, list(gradient), {(i, j): hessian[i, j] for i in range(d) for j in range(i, d)})
+        return Jet(
+            value, list(gradient), {(i, j): hessian[i, j] for i in range(d) for j in range(i, d)}
+        )
 
     class Residual(PDEStatio):
         def equation(self, x: Any, u: Any, params: Any) -> Any:
-            return (equation.operator(jnp, x, jet(lambda y: u(y, params)[0], x)) - equation.right_side(jnp, x))[None]
+            return (
+                equation.operator(jnp, x, jet(lambda y: u(y, params)[0], x))
+                - equation.right_side(jnp, x)
+            )[None]
 
     return Residual()
 
@@ -64,12 +72,16 @@ def build(name: str) -> tuple[Any, Any, Any, Any]:
     )
     parameters = jinns.parameters.Params(nn_params=start, eq_params={})
     d = equation.dimension
-    data = jinns.data.CubicMeshPDEStatio(key=second, n=points, dim=d, min_pts=(equation.lower,) * d, max_pts=(1.0,) * d)
+    data = jinns.data.CubicMeshPDEStatio(
+        key=second, n=points, dim=d, min_pts=(equation.lower,) * d, max_pts=(1.0,) * d
+    )
     with warnings.catch_warnings():
         # "Missing boundary condition": the output transform has it.
         warnings.simplefilter("ignore")
         weights = jinns.loss.LossWeightsPDEStatio(dyn_loss=1.0)
-        loss = jinns.loss.LossPDEStatio(u=network, dynamic_loss=residual_of(equation), loss_weights=weights, params=parameters)
+        loss = jinns.loss.LossPDEStatio(
+            u=network, dynamic_loss=residual_of(equation), loss_weights=weights, params=parameters
+        )
     return network, parameters, loss, data
 
 
@@ -90,11 +102,16 @@ def optimiser_of(variant: str, ridge: float) -> tuple[Any, dict[str, Any] | None
     from jinns.solver import GetJinnsVariableName
 
     if variant != "broyden":
-        search = optax.scale_by_backtracking_linesearch(max_backtracking_steps=BACKTRACKING, decrease_factor=0.5)
+        search = optax.scale_by_backtracking_linesearch(
+            max_backtracking_steps=BACKTRACKING, decrease_factor=0.5
+        )
         return jinns.optimizers.vanilla_ngd(gram_reg=ridge, linesearch=search), None
     names = {"value": "train_loss_value", "grad_pt": "grads", "loss": "loss", "batch": "batch"}
     extra: dict[str, Any] = {key: GetJinnsVariableName(name) for key, name in names.items()}
-    return jinns.optimizers.scale_by_SSBroyden_family(), extra | {"value_fn": callback_value, "grad_fn": callback_gradient}
+    return jinns.optimizers.scale_by_SSBroyden_family(), extra | {
+        "value_fn": callback_value,
+        "grad_fn": callback_gradient,
+    }
 
 
 def watch_of(race: Race, seen: list[tuple[Any, Any, int]], every: int) -> Any:
@@ -117,7 +134,9 @@ def watch_of(race: Race, seen: list[tuple[Any, Any, int]], every: int) -> Any:
         call_every: int = eqx.field(kw_only=True, default=every)
 
         def __call__(self, params: Any) -> Any:
-            stop = jax.experimental.io_callback(look, jax.ShapeDtypeStruct((), bool), jax.tree.leaves(params), ordered=True)
+            stop = jax.experimental.io_callback(
+                look, jax.ShapeDtypeStruct((), bool), jax.tree.leaves(params), ordered=True
+            )
             return self, stop, jnp.zeros(()), False
 
     return Watch()
@@ -134,8 +153,12 @@ def main() -> None:
     jax.config.update("jax_enable_x64", True)
     equation = EQUATIONS[race.problem]
     width, depth, points, ridge = SIZES[race.problem]
-    method = "self-scaled Broyden" if race.variant == "broyden" else f"natural gradient, ridge {ridge:g}"
-    recipe = f"{depth}x{width} tanh, float64, {points} points, {method}, hard boundary values" + (", inputs phi|phi|" if equation.jumps else "")
+    method = (
+        "self-scaled Broyden" if race.variant == "broyden" else f"natural gradient, ridge {ridge:g}"
+    )
+    recipe = f"{depth}x{width} tanh, float64, {points} points, {method}, hard boundary values" + (
+        ", inputs phi|phi|" if equation.jumps else ""
+    )
     race.imported(recipe, {"jinns": version("jinns"), "jax": jax.__version__}, compile_timer())
     network, parameters, loss, data = build(race.problem)
     optimiser, extra = optimiser_of(race.variant, ridge)

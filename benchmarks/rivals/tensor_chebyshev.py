@@ -1,8 +1,11 @@
-"""Chebyshev collocation with one polynomial on the whole box, for the two problems that the library's reference solver does not take.
+"""Chebyshev collocation with one polynomial on the whole box, for the two problems that the
+library's reference solver does not take.
 
 - Monge–Ampère on the unit square: Newton's method on dense matrices, from the solution of Δu = 2√f.
-- ex4.3-cube5: u and its operator on a tensor grid of n⁵ points, GMRES, preconditioned by the Laplacian, which is diagonal in the eigenvectors of the
-  one-dimensional second derivative. A jumps on the coordinate planes, u does not: an even number of inner nodes keeps the points off the planes.
+- ex4.3-cube5: u and its operator on a tensor grid of n⁵ points, GMRES, preconditioned by the
+  Laplacian, which is diagonal in the eigenvectors of the
+  one-dimensional second derivative. A jumps on the coordinate planes, u does not: an even number of
+  inner nodes keeps the points off the planes.
 """
 
 import numpy as np
@@ -14,7 +17,8 @@ NEWTON_STEPS = 12
 
 
 def solve_monge_ampere(f, g, degree: int) -> np.ndarray:
-    """Values at the tensor nodes of (0,1)², shape (degree + 1, degree + 1); f and g are functions of points (N, 2)."""
+    """Values at the tensor nodes of (0,1)², shape (degree + 1, degree + 1); f and g are functions
+    of points (N, 2)."""
     nodes = chebyshev_nodes(degree)
     t, D = (1 + nodes.points) / 2, 2 * nodes.derivative
     x = np.stack(np.meshgrid(t, t, indexing="ij"), axis=-1).reshape(-1, 2)
@@ -51,9 +55,14 @@ def _along(matrix: np.ndarray, u: np.ndarray, axis: int) -> np.ndarray:
 
 
 def solve_cube(f, degree: int, tolerance: float = 1e-12) -> np.ndarray:
-    """5Δu + Σ_{i≠j} sign(xᵢxⱼ) u_ij = f on (-1,1)⁵ with zero boundary values: values at the inner nodes, shape (degree - 1,)·5; `degree` must be odd."""
+    """5Δu + Σ_{i≠j} sign(xᵢxⱼ) u_ij = f on (-1,1)⁵ with zero boundary values: values at the inner
+    nodes, shape (degree - 1,)·5; `degree` must be odd."""
     nodes = chebyshev_nodes(degree)
-    t, first, second = nodes.points[1:-1], nodes.derivative[1:-1, 1:-1], (nodes.derivative @ nodes.derivative)[1:-1, 1:-1]
+    t, first, second = (
+        nodes.points[1:-1],
+        nodes.derivative[1:-1, 1:-1],
+        (nodes.derivative @ nodes.derivative)[1:-1, 1:-1],
+    )
     n, shape = len(t), (len(t),) * 5
     signs = [np.sign(t).reshape([n if k == i else 1 for k in range(5)]) for i in range(5)]
     eigenvalues, vectors = np.linalg.eig(second)
@@ -83,7 +92,7 @@ def solve_cube(f, degree: int, tolerance: float = 1e-12) -> np.ndarray:
     x = np.stack(np.meshgrid(*[t] * 5, indexing="ij"), axis=-1).reshape(-1, 5)
     size = n**5
     # Preconditioned from the right, so that the residual is that of the equation.
-    composed = LinearOperator((size, size), matvec=lambda v: operator(precondition(v)))  # pyright: ignore[reportCallIssue]
+    composed = LinearOperator((size, size), matvec=lambda v: operator(precondition(v)))  # pyright: ignore
     y, _ = gmres(composed, np.asarray(f(x)), rtol=tolerance, restart=60, maxiter=3)
     return precondition(y).reshape(shape)
 

@@ -16,11 +16,16 @@ if TYPE_CHECKING:
 
 
 def directed(value: float, digits: int, up: bool) -> float:
-    """The number with so many digits that is next above, or below: an upper bound that is printed must still be one."""
+    """The number with so many digits that is next above, or below: an upper bound that is printed
+    must still be one."""
     if not math.isfinite(value):
         return value
     rounding = decimal.ROUND_CEILING if up else decimal.ROUND_FLOOR
-    return float(decimal.Context(prec=digits, rounding=rounding).create_decimal(decimal.Decimal(float(value))))
+    return float(
+        decimal.Context(prec=digits, rounding=rounding).create_decimal(
+            decimal.Decimal(float(value))
+        )
+    )
 
 
 class NoBoundError(Exception):
@@ -28,7 +33,8 @@ class NoBoundError(Exception):
 
 
 class Picture(NamedTuple):
-    """What a plot of a certificate needs: the residual and the pointwise bound of |v| as functions of points (N, d), and the points that were used."""
+    """What a plot of a certificate needs: the residual and the pointwise bound of |v| as functions
+    of points (N, d), and the points that were used."""
 
     problem: Any
     residual: Callable[[np.ndarray], np.ndarray]
@@ -38,12 +44,15 @@ class Picture(NamedTuple):
 
 @dataclass(frozen=True)
 class Certificate:
-    """Bounds of v = u - u_θ. A bound that cannot be given is None, and `reason` says why; a number is always a bound at the stated `level`.
+    """Bounds of v = u - u_θ. A bound that cannot be given is None, and `reason` says why; a number
+    is always a bound at the stated `level`.
 
-    `H2` ≥ ‖D²v‖, `H1` ≥ ‖∇v‖, `L2` ≥ ‖v‖, `rms` = L2/√|Ω|, `Linf` ≥ sup|v| (d ≥ 4: for almost every point), `energy` = (lower, upper) around
-    ‖Δv - λv‖ with λ = `lambda_`. `theorem` gave L2, `maximum_theorem` gave Linf, `theorems` names the one behind each norm, `alternatives` holds the other
-    bounds of the maximum. The best energy theorem has the `contraction` and gives L2 ≤ `constant` · ‖g r‖; `epsilon_source` says how the
-    contraction, a supremum over the domain, is known: `analytic`, `interval` or `sampled`.
+    `H2` ≥ ‖D²v‖, `H1` ≥ ‖∇v‖, `L2` ≥ ‖v‖, `rms` = L2/√|Ω|, `Linf` ≥ sup|v| (d ≥ 4: for almost every
+    point), `energy` = (lower, upper) around ‖Δv - λv‖ with λ = `lambda_`. `theorem` gave L2,
+    `maximum_theorem` gave Linf, `theorems` names the one behind each norm, `alternatives` holds the
+    other bounds of the maximum. The best energy theorem has the `contraction` and gives L2 ≤
+    `constant` · ‖g r‖; `epsilon_source` says how the contraction, a supremum over the domain, is
+    known: `analytic`, `interval` or `sampled`.
     """
 
     H2: float | None = None
@@ -71,13 +80,31 @@ class Certificate:
 
     def facts(self) -> dict[str, Any]:
         """The certificate as data."""
-        energy = None if self.energy is None else {"lower": self.energy[0], "upper": self.energy[1], "lambda": self.lambda_}
+        energy = (
+            None
+            if self.energy is None
+            else {"lower": self.energy[0], "upper": self.energy[1], "lambda": self.lambda_}
+        )
         names = ("theorem", "level", "confidence", "H2", "H1", "L2", "rms", "Linf")
-        later = ("map_L2", "W2", "maximum_theorem", "contraction", "constant", "epsilon_source", "points", "reason")
-        return {name: getattr(self, name) for name in names} | {"energy": energy} | {name: getattr(self, name) for name in later}
+        later = (
+            "map_L2",
+            "W2",
+            "maximum_theorem",
+            "contraction",
+            "constant",
+            "epsilon_source",
+            "points",
+            "reason",
+        )
+        return (
+            {name: getattr(self, name) for name in names}
+            | {"energy": energy}
+            | {name: getattr(self, name) for name in later}
+        )
 
     def rows(self, verbose: bool = False) -> list[tuple[str, str]]:
-        """What a person wants to know, one line each; `verbose` for all reasons why a theorem does not apply and not only the nearest."""
+        """What a person wants to know, one line each; `verbose` for all reasons why a theorem does
+        not apply and not only the nearest."""
         if self.map_L2 is not None and self.W2 is not None:
             return self._transport_rows()
         rows = []
@@ -88,42 +115,81 @@ class Certificate:
             ("‖∇v‖", self.H1),
             ("‖D²v‖", self.H2),
         ):
-            rows.append((name, "no bound" if value is None else f"≤ {directed(value, 3, up=True):.3g}"))
+            rows.append(
+                (name, "no bound" if value is None else f"≤ {directed(value, 3, up=True):.3g}")
+            )
         if self.energy is not None:
             shift = f" - {self.lambda_:.4g} v" if self.lambda_ else ""
-            rows.append((f"‖Δv{shift}‖", f"between {directed(self.energy[0], 3, up=False):.3g} and {directed(self.energy[1], 3, up=True):.3g}"))
+            rows.append(
+                (
+                    f"‖Δv{shift}‖",
+                    (
+                        f"between {directed(self.energy[0], 3, up=False):.3g} and "
+                        f"{directed(self.energy[1], 3, up=True):.3g}"
+                    ),
+                )
+            )
         if self.theorem is not None:
             rows.append(("theorem", self.theorem))
         if self.contraction is not None:
-            rows.append(("contraction", f"{self.contraction:.4g} ({self.epsilon_source}) in {self.theorems.get('energy', self.theorem)}"))
+            rows.append(
+                (
+                    "contraction",
+                    (
+                        f"{self.contraction:.4g} ({self.epsilon_source}) in "
+                        f"{self.theorems.get('energy', self.theorem)}"
+                    ),
+                )
+            )
         if self.maximum_theorem is not None:
             rows.append(("largest error by", self.maximum_theorem))
         if self.level is not None:
             rows.append(("level", self._level()))
         if self.reason is not None:
-            rows.append(("reason" if self.rms is None else "not covered", self.reason if verbose else short(self.reason)))
+            rows.append(
+                (
+                    "reason" if self.rms is None else "not covered",
+                    self.reason if verbose else short(self.reason),
+                )
+            )
         return rows
 
     def _transport_rows(self) -> list[tuple[str, str]]:
         assert self.map_L2 is not None
         assert self.W2 is not None
         low, high = directed(self.W2[0], 9, up=False), directed(self.W2[1], 9, up=True)
-        rows = [("error of the map, L²(μ)", f"≤ {directed(self.map_L2, 3, up=True):.3g}"), ("distance W₂", f"between {low:.9g} and {high:.9g}")]
-        rows += [("theorem", str(self.theorem)), ("Hessian bounds", str(self.epsilon_source)), ("level", self._level())]
+        rows = [
+            ("error of the map, L²(μ)", f"≤ {directed(self.map_L2, 3, up=True):.3g}"),
+            ("distance W₂", f"between {low:.9g} and {high:.9g}"),
+        ]
+        rows += [
+            ("theorem", str(self.theorem)),
+            ("Hessian bounds", str(self.epsilon_source)),
+            ("level", self._level()),
+        ]
         return rows + ([("not covered", self.reason)] if self.reason is not None else [])
 
     def _level(self) -> str:
         if self.level == "quadrature":
-            agreement = f", n and 2n per direction agree to {100 * self.spread:.2g} %" if self.spread is not None else ""
+            agreement = (
+                f", n and 2n per direction agree to {100 * self.spread:.2g} %"
+                if self.spread is not None
+                else ""
+            )
             return f"quadrature: {self.points:,} points{agreement}; converged, not proved"
         if self.confidence is not None:
-            return f"{self.level}: {self.points:,} independent points, confidence {100 * self.confidence:g} %"
+            return (
+                f"{self.level}: {self.points:,} independent points, confidence "
+                f"{100 * self.confidence:g} %"
+            )
         return f"{self.level}: true at {self.points:,} points only"
 
     def __str__(self) -> str:
         rows = self.rows()
         width = max(len(name) for name, _ in rows)
-        return "\n".join(["Certificate (v = u - u_θ)", *(f"  {name:<{width}}  {value}" for name, value in rows)])
+        return "\n".join(
+            ["Certificate (v = u - u_θ)", *(f"  {name:<{width}}  {value}" for name, value in rows)]
+        )
 
     def plot(self, path: str | Path | None = None) -> "Figure":
         """Where the residual lives, and the pointwise bound of the error."""

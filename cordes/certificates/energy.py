@@ -1,19 +1,25 @@
-"""Energy bounds: the norm of the residual, times a multiplier g(x), bounds ‖M:D²v - λv‖ from both sides.
+"""Energy bounds: the norm of the residual, times a multiplier g(x), bounds ‖M:D²v - λv‖ from both
+sides.
 
-Every theorem here has the same shape. With a multiplier g > 0, a constant matrix M and λ ≥ 0 the operator gL is near L_λ v = M:D²v - λv:
-‖(gL - L_λ)v‖ ≤ s ‖L_λ v‖ with a contraction s < 1, for all v in H² that vanish on the boundary of a convex domain. Hence, for Lv = r,
+Every theorem here has the same shape. With a multiplier g > 0, a constant matrix M and λ ≥ 0 the
+operator gL is near L_λ v = M:D²v - λv: ‖(gL - L_λ)v‖ ≤ s ‖L_λ v‖ with a contraction s < 1, for all
+v in H² that vanish on the boundary of a convex domain. Hence, for Lv = r,
 
     ‖g r‖ / (1 + s)  ≤  ‖L_λ v‖  ≤  ‖g r‖ / (1 - s).
 
-T1b (trace split; b = c = 0): g = d/tr A, λ = 0, s = sup ρ', ρ' = √(d(d-1)) |A₀|/tr A with A₀ the trace-free part: since tr A₀ = 0 only the
-trace-free part H₀ of D²v meets it, and ‖H₀‖² ≤ (1 - 1/d)‖Δv‖² by Miranda–Talenti.
+T1b (trace split; b = c = 0): g = d/tr A, λ = 0, s = sup ρ', ρ' = √(d(d-1)) |A₀|/tr A with A₀ the
+trace-free part: since tr A₀ = 0 only the trace-free part H₀ of D²v meets it, and ‖H₀‖² ≤ (1 -
+1/d)‖Δv‖² by Miranda–Talenti.
 
-T1c: with 0 < p < 1 the multiplier may also shrink where A is nearly isotropic, see `Tightened`. p = 1/d is the classical bound of Smears and Süli 2013.
+T1c: with 0 < p < 1 the multiplier may also shrink where A is nearly isotropic, see `Tightened`. p =
+1/d is the classical bound of Smears and Süli 2013.
 
-T2 (drift and reaction): Cauchy–Schwarz with weights, see `Weighted`. The weights of Smears and Süli 2014 are one choice; unlike theirs the condition can hold
-where c = 0. `Triangle` applies the triangle inequality to the same terms.
+T2 (drift and reaction): Cauchy–Schwarz with weights, see `Weighted`. The weights of Smears and Süli
+2014 are one choice; unlike theirs the condition can hold where c = 0. `Triangle` applies the
+triangle inequality to the same terms.
 
-T1d: y = M^{-1/2}x turns A into M^{-1/2} A M^{-1/2}, keeps the domain convex, and the Jacobians cancel. `Local.whitened` does this for every theorem at once.
+T1d: y = M^{-1/2}x turns A into M^{-1/2} A M^{-1/2}, keeps the domain convex, and the Jacobians
+cancel. `Local.whitened` does this for every theorem at once.
 """
 
 import math
@@ -70,7 +76,8 @@ def inverse_root(matrix: np.ndarray) -> np.ndarray:
 
 
 class Scheme(Protocol):
-    """A theorem with its parameters. `defects` (N, m) are pointwise; the contraction is the sum of the suprema of the columns."""
+    """A theorem with its parameters. `defects` (N, m) are pointwise; the contraction is the sum of
+    the suprema of the columns."""
 
     @property
     def theorem(self) -> str: ...
@@ -94,7 +101,8 @@ class TraceSplit(NamedTuple):
 
 
 class Tightened(NamedTuple):
-    """T1c: g = τ d/tr A, 0 < τ ≤ 1. `contraction` is at least the supremum of R/(1 + pR), R = ρ'²/(1 - p), which it replaces."""
+    """T1c: g = τ d/tr A, 0 < τ ≤ 1. `contraction` is at least the supremum of R/(1 + pR), R =
+    ρ'²/(1 - p), which it replaces."""
 
     p: float
     contraction: float
@@ -115,7 +123,8 @@ class Tightened(NamedTuple):
 
 
 class Weighted(NamedTuple):
-    """T2. The weights satisfy (β + α₂(1 - 1/d)) μ² + α₁ μ + α₀ ≤ (μ + λ)² for all μ ≥ λ₁, and g makes
+    """T2. The weights satisfy (β + α₂(1 - 1/d)) μ² + α₁ μ + α₀ ≤ (μ + λ)² for all μ ≥ λ₁, and g
+    makes
 
     Q = (g t/d - 1)²/β + g²|A₀|²/α₂ + g²|b|²/α₁ + (gc - λ)²/α₀
 
@@ -129,15 +138,26 @@ class Weighted(NamedTuple):
     def multiplier(self, at: Invariants) -> np.ndarray:
         t, over = at.trace / at.dimension, self.inverse_weights()
         numerator = t * over[0] + at.reaction * (self.lambda_ * over[3])
-        squares = t**2 * over[0] + at.deviation**2 * over[1] + at.drift**2 * over[2] + at.reaction**2 * over[3]
-        # A non-positive optimum (c < 0) leaves no multiplier: the tiny one makes Q at least one, and the theorem fails as it should.
+        squares = (
+            t**2 * over[0]
+            + at.deviation**2 * over[1]
+            + at.drift**2 * over[2]
+            + at.reaction**2 * over[3]
+        )
+        # A non-positive optimum (c < 0) leaves no multiplier: the tiny one makes Q at least one,
+        # and the theorem fails as it should.
         return np.maximum(numerator / squares, 1e-300)
 
     def defects(self, at: Invariants) -> np.ndarray:
-        # Q itself: the difference that is left after inserting the optimal g cancels and would fake a contraction of zero.
+        # Q itself: the difference that is left after inserting the optimal g cancels and would fake
+        # a contraction of zero.
         g, over = self.multiplier(at), self.inverse_weights()
         inner = at.deviation**2 * over[1] + at.drift**2 * over[2]
-        square = (g * at.trace / at.dimension - 1) ** 2 * over[0] + g**2 * inner + (g * at.reaction - self.lambda_) ** 2 * over[3]
+        square = (
+            (g * at.trace / at.dimension - 1) ** 2 * over[0]
+            + g**2 * inner
+            + (g * at.reaction - self.lambda_) ** 2 * over[3]
+        )
         return np.sqrt(square)[:, None]
 
     def inverse_weights(self) -> tuple[float, ...]:
@@ -145,7 +165,8 @@ class Weighted(NamedTuple):
 
 
 class Triangle(NamedTuple):
-    """T2 by the triangle inequality: g = d/t and s = sup ρ' + k sup(d|b|/t) + sup|dc/t - λ|/(λ₁ + λ), ‖∇v‖ ≤ k ‖L_λ v‖."""
+    """T2 by the triangle inequality: g = d/t and s = sup ρ' + k sup(d|b|/t) + sup|dc/t - λ|/(λ₁ +
+    λ), ‖∇v‖ ≤ k ‖L_λ v‖."""
 
     lambda_: float
     eigenvalue: float
@@ -163,13 +184,21 @@ class Triangle(NamedTuple):
 
 def gradient_factor(eigenvalue: float, lambda_: float) -> float:
     """k with ‖∇v‖ ≤ k ‖Δv - λv‖: the largest √μ/(μ + λ) over μ ≥ λ₁."""
-    return math.sqrt(eigenvalue) / (eigenvalue + lambda_) if lambda_ <= eigenvalue else 1 / (2 * math.sqrt(lambda_))
+    return (
+        math.sqrt(eigenvalue) / (eigenvalue + lambda_)
+        if lambda_ <= eigenvalue
+        else 1 / (2 * math.sqrt(lambda_))
+    )
 
 
-def normalised(weights: Sequence[float], lambda_: float, eigenvalue: float, dimension: int) -> tuple[float, float, float, float]:
-    """The weights of T2 divided by the exact supremum of (κμ² + α₁μ + α₀)/(μ + λ)² over μ ≥ λ₁, κ = β + α₂(1 - 1/d).
+def normalised(
+    weights: Sequence[float], lambda_: float, eigenvalue: float, dimension: int
+) -> tuple[float, float, float, float]:
+    """The weights of T2 divided by the exact supremum of (κμ² + α₁μ + α₀)/(μ + λ)² over μ ≥ λ₁, κ =
+    β + α₂(1 - 1/d).
 
-    In y = 1/(μ + λ), 0 < y ≤ 1/(λ₁ + λ), it is the quadratic κ + q₁y + q₂y²: largest at an end, or at its vertex. A grid in μ would break the guarantee.
+    In y = 1/(μ + λ), 0 < y ≤ 1/(λ₁ + λ), it is the quadratic κ + q₁y + q₂y²: largest at an end, or
+    at its vertex. A grid in μ would break the guarantee.
     """
     beta, second, first, zeroth = weights
     kappa = beta + second * (1 - 1 / dimension)
@@ -178,7 +207,7 @@ def normalised(weights: Sequence[float], lambda_: float, eigenvalue: float, dime
     largest = max(kappa, kappa + q1 * end + q2 * end**2)
     if q2 < 0 and 0 < -q1 / (2 * q2) < end:
         largest = max(largest, kappa - q1**2 / (4 * q2))
-    return tuple(weight / (largest * (1 + 1e-14)) for weight in weights)  # pyright: ignore[reportReturnType]
+    return tuple(weight / (largest * (1 + 1e-14)) for weight in weights)  # pyright: ignore
 
 
 def bounded_exponential(value: float) -> float:
@@ -187,7 +216,8 @@ def bounded_exponential(value: float) -> float:
 
 
 class Pilot(NamedTuple):
-    """The whitened equation and the residual at points that serve to choose parameters and for nothing else; λ₁ of the whitened domain; which terms exist."""
+    """The whitened equation and the residual at points that serve to choose parameters and for
+    nothing else; λ₁ of the whitened domain; which terms exist."""
 
     local: Local
     at: Invariants
@@ -200,7 +230,8 @@ class Pilot(NamedTuple):
         return float(np.sum(np.max(scheme.defects(self.at), axis=0)))
 
     def weights_of(self, theta: np.ndarray) -> tuple[float, tuple[float, float, float, float]]:
-        """λ and the weights from the logarithms of the weights and of λ, which searches run over; zero for terms that do not exist."""
+        """λ and the weights from the logarithms of the weights and of λ, which searches run over;
+        zero for terms that do not exist."""
         beta, second, first, zeroth, lambda_ = (bounded_exponential(value) for value in theta)
         if not self.reaction:
             lambda_ = zeroth = 0.0
@@ -208,17 +239,30 @@ class Pilot(NamedTuple):
         return lambda_, normalised(weights, lambda_, self.eigenvalue, self.at.dimension)
 
     def thinned(self, count: int = 200) -> "Pilot":
-        """Fewer points for searches: an even selection, and the extreme ones, which decide about suprema."""
+        """Fewer points for searches: an even selection, and the extreme ones, which decide about
+        suprema."""
         at = self.at
-        ratios = (at.deviation / at.trace, at.drift / at.trace, at.reaction / at.trace, -at.reaction / at.trace, at.trace, -at.trace)
+        ratios = (
+            at.deviation / at.trace,
+            at.drift / at.trace,
+            at.reaction / at.trace,
+            -at.reaction / at.trace,
+            at.trace,
+            -at.trace,
+        )
         extreme = [np.argsort(-ratio)[:10] for ratio in ratios]
-        index = np.unique(np.concatenate([np.arange(0, len(at.trace), max(len(at.trace) // count, 1)), *extreme]))
+        index = np.unique(
+            np.concatenate([np.arange(0, len(at.trace), max(len(at.trace) // count, 1)), *extreme])
+        )
         return self._replace(
-            local=self.local.take(index), at=Invariants(at.dimension, *(part[index] for part in at[1:])), residual=self.residual[index]
+            local=self.local.take(index),
+            at=Invariants(at.dimension, *(part[index] for part in at[1:])),
+            residual=self.residual[index],
         )
 
     def size(self, scheme: Scheme, contraction: float | None = None) -> float:
-        """An estimate of the L² bound that a scheme gives, up to the volume; infinite where the theorem fails."""
+        """An estimate of the L² bound that a scheme gives, up to the volume; infinite where the
+        theorem fails."""
         s = self.contraction(scheme) if contraction is None else contraction
         if not s < 1:
             return math.inf
@@ -244,8 +288,9 @@ def choose_tightened(pilot: Pilot, largest: float) -> Tightened | None:
 
 
 def choose_weighted(pilot: Pilot, evaluations: int = 300) -> list[Scheme]:
-    """Candidates for T2: the weights of Smears and Süli with the best λ, weights found by Nelder–Mead from there and from a neutral start, and the
-    triangle inequality with the best λ. Where no start satisfies the condition the search first lowers the contraction."""
+    """Candidates for T2: the weights of Smears and Süli with the best λ, weights found by
+    Nelder–Mead from there and from a neutral start, and the triangle inequality with the best λ.
+    Where no start satisfies the condition the search first lowers the contraction."""
     full, pilot = pilot, pilot.thinned()
     at, d = pilot.at, pilot.at.dimension
     scale = float(np.median(d * np.abs(at.reaction) / at.trace)) if pilot.reaction else 0.0
@@ -266,13 +311,32 @@ def choose_weighted(pilot: Pilot, evaluations: int = 300) -> list[Scheme]:
         starts.append(np.log([1 / d, 1.0, 2 * lambda_, lambda_**2, lambda_]))
         found.append(scheme_of(starts[0], "Smears–Süli"))
     guess = max(scale, 1e-3 * pilot.eigenvalue)
-    starts.append(np.log([0.1, 1.0, 0.3 * pilot.eigenvalue, 0.1 * (pilot.eigenvalue + guess) ** 2, guess]))
+    starts.append(
+        np.log([0.1, 1.0, 0.3 * pilot.eigenvalue, 0.1 * (pilot.eigenvalue + guess) ** 2, guess])
+    )
     for start in starts:
         simplex = np.concatenate([start[None], start + 0.7 * np.eye(5)])
         result = minimize(
-            objective, start, method="Nelder-Mead", options={"maxfev": evaluations, "initial_simplex": simplex, "fatol": 1e-3, "xatol": 1e-3}
+            objective,
+            start,
+            method="Nelder-Mead",
+            options={
+                "maxfev": evaluations,
+                "initial_simplex": simplex,
+                "fatol": 1e-3,
+                "xatol": 1e-3,
+            },
         )
         found.append(scheme_of(result.x))
-    trials = [0.0] if not pilot.reaction else [0.0, *(scale * factor for factor in np.geomspace(0.2, 5, 25))]
-    found.append(min((Triangle(value, pilot.eigenvalue) for value in trials), key=lambda scheme: pilot.contraction(scheme)))
+    trials = (
+        [0.0]
+        if not pilot.reaction
+        else [0.0, *(scale * factor for factor in np.geomspace(0.2, 5, 25))]
+    )
+    found.append(
+        min(
+            (Triangle(value, pilot.eigenvalue) for value in trials),
+            key=lambda scheme: pilot.contraction(scheme),
+        )
+    )
     return sorted(found, key=full.size)

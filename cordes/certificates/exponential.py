@@ -1,9 +1,11 @@
-"""The exponential transform for drifts that are nearly gradients: v = e^{-φ/2} z turns (A, b, c) into
+"""The exponential transform for drifts that are nearly gradients: v = e^{-φ/2} z turns (A, b, c)
+into
 
     b̃ = b - A∇φ,    c̃ = c + ½ b·∇φ - ¼ A∇φ·∇φ + ½ A:D²φ,    r̃ = e^{φ/2} r.
 
-With ∇φ = A⁻¹b the drift is gone, however large it was. φ may be any smooth function, and is taken here as the quadratic polynomial whose gradient is
-nearest to A⁻¹b: what is left of the drift stays in the equation and goes through the same theorems. The certificate is for z, and is carried back by
+With ∇φ = A⁻¹b the drift is gone, however large it was. φ may be any smooth function, and is taken
+here as the quadratic polynomial whose gradient is nearest to A⁻¹b: what is left of the drift stays
+in the equation and goes through the same theorems. The certificate is for z, and is carried back by
 sup e^{-φ/2} and sup|∇φ|.
 """
 
@@ -25,7 +27,8 @@ LARGEST_EXPONENT = 20.0
 
 
 class Transform(NamedTuple):
-    """φ(x) = p·y + ½ y·Sy + constant with y = x - center; the constant makes φ ≥ 0, so that sup e^{-φ/2} = `largest` is one up to rounding."""
+    """φ(x) = p·y + ½ y·Sy + constant with y = x - center; the constant makes φ ≥ 0, so that sup
+    e^{-φ/2} = `largest` is one up to rounding."""
 
     problem: Any
     center: np.ndarray
@@ -48,13 +51,22 @@ class Transform(NamedTuple):
         A, b, c, _ = self.problem.linearise(x)
         gradient = self.p + (x - self.center) @ self.S if np.any(self.S) else jnp.asarray(self.p)
         image = A @ gradient
-        return A, b - image, c + jnp.dot(b, gradient) / 2 - jnp.dot(image, gradient) / 4 + jnp.sum(A * self.S) / 2
+        return (
+            A,
+            b - image,
+            c + jnp.dot(b, gradient) / 2 - jnp.dot(image, gradient) / 4 + jnp.sum(A * self.S) / 2,
+        )
 
     def local(self, x: np.ndarray, local: Local) -> Local:
         """The transformed coefficients at points."""
         gradient = self.p + (x - self.center) @ self.S
         image = np.einsum("nij,nj->ni", local.A, gradient)
-        c = local.c + np.sum(local.b * gradient, axis=1) / 2 - np.sum(image * gradient, axis=1) / 4 + np.sum(local.A * self.S, axis=(1, 2)) / 2
+        c = (
+            local.c
+            + np.sum(local.b * gradient, axis=1) / 2
+            - np.sum(image * gradient, axis=1) / 4
+            + np.sum(local.A * self.S, axis=(1, 2)) / 2
+        )
         return Local(local.A, local.b - image, c)
 
     def coverage(self, plain: Coverage) -> Coverage:
@@ -62,7 +74,14 @@ class Transform(NamedTuple):
         values, local = plain.values, self.local(plain.points, plain.local)
         if values is None:
             return Coverage(plain.domain, None, None, plain.points, local, constant)
-        return Coverage(plain.domain, self.linearise, lambda x: self.local(x, values(x)), plain.points, local, constant)
+        return Coverage(
+            plain.domain,
+            self.linearise,
+            lambda x: self.local(x, values(x)),
+            plain.points,
+            local,
+            constant,
+        )
 
 
 def find_transform(problem: Any, points: np.ndarray, local: Local) -> Transform | None:
@@ -114,7 +133,9 @@ def _largest_of_minus_phi(domain: AbstractDomain, transform: Transform) -> float
     """An upper bound of -φ over the domain."""
     lower, upper = domain.bounding_box
     if not np.any(transform.S):
-        corners = np.array(list(itertools.product(*zip(lower, upper, strict=True)))) - transform.center
+        corners = (
+            np.array(list(itertools.product(*zip(lower, upper, strict=True)))) - transform.center
+        )
         return float(np.max(-corners @ transform.p)) * (1 + 1e-12) + 1e-12
     center, p, S = transform.center, transform.p, transform.S
 
@@ -122,7 +143,12 @@ def _largest_of_minus_phi(domain: AbstractDomain, transform: Transform) -> float
         """Taylor's formula at the middle of each cell, which is exact for a quadratic."""
         middle, half = (low + high) / 2, (high - low) / 2
         slope = np.abs(p + (middle - center) @ S)
-        return -transform.phi(middle) + np.sum(slope * half, axis=1) + np.einsum("ni,ij,nj->n", half, np.abs(S), half) / 2 + 1e-12
+        return (
+            -transform.phi(middle)
+            + np.sum(slope * half, axis=1)
+            + np.einsum("ni,ij,nj->n", half, np.abs(S), half) / 2
+            + 1e-12
+        )
 
     def evaluate(x: np.ndarray) -> np.ndarray:
         return -transform.phi(x)

@@ -1,6 +1,8 @@
-"""The elements of a function as a graph of scalar operations, and where the zero sets lie on which operations are singular.
+"""The elements of a function as a graph of scalar operations, and where the zero sets lie on which
+operations are singular.
 
-The graph is that of the interval program: every element has a number, equal expressions have one number, operands have smaller numbers than results.
+The graph is that of the interval program: every element has a number, equal expressions have one
+number, operands have smaller numbers than results.
 """
 
 import math
@@ -13,11 +15,13 @@ Source = Hashable
 
 
 class Site(NamedTuple):
-    """An operation that may be singular: the number of its result, its name, its operands and the test that says where.
+    """An operation that may be singular: the number of its result, its name, its operands and the
+    test that says where.
 
-    `crossing`: the operand (or the first minus the second) takes both signs. `zero`: it vanishes. `inside`: it leaves the open interval `bounds`. `step`: it
-    meets an integer. `cut`: the operands (y, x) meet the half-line y = 0, x ≤ 0. `meeting`: two operands may both be the largest (smallest) of all.
-    `unknown`: nothing can be said.
+    `crossing`: the operand (or the first minus the second) takes both signs. `zero`: it vanishes.
+    `inside`: it leaves the open interval `bounds`. `step`: it meets an integer. `cut`: the operands
+    (y, x) meet the half-line y = 0, x ≤ 0. `meeting`: two operands may both be the largest
+    (smallest) of all. `unknown`: nothing can be said.
     """
 
     number: int
@@ -28,7 +32,8 @@ class Site(NamedTuple):
 
 
 def operands_of(key: tuple) -> tuple[int, ...]:
-    """The numbers of the elements that an element is made of, from its key in the numbering of a program."""
+    """The numbers of the elements that an element is made of, from its key in the numbering of a
+    program."""
     if key[0] in ("x", "constant"):
         return ()
     if key[0] in ("gt", "eq") or key[0].startswith("reduce_"):
@@ -39,7 +44,8 @@ def operands_of(key: tuple) -> tuple[int, ...]:
 
 
 class Expressions:
-    """`keys` are the expressions by number, `constants` the values of those that are constant, `needed` the numbers that the outputs depend on."""
+    """`keys` are the expressions by number, `constants` the values of those that are constant,
+    `needed` the numbers that the outputs depend on."""
 
     def __init__(self, numbering: Any, outputs: Sequence[int]):
         self.numbers: dict[tuple, int] = numbering._numbers
@@ -70,13 +76,16 @@ class Expressions:
                 number = key[3] if self.constants.get(key[2]) else key[2]
             elif key[0] == "div" and self.constants.get(key[3]):
                 number = key[2]
-            elif key[0] == "sub" and self.numbers.get(("sub", None, key[3], key[2]), number) < number:
+            elif (
+                key[0] == "sub" and self.numbers.get(("sub", None, key[3], key[2]), number) < number
+            ):
                 number = self.numbers["sub", None, key[3], key[2]]
             else:
                 return number
 
     def difference(self, first: int, second: int) -> Source:
-        """The source on which two elements meet: the number of their difference where there is one."""
+        """The source on which two elements meet: the number of their difference where there is
+        one."""
         for number, other in ((first, second), (second, first)):
             if self.constants.get(other) == 0.0:
                 return self.base(number)
@@ -86,8 +95,13 @@ class Expressions:
         return ("difference", *sorted((first, second)))
 
     def rarely_equal(self, first: int, second: int) -> bool:
-        """Whether two different elements are equal on a set of measure zero only: both are analytic functions of x (and not constants)."""
-        return first != second and self._analytic(first, second) and not (first in self.constants and second in self.constants)
+        """Whether two different elements are equal on a set of measure zero only: both are analytic
+        functions of x (and not constants)."""
+        return (
+            first != second
+            and self._analytic(first, second)
+            and not (first in self.constants and second in self.constants)
+        )
 
     def _find_sources(self) -> set[int]:
         """Elements on whose zero set some operation is singular."""
@@ -103,36 +117,53 @@ class Expressions:
         return sources
 
     def _find_companions(self) -> dict[int, list[int]]:
-        """For each t the sources q = t² + …, sums of squares: t vanishes where q does, and |t| ≤ √q."""
+        """For each t the sources q = t² + …, sums of squares: t vanishes where q does, and |t| ≤
+        √q."""
         companions: dict[int, list[int]] = {}
         for source in self.sources:
             key = self.keys[source]
-            terms = [self.keys[term] for term in operands_of(key)] if key[0] in ("reduce_sum", "add") else []
+            terms = (
+                [self.keys[term] for term in operands_of(key)]
+                if key[0] in ("reduce_sum", "add")
+                else []
+            )
             if all(term[0] == "mul" and term[2] == term[3] for term in terms):
                 for term in terms:
                     companions.setdefault(term[2], []).append(source)
         return companions
 
     def is_log_of_sum(self, first: int, second: int) -> tuple[int, ...]:
-        """max(a, b) + log1p(exp(-|a - b|)) = log(eᵃ + eᵇ) is smooth, and is how softplus and logaddexp are computed: gives (a, b), or nothing."""
+        """max(a, b) + log1p(exp(-|a - b|)) = log(eᵃ + eᵇ) is smooth, and is how softplus and
+        logaddexp are computed: gives (a, b), or nothing."""
         for largest, rest in ((first, second), (second, first)):
             key = self.keys[largest]
             names, number = [], rest
             while self.keys[number][0] in ("log1p", "exp", "neg", "abs") and len(names) < 4:
                 names.append(self.keys[number][0])
                 number = self.keys[number][2]
-            if key[0] == "max" and names == ["log1p", "exp", "neg", "abs"] and number in self._differences(*key[2:]):
+            if (
+                key[0] == "max"
+                and names == ["log1p", "exp", "neg", "abs"]
+                and number in self._differences(*key[2:])
+            ):
                 return key[2:]
         return ()
 
     def _differences(self, first: int, second: int) -> list[int]:
         """The numbers of a - b and b - a themselves, not of multiples."""
-        found = [self.numbers.get(("sub", None, *pair)) for pair in ((first, second), (second, first))]
-        found += [number for number, other in ((first, second), (second, first)) if self.constants.get(other) == 0.0]
+        found = [
+            self.numbers.get(("sub", None, *pair)) for pair in ((first, second), (second, first))
+        ]
+        found += [
+            number
+            for number, other in ((first, second), (second, first))
+            if self.constants.get(other) == 0.0
+        ]
         return [number for number in found if number is not None]
 
     def vanishes_only_on(self, source: Source, surfaces: set[int]) -> bool:
-        """Whether the zero set of a source lies in the zero sets of given elements: it is a multiple of one, or a product or power of such."""
+        """Whether the zero set of a source lies in the zero sets of given elements: it is a
+        multiple of one, or a product or power of such."""
         if not isinstance(source, int):
             return False
         base = self.base(source)
@@ -140,7 +171,11 @@ class Expressions:
             return True
         key = self.keys[base]
         if key[0] in ("mul", "reduce_prod"):
-            return all(n in self.constants or self.vanishes_only_on(n, surfaces) for n in operands_of(key))
-        if key[0] in ("abs", "sqrt", "cbrt", "sign", "tanh", "atan", "sinh", "asinh", "expm1") or (key[0] == "integer_pow" and key[1] > 0):
+            return all(
+                n in self.constants or self.vanishes_only_on(n, surfaces) for n in operands_of(key)
+            )
+        if key[0] in ("abs", "sqrt", "cbrt", "sign", "tanh", "atan", "sinh", "asinh", "expm1") or (
+            key[0] == "integer_pow" and key[1] > 0
+        ):
             return self.vanishes_only_on(key[2], surfaces)
         return False

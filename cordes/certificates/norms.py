@@ -1,9 +1,12 @@
-"""Norms over the domain with an upper and a lower limit each, and the level at which these limits hold.
+"""Norms over the domain with an upper and a lower limit each, and the level at which these limits
+hold.
 
-`quadrature`: composite Gauss rules with n and 2n points per direction agree to one per cent; the sum of their differences in single cells is added to
-the integral. Numerically converged, not proved. `statistical`: independent uniform points; the limits hold with the stated confidence, by the
-empirical Bernstein inequality where a bound of the integrand is known, else by the normal approximation, which is labelled `asymptotic` and refused where
-too few of the points carry the integral, as they do for high powers.
+`quadrature`: composite Gauss rules with n and 2n points per direction agree to one per cent; the
+sum of their differences in single cells is added to the integral. Numerically converged, not
+proved. `statistical`: independent uniform points; the limits hold with the stated confidence, by
+the empirical Bernstein inequality where a bound of the integrand is known, else by the normal
+approximation, which is labelled `asymptotic` and refused where too few of the points carry the
+integral, as they do for high powers.
 """
 
 import math
@@ -19,16 +22,20 @@ from cordes.errors import DomainError
 
 # n and 2n points must agree to this share of the norm.
 AGREEMENT = 0.01
-# The integral may be off by the difference of the rules and by this multiple of the root of the sum of its squares over the cells.
+# The integral may be off by the difference of the rules and by this multiple of the root of the sum
+# of its squares over the cells.
 SAFETY = 3.0
-# The normal approximation needs (Σ|v|ᵖ)²/Σ|v|²ᵖ to be this large. With 40 the fifth to tenth powers of normal values miss their mean thirty times too often.
+# The normal approximation needs (Σ|v|ᵖ)²/Σ|v|²ᵖ to be this large. With 40 the fifth to tenth powers
+# of normal values miss their mean thirty times too often.
 FEWEST = 500
-# A largest value that is so many times the smallest belongs to a pole, to which cells were refined without end: no number of points sees how large it is.
+# A largest value that is so many times the smallest belongs to a pole, to which cells were refined
+# without end: no number of points sees how large it is.
 HUGE = 1e120
 
 
 class Norm(NamedTuple):
-    """Limits of a norm. `spread` is the relative difference of n and 2n points, zero where there is none."""
+    """Limits of a norm. `spread` is the relative difference of n and 2n points, zero where there is
+    none."""
 
     lower: float
     upper: float
@@ -40,10 +47,13 @@ class Norm(NamedTuple):
 
 
 def bounded(values: np.ndarray, ratio: float = HUGE) -> bool:
-    """Whether the largest value is a finite number, and not so many times the smallest that it is one of a pole."""
+    """Whether the largest value is a finite number, and not so many times the smallest that it is
+    one of a pole."""
     size = np.abs(values)
     largest = float(np.max(size, initial=0.0))
-    return np.isfinite(largest) and (largest == 0 or largest / ratio < float(np.min(size[size > 0])))
+    return np.isfinite(largest) and (
+        largest == 0 or largest / ratio < float(np.min(size[size > 0]))
+    )
 
 
 class Quadrature(NamedTuple):
@@ -64,21 +74,31 @@ class Quadrature(NamedTuple):
             return Norm(0.0, 0.0) if scale == 0 else Norm(0.0, math.inf, math.inf)
         # Scaled first: high powers of small residuals underflow.
         density, cell = (np.abs(values) / scale) ** power, self.nodes.cell
-        coarse, fine = (np.bincount(cell, weight * density) for weight in (self.nodes.coarse, self.nodes.fine))
-        # Differences in many cells cancel by accident, as independent errors do; few large ones, at a peak or a pole, need not, and miss more than they show.
-        doubt, total = abs(float(np.sum(fine - coarse))) + SAFETY * float(np.linalg.norm(fine - coarse)), float(np.sum(fine))
+        coarse, fine = (
+            np.bincount(cell, weight * density) for weight in (self.nodes.coarse, self.nodes.fine)
+        )
+        # Differences in many cells cancel by accident, as independent errors do; few large ones, at
+        # a peak or a pole, need not, and miss more than they show.
+        doubt, total = (
+            abs(float(np.sum(fine - coarse))) + SAFETY * float(np.linalg.norm(fine - coarse)),
+            float(np.sum(fine)),
+        )
 
         def norm(integral: float) -> float:
             return scale * max(integral, 0.0) ** (1 / power)
 
         value = norm(total)
         difference = abs(value - norm(float(np.sum(coarse))))
-        lower, upper = max(min(norm(total - doubt), value - difference), 0.0), max(norm(total + doubt), value + difference)
+        lower, upper = (
+            max(min(norm(total - doubt), value - difference), 0.0),
+            max(norm(total + doubt), value + difference),
+        )
         return Norm(lower, upper, difference / value if value > 0 else math.inf)
 
 
 class Sample(NamedTuple):
-    """Independent uniform points of a domain of the given volume; the limits of `count` norms hold together with the given confidence."""
+    """Independent uniform points of a domain of the given volume; the limits of `count` norms hold
+    together with the given confidence."""
 
     points: np.ndarray
     volume: float
@@ -103,9 +123,12 @@ class Sample(NamedTuple):
         mean, deviation = float(np.mean(density)), float(np.std(density, ddof=1))
         if self.proved:
             assert bound is not None
-            # Maurer and Pontil 2009, theorem 4, for values in [0, (bound/scale)^power]; the same inequality for 1 - X gives the lower limit.
+            # Maurer and Pontil 2009, theorem 4, for values in [0, (bound/scale)^power]; the same
+            # inequality for 1 - X gives the lower limit.
             logarithm = math.log(2 / failure)
-            reach = math.sqrt(2 * deviation**2 * logarithm / size) + 7 * (bound / scale) ** power * logarithm / (3 * (size - 1))
+            reach = math.sqrt(2 * deviation**2 * logarithm / size) + 7 * (
+                bound / scale
+            ) ** power * logarithm / (3 * (size - 1))
         else:
             if float(np.sum(density)) ** 2 < FEWEST * float(np.sum(density**2)):
                 return Norm(0.0, math.inf, math.inf)
@@ -114,7 +137,10 @@ class Sample(NamedTuple):
             # Johnson 1978: skewed values pull the mean and the deviation of a sample down together.
             correction = max(skewness, 0.0) * deviation / (6 * size) * (2 * quantile**2 + 1)
             reach = quantile * deviation / math.sqrt(size) + correction
-        low, high = (scale * (self.volume * max(value, 0.0)) ** (1 / power) for value in (mean - reach, mean + reach))
+        low, high = (
+            scale * (self.volume * max(value, 0.0)) ** (1 / power)
+            for value in (mean - reach, mean + reach)
+        )
         return Norm(low, high)
 
 
@@ -130,8 +156,10 @@ def refined_quadrature(
     budgets: Mapping[int, int],
     corners: Sequence[np.ndarray] = (),
 ) -> tuple[Quadrature, Any] | None:
-    """Quadrature whose cells are refined for the `densities` of what `evaluate` gives at points, and that. `budgets` are the points after which this ends, by
-    dimension; None in other dimensions, and where the domain has no mesh. Around the `corners` the cells are small from the start."""
+    """Quadrature whose cells are refined for the `densities` of what `evaluate` gives at points,
+    and that. `budgets` are the points after which this ends, by dimension; None in other
+    dimensions, and where the domain has no mesh. Around the `corners` the cells are small from the
+    start."""
     if domain.dimension not in budgets:
         return None
     try:
@@ -147,9 +175,15 @@ def refined_quadrature(
 def unresolved(measure: Measure, spread: float) -> str:
     """Why a norm is not given."""
     if spread == math.inf and isinstance(measure, Quadrature):
-        return "it has a pole, to which the points were refined without end; f must be square integrable"
+        return (
+            "it has a pole, to which the points were refined without end; f must be square "
+            "integrable"
+        )
     if isinstance(measure, Sample):
-        return f"too few of the {len(measure.points):,} independent points carry it for the normal approximation"
+        return (
+            f"too few of the {len(measure.points):,} independent points carry it for the normal "
+            "approximation"
+        )
     return f"n and 2n points per direction differ by {100 * spread:.2g} %"
 
 

@@ -1,6 +1,8 @@
-"""The energy theorems applied to one equation: which of them hold, with which preconditioner and transform, and the bounds that follow.
+"""The energy theorems applied to one equation: which of them hold, with which preconditioner and
+transform, and the bounds that follow.
 
-Parameters are chosen on pilot points. Suprema over the domain are costly: only the most promising choices get them.
+Parameters are chosen on pilot points. Suprema over the domain are costly: only the most promising
+choices get them.
 """
 
 import math
@@ -11,7 +13,16 @@ import numpy as np
 
 from cordes.certificates.candidate import Candidate, Evaluated
 from cordes.certificates.contraction import Contraction, Coverage
-from cordes.certificates.energy import Local, Pilot, Scheme, TraceSplit, Triangle, choose_tightened, choose_weighted, gradient_factor
+from cordes.certificates.energy import (
+    Local,
+    Pilot,
+    Scheme,
+    TraceSplit,
+    Triangle,
+    choose_tightened,
+    choose_weighted,
+    gradient_factor,
+)
 from cordes.certificates.exponential import Transform, find_transform
 from cordes.certificates.norms import Measure, Norm, Sample
 from cordes.certificates.pointwise import green_constant
@@ -44,25 +55,45 @@ class Equation(NamedTuple):
 
     def transform(self) -> "Transform | None":
         """An exponential transform that takes drift away, where there is one."""
-        return find_transform(self.problem, self.pilot_points, self.pilot.local) if self.problem.has_drift else None
+        return (
+            find_transform(self.problem, self.pilot_points, self.pilot.local)
+            if self.problem.has_drift
+            else None
+        )
 
     def pilot_local(self, coverage: Coverage) -> Local:
         """The coefficients for which parameters are chosen."""
         return coverage.local.take(np.arange(len(self.pilot_points)))
 
-    def pilot_for(self, local: Local, matrix: np.ndarray, eigenvalue: float, transform: "Transform | None") -> Pilot:
+    def pilot_for(
+        self, local: Local, matrix: np.ndarray, eigenvalue: float, transform: "Transform | None"
+    ) -> Pilot:
         """The same in the coordinates of M, with the residual."""
-        size = self.pilot.size if transform is None else self.pilot.size * transform.growth(self.pilot_points)
-        drift, reaction = (self.problem.has_drift, self.problem.has_reaction) if transform is None else (True, True)
-        return Pilot(local.whitened(matrix), local.invariants(matrix), size, eigenvalue, drift, reaction)
+        size = (
+            self.pilot.size
+            if transform is None
+            else self.pilot.size * transform.growth(self.pilot_points)
+        )
+        drift, reaction = (
+            (self.problem.has_drift, self.problem.has_reaction)
+            if transform is None
+            else (True, True)
+        )
+        return Pilot(
+            local.whitened(matrix), local.invariants(matrix), size, eigenvalue, drift, reaction
+        )
 
     def schemes(self, pilot: Pilot) -> Sequence[Scheme]:
         """The theorems that may apply."""
         return choose_weighted(pilot) if pilot.drift or pilot.reaction else [TraceSplit()]
 
-    def scaled(self, scheme: Scheme, coverage: Coverage, matrix: np.ndarray, transform: "Transform | None") -> tuple[np.ndarray, np.ndarray]:
+    def scaled(
+        self, scheme: Scheme, coverage: Coverage, matrix: np.ndarray, transform: "Transform | None"
+    ) -> tuple[np.ndarray, np.ndarray]:
         """|g r| at the points of the measure, rounded up and rounded down."""
-        at = coverage.local.take(np.arange(len(self.pilot_points), len(coverage.points))).invariants(matrix)
+        at = coverage.local.take(
+            np.arange(len(self.pilot_points), len(coverage.points))
+        ).invariants(matrix)
         multiplier = scheme.multiplier(at)
         growth = 1.0 if transform is None else transform.growth(self.measure.points)
         return multiplier * (self.evaluated.size * growth), multiplier * self.evaluated.least
@@ -109,14 +140,22 @@ class EnergyBound(NamedTuple):
     @property
     def H1(self) -> float:
         """‖M^{1/2}∇v‖ ≤ k E, and M ≥ λ_min(M)."""
-        slope = gradient_factor(self.eigenvalue, self.scheme.lambda_) * self.upper / math.sqrt(np.linalg.eigvalsh(self.matrix)[0])
+        slope = (
+            gradient_factor(self.eigenvalue, self.scheme.lambda_)
+            * self.upper
+            / math.sqrt(np.linalg.eigvalsh(self.matrix)[0])
+        )
         if self.transform is None:
             return slope
-        return self.transform.largest * (slope + 0.5 * self.transform.slope * self.upper / (self.eigenvalue + self.scheme.lambda_))
+        return self.transform.largest * (
+            slope
+            + 0.5 * self.transform.slope * self.upper / (self.eigenvalue + self.scheme.lambda_)
+        )
 
     @property
     def H2(self) -> float | None:
-        """‖D²v‖ ≤ ‖M:D²v‖/λ_min(M), Miranda–Talenti in the whitened variables; for the transformed function it says nothing."""
+        """‖D²v‖ ≤ ‖M:D²v‖/λ_min(M), Miranda–Talenti in the whitened variables; for the transformed
+        function it says nothing."""
         return self.upper / np.linalg.eigvalsh(self.matrix)[0] if self.transform is None else None
 
     def Linf(self, domain: AbstractDomain) -> float | None:
@@ -152,9 +191,11 @@ class Trial(NamedTuple):
 
 
 def energy_bounds(equation: Equation, coverage: Coverage) -> tuple[list[EnergyBound], list[str]]:
-    """The most promising energy theorems, over all preconditioners and the exponential transform, and why there is none.
+    """The most promising energy theorems, over all preconditioners and the exponential transform,
+    and why there is none.
 
-    Suprema over the domain are costly: only the trials that promise the smallest L² bound get them, and the one with the smallest bound of Δv itself.
+    Suprema over the domain are costly: only the trials that promise the smallest L² bound get them,
+    and the one with the smallest bound of Δv itself.
     """
     trials, failures = _trials(equation, coverage, None)
     transform = equation.transform()
@@ -162,10 +203,21 @@ def energy_bounds(equation: Equation, coverage: Coverage) -> tuple[list[EnergyBo
         trials += _trials(equation, transform.coverage(coverage), transform)[0]
     if equation.residual_bound is not None:
         # The empirical Bernstein inequality needs a bound of the multiplier too, which d/tr A has.
-        trials = [trial for trial in trials if trial.transform is None and isinstance(trial.scheme, TraceSplit | Triangle)]
-        trials = [trial for trial in trials if trial.coverage.largest_multiplier(trial.matrix).source != "sampled"]
+        trials = [
+            trial
+            for trial in trials
+            if trial.transform is None and isinstance(trial.scheme, TraceSplit | Triangle)
+        ]
+        trials = [
+            trial
+            for trial in trials
+            if trial.coverage.largest_multiplier(trial.matrix).source != "sampled"
+        ]
         if not trials:
-            failures.append("no theorem holds whose multiplier is bounded for certain: leave residual_bound out for an asymptotic bound")
+            failures.append(
+                "no theorem holds whose multiplier is bounded for certain: leave "
+                "residual_bound out for an asymptotic bound"
+            )
     trials.sort(key=lambda trial: trial.size)
     found: list[EnergyBound] = []
 
@@ -176,11 +228,16 @@ def energy_bounds(equation: Equation, coverage: Coverage) -> tuple[list[EnergyBo
                 break
             contraction = trial.coverage.contraction(trial.scheme, trial.matrix)
             if not contraction.value < 1:
-                failures.append(equation.failure(trial.scheme, trial.matrix, contraction.value, contraction.point))
+                failures.append(
+                    equation.failure(
+                        trial.scheme, trial.matrix, contraction.value, contraction.point
+                    )
+                )
                 continue
             if equation.residual_bound is not None and contraction.source == "sampled":
                 failures.append(
-                    f"the contraction of {trial.scheme.theorem} is known at points only: leave residual_bound out for an asymptotic bound"
+                    f"the contraction of {trial.scheme.theorem} is known at points only: leave "
+                    "residual_bound out for an asymptotic bound"
                 )
                 continue
             accepted += 1
@@ -190,7 +247,13 @@ def energy_bounds(equation: Equation, coverage: Coverage) -> tuple[list[EnergyBo
         attempt(trials, 1)
     else:
         attempt(trials, ACCEPTED)
-        attempt(sorted((trial for trial in trials[ACCEPTED:] if trial.plain), key=lambda trial: trial.energy), 1)
+        attempt(
+            sorted(
+                (trial for trial in trials[ACCEPTED:] if trial.plain),
+                key=lambda trial: trial.energy,
+            ),
+            1,
+        )
     return found, [] if found else list(dict.fromkeys(failures))
 
 
@@ -198,7 +261,9 @@ def about_laplacian(bound: EnergyBound) -> bool:
     return bound.transform is None and np.array_equal(bound.matrix, np.eye(len(bound.matrix)))
 
 
-def _trials(equation: Equation, coverage: Coverage, transform: Transform | None) -> tuple[list[Trial], list[str]]:
+def _trials(
+    equation: Equation, coverage: Coverage, transform: Transform | None
+) -> tuple[list[Trial], list[str]]:
     """All theorems that hold at the pilot points, and sentences about those that do not."""
     local = equation.pilot_local(coverage)
     trials, failures = [], []
@@ -213,7 +278,9 @@ def _trials(equation: Equation, coverage: Coverage, transform: Transform | None)
                 trials.append(Trial(scheme, matrix, eigenvalue, pilot, transform, coverage))
             else:
                 worst = int(np.argmax(np.sum(scheme.defects(pilot.at), axis=1)))
-                failures.append(equation.failure(scheme, matrix, contraction, coverage.points[worst]))
+                failures.append(
+                    equation.failure(scheme, matrix, contraction, coverage.points[worst])
+                )
     return trials, failures
 
 
@@ -230,15 +297,22 @@ def _applied(equation: Equation, trial: Trial, contraction: Contraction) -> list
     bound = _proved_bound(equation, trial)
 
     def norm(scheme: Scheme) -> Norm:
-        """The upper limit for the residual rounded up, the lower one for the residual rounded down."""
+        """The upper limit for the residual rounded up, the lower one for the residual rounded
+        down."""
         size, least = equation.scaled(scheme, trial.coverage, trial.matrix, trial.transform)
-        return equation.measure.norm(size, 2.0, bound)._replace(lower=equation.measure.norm(least, 2.0, bound).lower)
+        return equation.measure.norm(size, 2.0, bound)._replace(
+            lower=equation.measure.norm(least, 2.0, bound).lower
+        )
 
-    return [EnergyBound(scheme, trial.matrix, each, norm(scheme), trial.eigenvalue, trial.transform) for scheme, each in known]
+    return [
+        EnergyBound(scheme, trial.matrix, each, norm(scheme), trial.eigenvalue, trial.transform)
+        for scheme, each in known
+    ]
 
 
 def _proved_bound(equation: Equation, trial: Trial) -> float | None:
-    """A bound of |g r| over the whole domain, from the user's bound of |r| and the supremum of d/tr A."""
+    """A bound of |g r| over the whole domain, from the user's bound of |r| and the supremum of d/tr
+    A."""
     if equation.residual_bound is None:
         return None
     return equation.residual_bound * trial.coverage.largest_multiplier(trial.matrix).value
@@ -246,5 +320,12 @@ def _proved_bound(equation: Equation, trial: Trial) -> float | None:
 
 def failure(scheme: Scheme, matrix: np.ndarray, value: float, point: np.ndarray) -> str:
     place = ", ".join(f"{coordinate:.4g}" for coordinate in point)
-    with_matrix = "" if np.array_equal(matrix, np.eye(len(matrix))) else " with the best constant preconditioner"
-    return f"{scheme.theorem} needs a contraction below 1 and has {value:.4g} near x = ({place}){with_matrix}"
+    with_matrix = (
+        ""
+        if np.array_equal(matrix, np.eye(len(matrix)))
+        else " with the best constant preconditioner"
+    )
+    return (
+        f"{scheme.theorem} needs a contraction below 1 and has {value:.4g} near x = "
+        f"({place}){with_matrix}"
+    )

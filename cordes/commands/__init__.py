@@ -1,1 +1,2 @@
-"""Commands whose work is their own: `cordes new`, `cordes doctor`, and what a shell asks for when it completes a word."""
+"""Commands whose work is their own: `cordes new`, `cordes doctor`, and what a shell asks for when
+it completes a word."""

@@ -1,5 +1,6 @@
-"""What a shell may write after `cordes solve `: names of the gallery and problem files. Nothing numerical is loaded for it, since somebody waits at a key:
-the shell sets _CORDES_COMPLETE, and cordes/__init__.py looks for it."""
+"""What a shell may write after `cordes solve `: names of the gallery and problem files. Nothing
+numerical is loaded for it, since somebody waits at a key: the shell sets _CORDES_COMPLETE, and
+cordes/__init__.py looks for it."""
 
 from pathlib import Path
 
@@ -41,12 +42,17 @@ GALLERY_NAMES = (
 
 
 def problem_names(incomplete: str) -> list[str]:
-    """Names of the gallery and problem files of this folder that begin like this. Where there are none the shell offers files of its own accord."""
+    """Names of the gallery and problem files of this folder that begin like this. Where there are
+    none the shell offers files of its own accord."""
     names = [name for name in GALLERY_NAMES if name.startswith(incomplete)]
     if "/" in incomplete:
         return names
     try:
-        files = sorted(path.name for path in Path().iterdir() if path.suffix in (".toml", ".py") and not path.name.startswith("."))
+        files = sorted(
+            path.name
+            for path in Path().iterdir()
+            if path.suffix in (".toml", ".py") and not path.name.startswith(".")
+        )
     except OSError:
         files = []
     return names + [file for file in files if file.startswith(incomplete)]

@@ -1,4 +1,5 @@
-"""`cordes doctor`: is everything here as cordes needs it? Facts about the machine, and findings: what was looked at, what was found, and what to do about it."""
+"""`cordes doctor`: is everything here as cordes needs it? Facts about the machine, and findings:
+what was looked at, what was found, and what to do about it."""
 
 import contextlib
 import importlib.metadata
@@ -20,10 +21,25 @@ from rich.table import Table
 from rich.text import Text
 
 # Used where cordes runs from a checkout and no list of requirements is installed with it.
-PACKAGES = ("jax", "jaxlib", "equinox", "optax", "jaxtyping", "numpy", "scipy", "threadpoolctl", "typer", "rich", "matplotlib", "meshio", "pillow")
+PACKAGES = (
+    "jax",
+    "jaxlib",
+    "equinox",
+    "optax",
+    "jaxtyping",
+    "numpy",
+    "scipy",
+    "threadpoolctl",
+    "typer",
+    "rich",
+    "matplotlib",
+    "meshio",
+    "pillow",
+)
 SHOWN = ("jax", "jaxlib", "numpy", "scipy")
 SIZE = 256
-# The rounding errors of a product of SIZE × SIZE normal numbers, as a share of the largest sum of |a||b|, are about 2e-7 and 4e-16; TF32 makes 1e-4.
+# The rounding errors of a product of SIZE × SIZE normal numbers, as a share of the largest sum of
+# |a||b|, are about 2e-7 and 4e-16; TF32 makes 1e-4.
 SINGLE, DOUBLE = 1e-6, 1e-14
 # The error that the small problem must reach: it solves to about 1e-13.
 SELF_TEST_ERROR = 1e-8
@@ -32,7 +48,8 @@ REPORT_IT = "Report it together with the output of `cordes doctor --json`."
 
 
 class Finding(NamedTuple):
-    """One thing that was looked at. `status`: `good`, `note` (worth knowing, nothing is wrong), `bad` (cordes cannot work as it should)."""
+    """One thing that was looked at. `status`: `good`, `note` (worth knowing, nothing is wrong),
+    `bad` (cordes cannot work as it should)."""
 
     name: str
     status: str
@@ -41,7 +58,8 @@ class Finding(NamedTuple):
 
 
 def examine() -> dict[str, Any]:
-    """All facts and findings; `healthy` says that no finding is bad. What a look at one thing throws is a finding, and the others are still looked at."""
+    """All facts and findings; `healthy` says that no finding is bad. What a look at one thing
+    throws is a finding, and the others are still looked at."""
     facts: dict[str, Any] = {"healthy": False}
     findings: list[Finding] = []
     looks: dict[str, Callable[[], tuple[Any, list[Finding]]]] = {
@@ -57,7 +75,14 @@ def examine() -> dict[str, Any]:
         try:
             facts[name], found = look()
         except Exception as error:
-            facts[name], found = None, [Finding(name.replace("_", "-"), "bad", f"{type(error).__name__}: {error}", REPORT_IT)]
+            facts[name], found = (
+                None,
+                [
+                    Finding(
+                        name.replace("_", "-"), "bad", f"{type(error).__name__}: {error}", REPORT_IT
+                    )
+                ],
+            )
         findings += found
     facts["findings"] = [finding._asdict() for finding in findings]
     facts["healthy"] = all(finding.status != "bad" for finding in findings)
@@ -66,21 +91,38 @@ def examine() -> dict[str, Any]:
 
 def doctor_table(facts: dict[str, Any]) -> Table:
     """The findings, one row each; what to do stands below what was found."""
-    verdict = "All is well." if facts["healthy"] else "Something is wrong: the lines with ✗ say what to do."
-    table = Table(title=Text("cordes doctor", style="bold"), title_justify="left", show_header=False, caption=Text(verdict), caption_justify="left")
+    verdict = (
+        "All is well."
+        if facts["healthy"]
+        else "Something is wrong: the lines with ✗ say what to do."
+    )
+    table = Table(
+        title=Text("cordes doctor", style="bold"),
+        title_justify="left",
+        show_header=False,
+        caption=Text(verdict),
+        caption_justify="left",
+    )
     table.add_column(no_wrap=True)
     table.add_column(style="bold", no_wrap=True)
     table.add_column()
-    marks = {"good": Text("✓", style="green"), "note": Text("·", style="yellow"), "bad": Text("✗", style="bold red")}
+    marks = {
+        "good": Text("✓", style="green"),
+        "note": Text("·", style="yellow"),
+        "bad": Text("✗", style="bold red"),
+    }
     for finding in facts["findings"]:
         lines = Text(finding["found"])
         if finding["remedy"]:
-            lines.append(f"\n{finding['remedy']}", style="bold yellow" if finding["status"] == "bad" else "dim")
+            lines.append(
+                f"\n{finding['remedy']}",
+                style="bold yellow" if finding["status"] == "bad" else "dim",
+            )
         table.add_row(marks[finding["status"]], finding["name"], lines)
     return table
 
 
-# Packages ---------------------------------------------------------------------------------------------------------------------------------------------
+# Packages -----------------------------------------------------------------------------------------
 
 
 def _versions() -> tuple[dict[str, Any], list[Finding]]:
@@ -88,7 +130,11 @@ def _versions() -> tuple[dict[str, Any], list[Finding]]:
 
     requirements = _requirements()
     wanted = requirements.get(None) or dict.fromkeys(PACKAGES, "0")
-    versions: dict[str, Any] = {"python": platform.python_version(), "system": platform.platform(), "cordes": __version__}
+    versions: dict[str, Any] = {
+        "python": platform.python_version(),
+        "system": platform.platform(),
+        "cordes": __version__,
+    }
     versions |= {name: _version(name) for name in {**dict.fromkeys(SHOWN), **wanted}}
     missing = [name for name in wanted if versions[name] is None]
     old = [
@@ -98,18 +144,37 @@ def _versions() -> tuple[dict[str, Any], list[Finding]]:
     ]
     shown = ", ".join(f"{name} {versions[name]}" for name in ("cordes", "python", *SHOWN))
     if missing or old:
-        found = "; ".join([f"missing: {', '.join(missing)}"] * bool(missing) + [f"too old: {', '.join(old)}"] * bool(old))
-        return versions, [Finding("versions", "bad", found, "Install cordes again in this environment: python -m pip install --upgrade cordes")]
+        found = "; ".join(
+            [f"missing: {', '.join(missing)}"] * bool(missing)
+            + [f"too old: {', '.join(old)}"] * bool(old)
+        )
+        return versions, [
+            Finding(
+                "versions",
+                "bad",
+                found,
+                "Install cordes again in this environment: python -m pip install --upgrade cordes",
+            )
+        ]
     installed = _version("cordes")
     if installed not in (None, __version__):
-        remedy = "The package was installed before its version changed: python -m pip install --editable . in the checkout."
-        return versions, [Finding("versions", "note", f"{shown}; installed as cordes {installed}", remedy)]
+        remedy = (
+            "The package was installed before its version changed: python -m pip install "
+            "--editable . in the checkout."
+        )
+        return versions, [
+            Finding("versions", "note", f"{shown}; installed as cordes {installed}", remedy)
+        ]
     return versions, [Finding("versions", "good", shown)]
 
 
 def _extras() -> tuple[dict[str, bool], list[Finding]]:
     """Which optional groups of packages are complete. Nothing of cordes itself needs them."""
-    extras = {name: all(_version(package) for package in packages) for name, packages in _requirements().items() if name}
+    extras = {
+        name: all(_version(package) for package in packages)
+        for name, packages in _requirements().items()
+        if name
+    }
     if not extras:
         return {}, []
     shown = ", ".join(f"{name} {'yes' if present else 'no'}" for name, present in extras.items())
@@ -117,7 +182,8 @@ def _extras() -> tuple[dict[str, bool], list[Finding]]:
 
 
 def _requirements() -> dict[str | None, dict[str, str]]:
-    """For each extra (None: cordes itself) the packages and the least versions that the installed package asks for."""
+    """For each extra (None: cordes itself) the packages and the least versions that the installed
+    package asks for."""
     try:
         lines = importlib.metadata.requires("cordes") or []
     except importlib.metadata.PackageNotFoundError:
@@ -128,7 +194,9 @@ def _requirements() -> dict[str | None, dict[str, str]]:
         least = re.search(r"[>=]=\s*([\d.]+)", line.partition(";")[0])
         extra = re.search(r"extra\s*==\s*['\"]([\w-]+)", line)
         if package:
-            found.setdefault(extra[1] if extra else None, {})[package[0]] = least[1] if least else "0"
+            found.setdefault(extra[1] if extra else None, {})[package[0]] = (
+                least[1] if least else "0"
+            )
     return found
 
 
@@ -141,25 +209,34 @@ def _version(package: str) -> str | None:
 
 def _numbers(version: str) -> tuple[int, ...]:
     """A version as numbers that can be compared; what follows a letter does not count."""
-    numbers = [int(number) for number in re.findall(r"\d+", re.split(r"[a-z+]", version, maxsplit=1)[0])]
+    numbers = [
+        int(number) for number in re.findall(r"\d+", re.split(r"[a-z+]", version, maxsplit=1)[0])
+    ]
     return tuple([*numbers, 0, 0, 0, 0][:4])
 
 
-# The machine ------------------------------------------------------------------------------------------------------------------------------------------
+# The machine --------------------------------------------------------------------------------------
 
 
 def _devices() -> tuple[list[str], list[Finding]]:
     devices = [f"{device.platform}:{device.id} {device.device_kind}" for device in jax.devices()]
     unused = jax.default_backend() == "cpu" and shutil.which("nvidia-smi") is not None
     if unused:
-        remedy = 'There is an NVIDIA card that JAX does not use: python -m pip install "jax[cuda13]" (or cuda12), or unset JAX_PLATFORMS.'
+        remedy = (
+            'There is an NVIDIA card that JAX does not use: python -m pip install "jax[cuda13]" '
+            "(or cuda12), or unset JAX_PLATFORMS."
+        )
         return devices, [Finding("devices", "note", ", ".join(devices), remedy)]
     return devices, [Finding("devices", "good", ", ".join(devices))]
 
 
 def _precision() -> tuple[dict[str, Any], list[Finding]]:
-    """Whether float64 is on, and how exact products on the default device are: on a GPU single precision may silently mean three digits."""
-    facts: dict[str, Any] = {"x64": bool(_setting("jax_enable_x64")), "matmul_precision": _setting("jax_default_matmul_precision")}
+    """Whether float64 is on, and how exact products on the default device are: on a GPU single
+    precision may silently mean three digits."""
+    facts: dict[str, Any] = {
+        "x64": bool(_setting("jax_enable_x64")),
+        "matmul_precision": _setting("jax_default_matmul_precision"),
+    }
     findings = [Finding("float64", "good", "on")]
     if not facts["x64"]:
         remedy = "Unset JAX_ENABLE_X64, or set it to 1: without float64 there is no certificate."
@@ -168,9 +245,19 @@ def _precision() -> tuple[dict[str, Any], list[Finding]]:
         if name == "float64" and not facts["x64"]:
             continue
         facts[f"{name}_product_error"] = error = product_error(dtype)
-        found = f"relative error {error:.1e} on {jax.devices()[0].platform}, precision {facts['matmul_precision']}"
-        remedy = f"At most {limit:.0e} is right. Unset JAX_DEFAULT_MATMUL_PRECISION and NVIDIA_TF32_OVERRIDE, and do not change jax_default_matmul_precision."
-        findings.append(Finding(f"{name} products", "good", found) if error <= limit else Finding(f"{name} products", "bad", found, remedy))
+        found = (
+            f"relative error {error:.1e} on {jax.devices()[0].platform}, precision "
+            f"{facts['matmul_precision']}"
+        )
+        remedy = (
+            f"At most {limit:.0e} is right. Unset JAX_DEFAULT_MATMUL_PRECISION and "
+            "NVIDIA_TF32_OVERRIDE, and do not change jax_default_matmul_precision."
+        )
+        findings.append(
+            Finding(f"{name} products", "good", found)
+            if error <= limit
+            else Finding(f"{name} products", "bad", found, remedy)
+        )
     return facts, findings
 
 
@@ -180,7 +267,8 @@ def _setting(name: str) -> Any:
 
 
 def product_error(dtype: Any) -> float:
-    """The largest error of one matrix product on the default device, against NumPy's in extended or double precision, as a share of |a||b|."""
+    """The largest error of one matrix product on the default device, against NumPy's in extended or
+    double precision, as a share of |a||b|."""
     generator = np.random.default_rng(0)
     left, right = (generator.standard_normal((SIZE, SIZE)).astype(dtype) for _ in range(2))
     product = np.asarray(jax.jit(jnp.matmul)(left, right), np.longdouble)
@@ -189,19 +277,32 @@ def product_error(dtype: Any) -> float:
 
 
 def _cache() -> tuple[dict[str, Any], list[Finding]]:
-    """The folder in which compiled programs are kept: the first solve of a kind compiles for seconds, the next ones do not."""
+    """The folder in which compiled programs are kept: the first solve of a kind compiles for
+    seconds, the next ones do not."""
     folder = _setting("jax_compilation_cache_dir")
     facts: dict[str, Any] = {"folder": folder, "bytes": None, "files": None, "writable": None}
     if folder is None:
-        return facts, [Finding("cache", "note", "off: every run compiles anew", "Unset CORDES_CACHE to keep compiled programs between runs.")]
+        return facts, [
+            Finding(
+                "cache",
+                "note",
+                "off: every run compiles anew",
+                "Unset CORDES_CACHE to keep compiled programs between runs.",
+            )
+        ]
     sizes = list(_sizes(Path(folder)))
     facts |= {"bytes": sum(sizes), "files": len(sizes), "writable": _writable(Path(folder))}
     found = f"{folder}: {len(sizes)} files, {sum(sizes) / 1e6:.0f} MB"
     if not facts["writable"]:
-        remedy = "Make it writable, or set XDG_CACHE_HOME to a folder that is; CORDES_CACHE=0 does without, and every run compiles anew."
+        remedy = (
+            "Make it writable, or set XDG_CACHE_HOME to a folder that is; CORDES_CACHE=0 does "
+            "without, and every run compiles anew."
+        )
         return facts, [Finding("cache", "bad", f"{found}, cannot be written", remedy)]
     if sum(sizes) > LARGE_CACHE:
-        return facts, [Finding("cache", "note", found, "It may be deleted at any time; it fills again.")]
+        return facts, [
+            Finding("cache", "note", found, "It may be deleted at any time; it fills again.")
+        ]
     return facts, [Finding("cache", "good", found)]
 
 
@@ -225,26 +326,44 @@ def _writable(folder: Path) -> bool:
 
 
 def _cores() -> tuple[dict[str, Any], list[Finding]]:
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    usable = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
     try:
         from threadpoolctl import threadpool_info
 
-        pools = [{"library": pool["internal_api"], "threads": pool["num_threads"]} for pool in threadpool_info() if pool["user_api"] == "blas"]
+        pools = [
+            {"library": pool["internal_api"], "threads": pool["num_threads"]}
+            for pool in threadpool_info()
+            if pool["user_api"] == "blas"
+        ]
     except ImportError:
         pools = []
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
     facts = {"usable": usable, "of": os.cpu_count(), "blas": pools, "load": load}
-    found = f"{usable} of {os.cpu_count()} usable, load {load:.1f}, BLAS threads {', '.join(str(pool['threads']) for pool in pools) or 'unknown'}"
+    found = (
+        f"{usable} of {os.cpu_count()} usable, load {load:.1f}, BLAS threads "
+        f"{', '.join(str(pool['threads']) for pool in pools) or 'unknown'}"
+    )
     if load > 1.5 * usable:
-        return facts, [Finding("cores", "note", found, "Other programs use the cores: solves will take longer than they need to.")]
+        return facts, [
+            Finding(
+                "cores",
+                "note",
+                found,
+                "Other programs use the cores: solves will take longer than they need to.",
+            )
+        ]
     return facts, [Finding("cores", "good", found)]
 
 
-# The self-test ----------------------------------------------------------------------------------------------------------------------------------------
+# The self-test
+# --------------------------------------------------------------------------------------------------
 
 
 def self_test() -> tuple[dict[str, Any], list[Finding]]:
-    """Solve a small problem with a known solution: the answer must be exact to many digits, and the certified bounds must lie above the true error."""
+    """Solve a small problem with a known solution: the answer must be exact to many digits, and the
+    certified bounds must lie above the true error."""
     import cordes
 
     def exact(x):
@@ -278,12 +397,30 @@ def judge_self_test(facts: dict[str, Any]) -> Finding:
     error, bound = facts["error"], facts["bound"]
     shown = f"{facts['result']} in {facts['seconds']:.1f} s: error {error['l2']:.1e}"
     if bound["rms"] is None or bound["Linf"] is None:
-        remedy = "Without float64 there is none: look at the line above." if not _setting("jax_enable_x64") else REPORT_IT
-        return Finding("self-test", "bad", f"{shown}, but no certificate: {facts['reason']}", remedy)
+        remedy = (
+            "Without float64 there is none: look at the line above."
+            if not _setting("jax_enable_x64")
+            else REPORT_IT
+        )
+        return Finding(
+            "self-test", "bad", f"{shown}, but no certificate: {facts['reason']}", remedy
+        )
     shown += f", certified {bound['rms']:.1e}"
-    if not (math.isfinite(error["linf"]) and error["l2"] <= bound["rms"] and error["linf"] <= bound["Linf"]):
-        return Finding("self-test", "bad", f"{shown}: the bound is smaller than the error", f"Trust no certificate here. {REPORT_IT}")
+    if not (
+        math.isfinite(error["linf"])
+        and error["l2"] <= bound["rms"]
+        and error["linf"] <= bound["Linf"]
+    ):
+        return Finding(
+            "self-test",
+            "bad",
+            f"{shown}: the bound is smaller than the error",
+            f"Trust no certificate here. {REPORT_IT}",
+        )
     if facts["result"] != "converged" or error["linf"] > SELF_TEST_ERROR:
-        remedy = f"An error below {SELF_TEST_ERROR:.0e} is right: look at the precision above. {REPORT_IT}"
+        remedy = (
+            f"An error below {SELF_TEST_ERROR:.0e} is right: look at the precision above. "
+            f"{REPORT_IT}"
+        )
         return Finding("self-test", "bad", f"{shown}, largest error {error['linf']:.1e}", remedy)
     return Finding("self-test", "good", shown)

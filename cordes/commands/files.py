@@ -23,8 +23,14 @@ def load_argument(argument: str) -> Any:
 
     path = Path(argument)
     beside = [Path(argument + suffix) for suffix in (".toml", ".py")]
-    if argument not in gallery and not path.exists() and (found := [str(file) for file in beside if file.exists()]):
-        raise FileError(f"There is no problem '{argument}'. Did you mean the file {' or '.join(found)}?")
+    if (
+        argument not in gallery
+        and not path.exists()
+        and (found := [str(file) for file in beside if file.exists()])
+    ):
+        raise FileError(
+            f"There is no problem '{argument}'. Did you mean the file {' or '.join(found)}?"
+        )
     if argument in gallery or not (path.suffix in (".py", ".toml") or path.exists()):
         return gallery[argument]
     problem = load_problem(path)
@@ -42,11 +48,20 @@ def needs_answer(problem: Any) -> bool:
 def files_for(problem: Any) -> list[str]:
     dimension = problem.domain.dimension
     policy = ["policy.png"] if hasattr(problem, "policy") else []
-    return ["solution.png", *policy, "certificate.png", "answer.cordes", *(["solution.vtu"] if dimension <= 3 else []), "report.html", "result.json"]
+    return [
+        "solution.png",
+        *policy,
+        "certificate.png",
+        "answer.cordes",
+        *(["solution.vtu"] if dimension <= 3 else []),
+        "report.html",
+        "result.json",
+    ]
 
 
 def prepare_folder(folder: Path, names: Sequence[str]) -> Path:
-    """Make the folder and try to write there: an output that cannot be written is refused before the solve, not after."""
+    """Make the folder and try to write there: an output that cannot be written is refused before
+    the solve, not after."""
     from cordes.storage import check_writable
 
     try:
@@ -56,13 +71,21 @@ def prepare_folder(folder: Path, names: Sequence[str]) -> Path:
     except FileExistsError:
         raise FileError(f"--out {folder} is a file: give the name of a folder.") from None
     except OSError as error:
-        raise FileError(f"--out {folder} cannot be written: {error.strerror or error}. Choose another folder.") from error
+        raise FileError(
+            f"--out {folder} cannot be written: {error.strerror or error}. Choose another folder."
+        ) from error
     for name in names:
         check_writable(folder / name)
     return folder
 
 
-def write_files(folder: Path, solution: "Solution", facts: dict[str, Any], condition: "Condition", words: list[str]) -> bool:
+def write_files(
+    folder: Path,
+    solution: "Solution",
+    facts: dict[str, Any],
+    condition: "Condition",
+    words: list[str],
+) -> bool:
     """Whether all files of a solve could be written."""
     from cordes.reports.html.answer import write_report
 
@@ -77,12 +100,26 @@ def write_files(folder: Path, solution: "Solution", facts: dict[str, Any], condi
     names = files_for(solution.problem)
     if solution.certificate.picture is None:
         names.remove("certificate.png")
-    return write_all(folder, "result.json", facts, {name: write for name, write in writers.items() if name in names}, stale=writers)
+    return write_all(
+        folder,
+        "result.json",
+        facts,
+        {name: write for name, write in writers.items() if name in names},
+        stale=writers,
+    )
 
 
-def write_all(folder: Path, data: str, facts: dict[str, Any], writers: Mapping[str, Callable[[Path], Any]], stale: Iterable[str] = ()) -> bool:
-    """Write the facts to the file `data` first, then the other files, each on its own: neither a disk that is full by now nor a fault in a picture or a
-    page may cost the answer. Files of an earlier run, these and the `stale` ones, go before. Whether all could be written; the facts name what is there."""
+def write_all(
+    folder: Path,
+    data: str,
+    facts: dict[str, Any],
+    writers: Mapping[str, Callable[[Path], Any]],
+    stale: Iterable[str] = (),
+) -> bool:
+    """Write the facts to the file `data` first, then the other files, each on its own: neither a
+    disk that is full by now nor a fault in a picture or a page may cost the answer. Files of an
+    earlier run, these and the `stale` ones, go before. Whether all could be written; the facts name
+    what is there."""
     facts["files"] = [str(folder / name) for name in (*writers, data)]
     for name in {*writers, *stale, data}:
         with contextlib.suppress(OSError):
@@ -91,7 +128,11 @@ def write_all(folder: Path, data: str, facts: dict[str, Any], writers: Mapping[s
     def write_facts(path: Path) -> None:
         path.write_text(as_json_text(facts) + "\n", encoding="utf-8")
 
-    failed = [name for name, write in {data: write_facts, **writers}.items() if not _written(folder / name, write)]
+    failed = [
+        name
+        for name, write in {data: write_facts, **writers}.items()
+        if not _written(folder / name, write)
+    ]
     if not failed:
         return True
     facts["files"] = [str(folder / name) for name in (*writers, data) if name not in failed]
@@ -105,7 +146,11 @@ def _written(path: Path, write: Callable[[Path], Any]) -> bool:
     try:
         write(path)
     except Exception as error:
-        why = str(error) if isinstance(error, OSError | FileError) else f"{type(error).__name__}: {error}"
+        why = (
+            str(error)
+            if isinstance(error, OSError | FileError)
+            else f"{type(error).__name__}: {error}"
+        )
         complain(f"Warning: {path} could not be written: {why}", "yellow")
         # Half a file would be taken for a whole one.
         with contextlib.suppress(OSError):
@@ -115,9 +160,12 @@ def _written(path: Path, write: Callable[[Path], Any]) -> bool:
 
 
 def process_seconds() -> float:
-    """Seconds since this process began, which is what a user waits for the imports; its processor time where the system does not tell."""
+    """Seconds since this process began, which is what a user waits for the imports; its processor
+    time where the system does not tell."""
     with contextlib.suppress(OSError, ValueError, IndexError, AttributeError):
-        began = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
+        began = int(
+            Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
+        ) / os.sysconf("SC_CLK_TCK")
         age = float(Path("/proc/uptime").read_text().split()[0]) - began
         if 0 < age < 600:
             return age

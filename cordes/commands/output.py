@@ -1,4 +1,5 @@
-"""What a command has to say, and how it is said: a table for people, one object for programs, one line for what is wrong."""
+"""What a command has to say, and how it is said: a table for people, one object for programs, one
+line for what is wrong."""
 
 import contextlib
 import json
@@ -14,7 +15,8 @@ DONE, NOT_AS_ASKED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 
 
 class Report(NamedTuple):
-    """What a command has to say: facts for programs, the same as a table for people, and the exit status."""
+    """What a command has to say: facts for programs, the same as a table for people, and the exit
+    status."""
 
     facts: dict[str, Any]
     table: RenderableType
@@ -37,7 +39,8 @@ def refuse(as_json: bool, kind: str, message: str, status: int = BAD_INPUT) -> i
 
 
 def complain(message: str, style: str) -> None:
-    """One line on standard error; a message is never read as markup nor broken, since it may hold brackets and code."""
+    """One line on standard error; a message is never read as markup nor broken, since it may hold
+    brackets and code."""
     Console(stderr=True, highlight=False).print(Text(message, style=style), soft_wrap=True)
 
 

@@ -1,8 +1,10 @@
-"""The problem files that `cordes new` writes. Each solves as it is within seconds; every option stands in it, with a comment.
+"""The problem files that `cordes new` writes. Each solves as it is within seconds; every option
+stands in it, with a comment.
 
-A line such as `# epsilon = 0.3` (TOML) or `    # epsilon=0.3,` (Python) is an option that is not used: it works as it stands once the `# ` is taken away, and
-a test takes all of them away. `@name` stands for the name of the problem, `@title` for the line of a TOML file that gives it, `@file` for the file as a
-shell wants it written.
+A line such as `# epsilon = 0.3` (TOML) or `    # epsilon=0.3,` (Python) is an option that is not
+used: it works as it stands once the `# ` is taken away, and a test takes all of them away. `@name`
+stands for the name of the problem, `@title` for the line of a TOML file that gives it, `@file` for
+the file as a shell wants it written.
 """
 
 _COMMANDS = """\
@@ -281,7 +283,8 @@ problem = cordes.Transport(
     # exact=lambda x: x,  # the exact map, if you know it (this is not it): errors are measured with it, nothing else
 """
     + _PYTHON_TAIL.replace(
-        "solution(problem.domain.center), solution.gradient(problem.domain.center)", "solution.map(problem.domain.center), solution.cost"
+        "solution(problem.domain.center), solution.gradient(problem.domain.center)",
+        "solution.map(problem.domain.center), solution.cost",
     )
 )
 

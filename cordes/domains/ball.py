@@ -8,9 +8,22 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from cordes.domains.checks import Frozen, check_count, check_directions, freeze, real_array, real_vector
+from cordes.domains.checks import (
+    Frozen,
+    check_count,
+    check_directions,
+    freeze,
+    real_array,
+    real_vector,
+)
 from cordes.domains.domain import AbstractDomain, PointFunction, Scalar
-from cordes.domains.unit_ball import ball_points, ball_quadrature, ball_volume, radial_lift, sphere_points
+from cordes.domains.unit_ball import (
+    ball_points,
+    ball_quadrature,
+    ball_volume,
+    radial_lift,
+    sphere_points,
+)
 from cordes.errors import DomainError
 
 
@@ -25,7 +38,10 @@ class Ball(AbstractDomain):
         center = real_vector("The center of the ball", center)
         radius = real_array("The radius of the ball", radius, "a number")
         if radius.ndim != 0:
-            raise DomainError(f"The radius of the ball must be one number, not {radius.tolist()}. Ellipsoid takes several semi-axes.")
+            raise DomainError(
+                f"The radius of the ball must be one number, not {radius.tolist()}. Ellipsoid "
+                "takes several semi-axes."
+            )
         if radius <= 0:
             raise DomainError(f"The radius of the ball is {float(radius)}. It must be positive.")
         if len(center) == 1:
@@ -77,18 +93,22 @@ class Ball(AbstractDomain):
         return self.center + self._radius * ball_points(count, self.dimension, seed, kind)
 
     def quadrature(self, count: int) -> tuple[np.ndarray, np.ndarray]:
-        """Polar or spherical product rule, exact for polynomials of degree 2·count − 1, with 2·count angles; d ≥ 4 is refused."""
+        """Polar or spherical product rule, exact for polynomials of degree 2·count − 1, with
+        2·count angles; d ≥ 4 is refused."""
         points, weights = ball_quadrature(count, self.dimension)
         return self.center + self._radius * points, self._radius**self.dimension * weights
 
     def boundary_at(self, directions: np.ndarray) -> np.ndarray:
         directions = check_directions(directions, self.dimension)
-        return self.center + self._radius * directions / np.linalg.norm(directions, axis=-1, keepdims=True)
+        return self.center + self._radius * directions / np.linalg.norm(
+            directions, axis=-1, keepdims=True
+        )
 
     def boundary_points(self, count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
         normals = sphere_points(check_count(count), self.dimension, np.random.default_rng(seed))
         return self.center + self._radius * normals, normals
 
     def lift(self, g: PointFunction, interfaces: Sequence[PointFunction] = ()) -> PointFunction:
-        """See `radial_lift`: a fit of g by polynomials and interface powers, and the radial extension of what is left."""
+        """See `radial_lift`: a fit of g by polynomials and interface powers, and the radial
+        extension of what is left."""
         return radial_lift(self.center, self._radius * np.eye(self.dimension), g, interfaces)

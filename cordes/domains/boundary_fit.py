@@ -1,8 +1,10 @@
 """A smooth function close to given boundary values: the first part of every lift that needs one.
 
-A lift must equal g on the boundary and may use nothing but the boundary values of g. Formulas that are exact for any g (radial extension,
-blending of edges) leave their own mark on the second derivatives inside. So g is first fitted by functions that a solver likes, polynomials
-and, across interfaces, generic powers of the interface function; the exact formula then carries only the remainder.
+A lift must equal g on the boundary and may use nothing but the boundary values of g. Formulas that
+are exact for any g (radial extension, blending of edges) leave their own mark on the second
+derivatives inside. So g is first fitted by functions that a solver likes, polynomials and, across
+interfaces, generic powers of the interface function; the exact formula then carries only the
+remainder.
 """
 
 import contextlib
@@ -22,21 +24,29 @@ from jax import Array
 from cordes.domains.domain import PointFunction
 from cordes.errors import CoefficientError
 
-# Kinks of piecewise smooth data: φ|φ| times polynomials also contains |φ|³, φ³|φ|, … when φ is linear. True stands for the odd power φ|φ|ᵖ⁻¹.
+# Kinks of piecewise smooth data: φ|φ| times polynomials also contains |φ|³, φ³|φ|, … when φ is
+# linear. True stands for the odd power φ|φ|ᵖ⁻¹.
 PIECEWISE_POWERS = ((2.0, True),)
-# Data of other smoothness; the pairs left out are polynomials in φ. Measured on |x1 − x2|^(8/3) on the circle of radius 2: relative remainder
-# 2e-3 with polynomials alone, 4e-9 with the powers 2, 2.5, 3, 3.5 and 8e-13 with these.
+# Data of other smoothness; the pairs left out are polynomials in φ. Measured on |x1 − x2|^(8/3) on
+# the circle of radius 2: relative remainder 2e-3 with polynomials alone, 4e-9 with the powers 2,
+# 2.5, 3, 3.5 and 8e-13 with these.
 GENERIC_POWERS = tuple(
-    (power, odd) for power in (2.0, 2.25, 2.5, 2.75, 3.0, 3.5) for odd in (False, True) if (power, odd) not in ((2.0, False), (3.0, True))
+    (power, odd)
+    for power in (2.0, 2.25, 2.5, 2.75, 3.0, 3.5)
+    for odd in (False, True)
+    if (power, odd) not in ((2.0, False), (3.0, True))
 )
 HIGHEST_DEGREE = 24
 LARGEST_BASIS, LARGEST_WITH_KINKS = 455, 153
-# Many polynomials are small or zero on the whole boundary and large inside. Dividing those of degree k by this number to the k makes the shortest
-# solution prefer low degrees: second derivatives inside stay near those of the data, where without it they come out up to a thousand times larger.
+# Many polynomials are small or zero on the whole boundary and large inside. Dividing those of
+# degree k by this number to the k makes the shortest solution prefer low degrees: second
+# derivatives inside stay near those of the data, where without it they come out up to a thousand
+# times larger.
 DEGREE_PENALTY = 3.0
 CUTOFFS = (1e-8, 1e-10, 1e-12, 1e-14)
 ROUNDING = 1e-13
-# A richer fit is taken only if it is better by this factor: what does not help much oscillates inside for nothing.
+# A richer fit is taken only if it is better by this factor: what does not help much oscillates
+# inside for nothing.
 WORTHWHILE = 10.0
 
 
@@ -44,7 +54,8 @@ Curve = Callable[[np.ndarray], np.ndarray]
 
 
 class Basis(NamedTuple):
-    """Polynomials of total degree at most `degree`, and those of degree at most `multiplier` times each of the `powers` of each interface."""
+    """Polynomials of total degree at most `degree`, and those of degree at most `multiplier` times
+    each of the `powers` of each interface."""
 
     degree: int
     powers: tuple[tuple[float, bool], ...] = ()
@@ -70,8 +81,9 @@ _fits: ContextVar[Fits | None] = ContextVar("fits", default=None)
 
 @contextlib.contextmanager
 def recorded_fits(given: Sequence[Fit] = ()) -> Iterator[list[Fit]]:
-    """All fits that are used inside; the first of them are the `given` ones. Many fits are equal to rounding on the boundary and differ inside: another
-    machine rounds otherwise and finds another lift, so that who saves an answer must save the fit with it."""
+    """All fits that are used inside; the first of them are the `given` ones. Many fits are equal to
+    rounding on the boundary and differ inside: another machine rounds otherwise and finds another
+    lift, so that who saves an answer must save the fit with it."""
     fits = Fits(list(given), [])
     token = _fits.set(fits)
     try:
@@ -81,14 +93,16 @@ def recorded_fits(given: Sequence[Fit] = ()) -> Iterator[list[Fit]]:
 
 
 class Coordinates(NamedTuple):
-    """What a basis is evaluated in: the affine map of the domain into [-1, 1]ᵈ, for arrays (..., d), and interface functions with their sizes."""
+    """What a basis is evaluated in: the affine map of the domain into [-1, 1]ᵈ, for arrays (...,
+    d), and interface functions with their sizes."""
 
     normalise: Any
     interfaces: list[tuple[PointFunction, float]]
 
 
 def constant_value(g: PointFunction, point: np.ndarray) -> float | None:
-    """The value of g if its result does not depend on the point (read from its jaxpr, not from samples), else None."""
+    """The value of g if its result does not depend on the point (read from its jaxpr, not from
+    samples), else None."""
     jaxpr = jax.make_jaxpr(g)(jnp.asarray(point)).jaxpr
     dependent = {id(variable) for variable in jaxpr.invars}
     for equation in jaxpr.eqns:
@@ -104,13 +118,23 @@ def boundary_values(g: PointFunction, points: np.ndarray) -> np.ndarray:
     values = np.asarray(jax.jit(jax.vmap(g))(jnp.asarray(points)), dtype=np.float64)
     bad = ~np.isfinite(values)
     if np.any(bad):
-        raise CoefficientError(f"g is {values[bad][0]} at the boundary point {points[bad][0].tolist()}. Boundary values must be finite.")
+        raise CoefficientError(
+            f"g is {values[bad][0]} at the boundary point {points[bad][0].tolist()}. Boundary "
+            "values must be finite."
+        )
     return values
 
 
 def sample_count(dimension: int, interfaces: int) -> int:
     """How many boundary points a fit needs: four for each function of its richest basis."""
-    return 4 * max(len(_degrees(family[-1], dimension, interfaces)) for family in _families(dimension, interfaces)) + 64
+    return (
+        4
+        * max(
+            len(_degrees(family[-1], dimension, interfaces))
+            for family in _families(dimension, interfaces)
+        )
+        + 64
+    )
 
 
 def circle_parameters(count: int) -> np.ndarray:
@@ -119,8 +143,8 @@ def circle_parameters(count: int) -> np.ndarray:
 
 
 def edge_parameters(edges: int, count: int) -> np.ndarray:
-    """Parameters of about `count` points on the edges of a polygon, where edge k runs from k to k + 1: denser towards the vertices, as polynomial
-    fits need, and the vertices among them."""
+    """Parameters of about `count` points on the edges of a polygon, where edge k runs from k to k +
+    1: denser towards the vertices, as polynomial fits need, and the vertices among them."""
     each = max(8, -(-count // edges))
     return (np.arange(edges)[:, None] + (1 - np.cos(np.pi * np.arange(each) / each)) / 2).ravel()
 
@@ -131,15 +155,22 @@ def polygon_curve(vertices: np.ndarray) -> Curve:
 
     def curve(parameters: np.ndarray) -> np.ndarray:
         edge = np.floor(parameters).astype(int)
-        return vertices[edge % len(vertices)] + (parameters - edge)[:, None] * ahead[edge % len(vertices)]
+        return (
+            vertices[edge % len(vertices)]
+            + (parameters - edge)[:, None] * ahead[edge % len(vertices)]
+        )
 
     return curve
 
 
-def curve_points(curve: Curve, parameters: np.ndarray, period: float, interfaces: Sequence[PointFunction]) -> np.ndarray:
-    """Points of a boundary curve at the parameters, and more of them graded towards each crossing with an interface.
+def curve_points(
+    curve: Curve, parameters: np.ndarray, period: float, interfaces: Sequence[PointFunction]
+) -> np.ndarray:
+    """Points of a boundary curve at the parameters, and more of them graded towards each crossing
+    with an interface.
 
-    Without these the fit has at the crossing whatever kink goes unseen between two points, small in value but not in its second derivative.
+    Without these the fit has at the crossing whatever kink goes unseen between two points, small in
+    value but not in its second derivative.
     """
     ahead = np.append(parameters[1:], parameters[0] + period)
     found = [parameters]
@@ -161,12 +192,16 @@ def curve_points(curve: Curve, parameters: np.ndarray, period: float, interfaces
     return curve(np.mod(np.concatenate(found), period))
 
 
-def fit_boundary(g: PointFunction, points: np.ndarray, normalise: Any, interfaces: Sequence[PointFunction]) -> PointFunction:
-    """A function of one point close to g at the boundary `points`, smooth away from the interfaces and of class C^{1,1} across them.
+def fit_boundary(
+    g: PointFunction, points: np.ndarray, normalise: Any, interfaces: Sequence[PointFunction]
+) -> PointFunction:
+    """A function of one point close to g at the boundary `points`, smooth away from the interfaces
+    and of class C^{1,1} across them.
 
-    `normalise` is the affine map that takes the domain into the cube [-1, 1]ᵈ, for NumPy and jax arrays (..., d). Interfaces that do not meet
-    the boundary are left out. Bases are tried from the poorest to the richest, and cutoffs of small singular values from the coarsest to the
-    finest; the first fit that reaches rounding is taken, else the first that is about as good as the best.
+    `normalise` is the affine map that takes the domain into the cube [-1, 1]ᵈ, for NumPy and jax
+    arrays (..., d). Interfaces that do not meet the boundary are left out. Bases are tried from the
+    poorest to the richest, and cutoffs of small singular values from the coarsest to the finest;
+    the first fit that reaches rounding is taken, else the first that is about as good as the best.
     """
     values = boundary_values(g, points)
     scale = float(np.max(np.abs(values)))
@@ -174,7 +209,11 @@ def fit_boundary(g: PointFunction, points: np.ndarray, normalise: Any, interface
         return lambda x: jnp.zeros(())
     crossing, heights = _crossing(interfaces, points)
     recorded = _fits.get()
-    best = recorded.given.pop(0) if recorded is not None and recorded.given else _best_fit(normalise(points), heights, values)
+    best = (
+        recorded.given.pop(0)
+        if recorded is not None and recorded.given
+        else _best_fit(normalise(points), heights, values)
+    )
     if recorded is not None:
         recorded.used.append(best)
     return _function(best.basis, best.coefficients, Coordinates(normalise, crossing))
@@ -193,12 +232,14 @@ def _best_fit(y: np.ndarray, heights: list[np.ndarray], values: np.ndarray) -> F
     return Fit(basis, coefficients)
 
 
-def _fit_family(family: list[Basis], y: np.ndarray, heights: list[np.ndarray], values: np.ndarray) -> list[tuple[float, Basis, np.ndarray]]:
-    """The shortest least-squares solutions in each basis of a family for each cutoff, with the largest error at the points; not beyond a basis
-    that reaches rounding.
+def _fit_family(
+    family: list[Basis], y: np.ndarray, heights: list[np.ndarray], values: np.ndarray
+) -> list[tuple[float, Basis, np.ndarray]]:
+    """The shortest least-squares solutions in each basis of a family for each cutoff, with the
+    largest error at the points; not beyond a basis that reaches rounding.
 
-    The functions of each basis come first in the next, so that one QR decomposition serves the whole family and the singular value
-    decompositions are those of small triangles.
+    The functions of each basis come first in the next, so that one QR decomposition serves the
+    whole family and the singular value decompositions are those of small triangles.
     """
     penalties = DEGREE_PENALTY ** _degrees(family[-1], y.shape[-1], len(heights))
     columns = _evaluate(family[-1], y, heights, np) / penalties
@@ -220,15 +261,21 @@ def _fit_family(family: list[Basis], y: np.ndarray, heights: list[np.ndarray], v
 
 
 def _families(dimension: int, interfaces: int) -> list[list[Basis]]:
-    """The bases to try, from the poorest to the richest, in families where each basis begins with the one before it."""
+    """The bases to try, from the poorest to the richest, in families where each basis begins with
+    the one before it."""
     highest = _degree(dimension, LARGEST_BASIS)
-    families = [[Basis(degree) for degree in (0, 1, 2, 3, 4, 6, 8, 10, 12, 16, 20) if degree < highest] + [Basis(highest)]]
+    families = [
+        [Basis(degree) for degree in (0, 1, 2, 3, 4, 6, 8, 10, 12, 16, 20) if degree < highest]
+        + [Basis(highest)]
+    ]
     if interfaces:
         # Kinks limit what more polynomials can do.
         highest = _degree(dimension, LARGEST_WITH_KINKS)
         # The factors of generic powers are few, so that the whole basis stays near 300 functions.
         few = max(1, min(10, 200 // (len(GENERIC_POWERS) * interfaces)))
-        families.append([Basis(highest, PIECEWISE_POWERS, _degree(dimension, few * len(GENERIC_POWERS) // 2))])
+        families.append(
+            [Basis(highest, PIECEWISE_POWERS, _degree(dimension, few * len(GENERIC_POWERS) // 2))]
+        )
         families.append([Basis(highest, GENERIC_POWERS, _degree(dimension, few))])
     return families
 
@@ -244,12 +291,17 @@ def _degree(dimension: int, largest: int) -> int:
 def _function(basis: Basis, coefficients: np.ndarray, coordinates: Coordinates) -> PointFunction:
     """The linear combination of a basis as a function of one point.
 
-    In up to three dimensions the coefficients are kept as a tensor and contracted with the table of one coordinate after the other, which is
-    many times cheaper, with its derivatives, than all products of the basis.
+    In up to three dimensions the coefficients are kept as a tensor and contracted with the table of
+    one coordinate after the other, which is many times cheaper, with its derivatives, than all
+    products of the basis.
     """
 
     def fitted(x: Array) -> Array:
-        heights = [interface(x) / size for interface, size in coordinates.interfaces] if basis.powers else []
+        heights = (
+            [interface(x) / size for interface, size in coordinates.interfaces]
+            if basis.powers
+            else []
+        )
         y = coordinates.normalise(x)
         if y.shape[-1] > 3:
             return _evaluate(basis, y, heights, jnp) @ coefficients
@@ -258,7 +310,10 @@ def _function(basis: Basis, coefficients: np.ndarray, coordinates: Coordinates) 
         total = _contracted(table, _tensor(coefficients[:count], basis.degree, y.shape[-1]))
         rows = coefficients[count:].reshape(len(heights), len(basis.powers), -1) if heights else ()
         for height, row in zip(heights, rows, strict=True):
-            factors = _contracted(table[:, : basis.multiplier + 1], np.stack([_tensor(each, basis.multiplier, y.shape[-1]) for each in row]))
+            factors = _contracted(
+                table[:, : basis.multiplier + 1],
+                np.stack([_tensor(each, basis.multiplier, y.shape[-1]) for each in row]),
+            )
             total = total + jnp.dot(_kinks(height, basis.powers, jnp), factors)
         return total
 
@@ -266,7 +321,8 @@ def _function(basis: Basis, coefficients: np.ndarray, coordinates: Coordinates) 
 
 
 def _tensor(coefficients: np.ndarray, degree: int, dimension: int) -> np.ndarray:
-    """Coefficients of products of Chebyshev polynomials by the degrees of their factors, shape (degree + 1, …)."""
+    """Coefficients of products of Chebyshev polynomials by the degrees of their factors, shape
+    (degree + 1, …)."""
     tensor = np.zeros((degree + 1,) * dimension)
     for exponent, value in zip(_exponents(degree, dimension), coefficients, strict=True):
         tensor[tuple(exponent[k] for k in range(dimension))] = value
@@ -274,7 +330,8 @@ def _tensor(coefficients: np.ndarray, degree: int, dimension: int) -> np.ndarray
 
 
 def _contracted(table: Array, tensor: np.ndarray) -> Array:
-    """Σ tensor[…, i, j, …] T_i(y₁) T_j(y₂) … for the tables (d, degree + 1) of one point; leading axes of the tensor stay."""
+    """Σ tensor[…, i, j, …] T_i(y₁) T_j(y₂) … for the tables (d, degree + 1) of one point; leading
+    axes of the tensor stay."""
     total = jnp.asarray(tensor)
     for row in table[::-1]:
         total = total @ row
@@ -282,28 +339,43 @@ def _contracted(table: Array, tensor: np.ndarray) -> Array:
 
 
 def _evaluate(basis: Basis, y: Any, heights: Sequence[Any], numpy: Any) -> Any:
-    """All functions of a basis at points y (..., d), with `numpy` or `jax.numpy`: shape (..., count)."""
+    """All functions of a basis at points y (..., d), with `numpy` or `jax.numpy`: shape (...,
+    count)."""
     polynomials = _polynomials(basis.degree, y, numpy)
     if not basis.powers:
         return polynomials
     factors = polynomials[..., None, : math.comb(y.shape[-1] + basis.multiplier, basis.multiplier)]
     kinks = [_kinks(height, basis.powers, numpy)[..., None] * factors for height in heights]
-    return numpy.concatenate([polynomials, *[kink.reshape(*y.shape[:-1], -1) for kink in kinks]], axis=-1)
+    return numpy.concatenate(
+        [polynomials, *[kink.reshape(*y.shape[:-1], -1) for kink in kinks]], axis=-1
+    )
 
 
 def _degrees(basis: Basis, dimension: int, interfaces: int) -> np.ndarray:
-    """The degree of each function of a basis, in the order of `_evaluate`; a power of an interface counts as its exponent."""
-    degrees = [np.array([sum(exponent.values()) for exponent in _exponents(degree, dimension)]) for degree in (basis.degree, basis.multiplier)]
-    return np.concatenate([degrees[0], *[degrees[1] + power for _ in range(interfaces) for power, _ in basis.powers]])
+    """The degree of each function of a basis, in the order of `_evaluate`; a power of an interface
+    counts as its exponent."""
+    degrees = [
+        np.array([sum(exponent.values()) for exponent in _exponents(degree, dimension)])
+        for degree in (basis.degree, basis.multiplier)
+    ]
+    return np.concatenate(
+        [degrees[0], *[degrees[1] + power for _ in range(interfaces) for power, _ in basis.powers]]
+    )
 
 
 def _exponents(degree: int, dimension: int) -> list[Counter[int]]:
-    """For each product of total degree at most `degree`, in order of the degree: the coordinates in it and their degrees."""
-    return [Counter(chosen) for total in range(degree + 1) for chosen in itertools.combinations_with_replacement(range(dimension), total)]
+    """For each product of total degree at most `degree`, in order of the degree: the coordinates in
+    it and their degrees."""
+    return [
+        Counter(chosen)
+        for total in range(degree + 1)
+        for chosen in itertools.combinations_with_replacement(range(dimension), total)
+    ]
 
 
 def _polynomials(degree: int, y: Any, numpy: Any) -> Any:
-    """Products of Chebyshev polynomials of total degree at most `degree` at points y (..., d), in order of the degree."""
+    """Products of Chebyshev polynomials of total degree at most `degree` at points y (..., d), in
+    order of the degree."""
     table = _chebyshev(y, degree) if numpy is jnp else _chebyshev_table(y, degree, np)
     table = table.reshape(*y.shape[:-1], -1)
     product = 1.0
@@ -313,10 +385,13 @@ def _polynomials(degree: int, y: Any, numpy: Any) -> Any:
 
 
 def _chebyshev_table(y: Any, degree: int, numpy: Any) -> Any:
-    """T₀ … T_degree of each coordinate, by T(m+j) = 2 T(m) T(j) − T(m−j), which doubles the table in each step."""
+    """T₀ … T_degree of each coordinate, by T(m+j) = 2 T(m) T(j) − T(m−j), which doubles the table
+    in each step."""
     table = numpy.stack([numpy.ones_like(y), y], axis=-1)
     while table.shape[-1] <= degree:
-        table = numpy.concatenate([table, 2 * table[..., -1:] * table[..., 1:] - table[..., -2::-1]], axis=-1)
+        table = numpy.concatenate(
+            [table, 2 * table[..., -1:] * table[..., 1:] - table[..., -2::-1]], axis=-1
+        )
     return table[..., : degree + 1]
 
 
@@ -326,9 +401,11 @@ def _chebyshev(y: Array, degree: int) -> Array:
 
 
 @_chebyshev.defjvp
-def _chebyshev_derivative(degree: int, point: tuple[Array], direction: tuple[Array]) -> tuple[Array, Array]:
-    """The derivatives are combinations of the same polynomials. One product with a matrix compiles in half the time that a lift takes when the
-    recurrence itself is differentiated twice."""
+def _chebyshev_derivative(
+    degree: int, point: tuple[Array], direction: tuple[Array]
+) -> tuple[Array, Array]:
+    """The derivatives are combinations of the same polynomials. One product with a matrix compiles
+    in half the time that a lift takes when the recurrence itself is differentiated twice."""
     table = _chebyshev(point[0], degree)
     derivative = np.zeros((degree + 1, degree + 1))
     for k in range(1, degree + 1):
@@ -338,10 +415,11 @@ def _chebyshev_derivative(degree: int, point: tuple[Array], direction: tuple[Arr
 
 @functools.lru_cache(maxsize=64)
 def _selections(degree: int, dimension: int) -> tuple[np.ndarray, ...]:
-    """Matrices of zeros and ones that pick the first, second, … factors of all products from the table of Chebyshev polynomials.
+    """Matrices of zeros and ones that pick the first, second, … factors of all products from the
+    table of Chebyshev polynomials.
 
-    A product has at most `degree` factors other than T₀ = 1, which keeps high dimensions cheap. Matrices, because the derivatives of an indexing
-    operation take several times longer to compile.
+    A product has at most `degree` factors other than T₀ = 1, which keeps high dimensions cheap.
+    Matrices, because the derivatives of an indexing operation take several times longer to compile.
     """
     exponents, width = _exponents(degree, dimension), max(1, min(degree, dimension))
     selections = np.zeros((width, dimension, degree + 1, len(exponents)))
@@ -353,7 +431,8 @@ def _selections(degree: int, dimension: int) -> tuple[np.ndarray, ...]:
 
 
 def _kinks(height: Any, powers: Sequence[tuple[float, bool]], numpy: Any) -> Any:
-    """|φ|ᵖ or φ|φ|ᵖ⁻¹ for each power, with the derivatives at φ = 0 that the limit has (zero), where differentiating the power would give NaN."""
+    """|φ|ᵖ or φ|φ|ᵖ⁻¹ for each power, with the derivatives at φ = 0 that the limit has (zero),
+    where differentiating the power would give NaN."""
     exponents, odd = np.array([power for power, _ in powers]), np.array([odd for _, odd in powers])
     on_interface = height == 0
     safe = numpy.where(on_interface, 1.0, height)[..., None]
@@ -361,8 +440,11 @@ def _kinks(height: Any, powers: Sequence[tuple[float, bool]], numpy: Any) -> Any
     return numpy.where(on_interface[..., None], 0.0, values)
 
 
-def _crossing(interfaces: Sequence[PointFunction], points: np.ndarray) -> tuple[list[tuple[PointFunction, float]], list[np.ndarray]]:
-    """The interfaces that meet the boundary, each with its largest value there, and their values divided by it."""
+def _crossing(
+    interfaces: Sequence[PointFunction], points: np.ndarray
+) -> tuple[list[tuple[PointFunction, float]], list[np.ndarray]]:
+    """The interfaces that meet the boundary, each with its largest value there, and their values
+    divided by it."""
     found, values = [], []
     for interface in interfaces:
         heights = np.asarray(jax.jit(jax.vmap(interface))(jnp.asarray(points)))

@@ -10,7 +10,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from cordes.domains.boundary_fit import constant_value, curve_points, edge_parameters, fit_boundary, polygon_curve, sample_count
+from cordes.domains.boundary_fit import (
+    constant_value,
+    curve_points,
+    edge_parameters,
+    fit_boundary,
+    polygon_curve,
+    sample_count,
+)
 from cordes.domains.checks import Frozen, check_count, check_directions, freeze, real_vector
 from cordes.domains.domain import AbstractDomain, PointFunction, Scalar
 from cordes.domains.unit_cube import cube_points, gauss_rule, tensor_rule
@@ -21,7 +28,8 @@ LARGEST_LIFT_DIMENSION = 8
 
 @final
 class Box(AbstractDomain):
-    """The box of all x with lower < x < upper, in any dimension; its distance function is Π (uᵢ − xᵢ)(xᵢ − lᵢ)."""
+    """The box of all x with lower < x < upper, in any dimension; its distance function is Π (uᵢ −
+    xᵢ)(xᵢ − lᵢ)."""
 
     _lower: Frozen = eqx.field(static=True)
     _upper: Frozen = eqx.field(static=True)
@@ -30,10 +38,16 @@ class Box(AbstractDomain):
         lower = real_vector("The lower corner of the box", lower)
         upper = real_vector("The upper corner of the box", upper)
         if lower.shape != upper.shape:
-            raise DomainError(f"The corners of the box have {len(lower)} and {len(upper)} coordinates. Give the same number for both.")
+            raise DomainError(
+                f"The corners of the box have {len(lower)} and {len(upper)} coordinates. Give "
+                "the same number for both."
+            )
         if np.any(lower >= upper):
             axis = int(np.argmax(lower >= upper))
-            raise DomainError(f"The box is empty along axis {axis}: lower is {lower[axis]}, upper is {upper[axis]}. Give lower < upper.")
+            raise DomainError(
+                f"The box is empty along axis {axis}: lower is {lower[axis]}, upper is "
+                f"{upper[axis]}. Give lower < upper."
+            )
         self._lower = freeze(lower)
         self._upper = freeze(upper)
 
@@ -86,22 +100,28 @@ class Box(AbstractDomain):
         return float(np.min(self.widths)) / 2
 
     def distance(self, x: Array) -> Scalar:
-        return jnp.prod((jnp.asarray(self._upper, x.dtype) - x) * (x - jnp.asarray(self._lower, x.dtype)))
+        return jnp.prod(
+            (jnp.asarray(self._upper, x.dtype) - x) * (x - jnp.asarray(self._lower, x.dtype))
+        )
 
     def contains(self, points: np.ndarray, tolerance: float = 0.0) -> np.ndarray:
         points = np.asarray(points)
-        return np.all((points >= self.lower - tolerance) & (points <= self.upper + tolerance), axis=-1)
+        return np.all(
+            (points >= self.lower - tolerance) & (points <= self.upper + tolerance), axis=-1
+        )
 
     def interior_points(self, count: int, seed: int = 0, kind: str = "uniform") -> np.ndarray:
         return self.lower + self.widths * cube_points(count, self.dimension, seed, kind)
 
     def quadrature(self, count: int) -> tuple[np.ndarray, np.ndarray]:
-        """The product of Gauss rules, exact where the degree in each coordinate is at most 2·count − 1."""
+        """The product of Gauss rules, exact where the degree in each coordinate is at most 2·count
+        − 1."""
         points, weights = tensor_rule([gauss_rule(check_count(count))] * self.dimension)
         return self.lower + self.widths * points, self.volume * weights
 
     def boundary_at(self, directions: np.ndarray) -> np.ndarray:
-        """The boundary points hit by rays from the centre; the coordinates of the faces hit are those of the box, without rounding."""
+        """The boundary points hit by rays from the centre; the coordinates of the faces hit are
+        those of the box, without rounding."""
         directions = check_directions(directions, self.dimension)
         with np.errstate(divide="ignore"):
             reach = self.widths / 2 / np.abs(directions)
@@ -127,8 +147,9 @@ class Box(AbstractDomain):
     def lift(self, g: PointFunction, interfaces: Sequence[PointFunction] = ()) -> PointFunction:
         """Transfinite interpolation of g (`face_blend`), which is as smooth as g on the faces.
 
-        A kink of g on a face is carried inwards along the normal of the face, which is right for an interface xᵢ = const and wrong for an
-        oblique one. In two and three dimensions g is therefore fitted first where an oblique interface is given, and only the remainder is
+        A kink of g on a face is carried inwards along the normal of the face, which is right for an
+        interface xᵢ = const and wrong for an oblique one. In two and three dimensions g is
+        therefore fitted first where an oblique interface is given, and only the remainder is
         interpolated.
         """
         constant = constant_value(g, self.lower)
@@ -136,12 +157,15 @@ class Box(AbstractDomain):
             return lambda x: jnp.asarray(constant)
         if self.dimension > LARGEST_LIFT_DIMENSION:
             raise DomainError(
-                f"Boundary values that vary cannot be extended into a box in {self.dimension} dimensions: "
-                f"each point takes 3^{self.dimension} − 1 values of g, and {LARGEST_LIFT_DIMENSION} dimensions are the limit. "
-                "Subtract an extension of g from u, so that g is constant."
+                f"Boundary values that vary cannot be extended into a box in {self.dimension} "
+                f"dimensions: each point takes 3^{self.dimension} − 1 values of g, and "
+                f"{LARGEST_LIFT_DIMENSION} dimensions are the limit. Subtract an extension of g "
+                "from u, so that g is constant."
             )
         blend = face_blend(self.lower, self.upper)
-        fitted = self._fit(g, [interface for interface in interfaces if not self._parallel_to_face(interface)])
+        fitted = self._fit(
+            g, [interface for interface in interfaces if not self._parallel_to_face(interface)]
+        )
 
         def lift(x: Array) -> Array:
             on_faces, weights = blend(x)
@@ -153,29 +177,40 @@ class Box(AbstractDomain):
         return lift
 
     def _fit(self, g: PointFunction, oblique: list[PointFunction]) -> PointFunction | None:
-        """The fit of g for oblique interfaces; None where there are none, or too many dimensions for a fit to be of use."""
+        """The fit of g for oblique interfaces; None where there are none, or too many dimensions
+        for a fit to be of use."""
         if not oblique or self.dimension > 3:
             return None
         count = sample_count(self.dimension, len(oblique))
         if self.vertices is None:
             points, _ = self.boundary_points(count)
         else:
-            points = curve_points(polygon_curve(self.vertices), edge_parameters(4, count), 4, oblique)
+            points = curve_points(
+                polygon_curve(self.vertices), edge_parameters(4, count), 4, oblique
+            )
         return fit_boundary(g, points, lambda x: (x - self.center) * (2 / self.widths), oblique)
 
     def _parallel_to_face(self, interface: PointFunction) -> bool:
-        """Whether an interface function depends on one coordinate only, judged by its slopes at sample points."""
-        slopes = np.abs(np.asarray(jax.jit(jax.vmap(jax.grad(interface)))(jnp.asarray(self.interior_points(32, kind="sobol")))))
+        """Whether an interface function depends on one coordinate only, judged by its slopes at
+        sample points."""
+        slopes = np.abs(
+            np.asarray(
+                jax.jit(jax.vmap(jax.grad(interface)))(
+                    jnp.asarray(self.interior_points(32, kind="sobol"))
+                )
+            )
+        )
         return int(np.sum(np.max(slopes, axis=0) > 1e-12 * np.max(slopes))) <= 1
 
 
 def face_blend(lower: np.ndarray, upper: np.ndarray) -> Callable[[Array], tuple[Array, Array]]:
-    """The boolean sum I − Π(I − Pᵢ), where Pᵢ interpolates linearly between the two faces normal to axis i, as a function of one point that gives
-    its projections on the faces and their weights.
+    """The boolean sum I − Π(I − Pᵢ), where Pᵢ interpolates linearly between the two faces normal to
+    axis i, as a function of one point that gives its projections on the faces and their weights.
 
-    Multiplied out, it is a sum over the 3ᵈ − 1 faces of every dimension, from facets to corners: g at the projection of x on the face, times the
-    linear weights of the fixed coordinates, with sign + for an odd number of them and − for an even one. On a facet all other terms cancel
-    in pairs, so the sum is g there; inside, it is as smooth as g on the faces.
+    Multiplied out, it is a sum over the 3ᵈ − 1 faces of every dimension, from facets to corners: g
+    at the projection of x on the face, times the linear weights of the fixed coordinates, with sign
+    + for an odd number of them and − for an even one. On a facet all other terms cancel in pairs,
+    so the sum is g there; inside, it is as smooth as g on the faces.
     """
     dimension = len(lower)
     # For each face and coordinate: 0 free, 1 on the lower bound, 2 on the upper bound.

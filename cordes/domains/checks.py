@@ -1,4 +1,5 @@
-"""Checks of what a user writes into a domain, so that every class refuses the same things in the same words."""
+"""Checks of what a user writes into a domain, so that every class refuses the same things in the
+same words."""
 
 from typing import Any
 
@@ -10,7 +11,8 @@ Frozen = tuple[float, ...]
 
 
 def real_array(name: str, value: Any, shape: str) -> np.ndarray:
-    """`value` as a float64 array of finite numbers. `shape` says in words what was expected, for the message."""
+    """`value` as a float64 array of finite numbers. `shape` says in words what was expected, for
+    the message."""
     try:
         raw = np.asarray(value)
         if raw.dtype.kind not in "biuf":
@@ -21,7 +23,9 @@ def real_array(name: str, value: Any, shape: str) -> np.ndarray:
     if not np.all(np.isfinite(array)):
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         label = f"{name}[{', '.join(map(str, where))}]" if where else name
-        raise DomainError(f"{label} is {array[where]}. A domain must be bounded: give finite numbers.")
+        raise DomainError(
+            f"{label} is {array[where]}. A domain must be bounded: give finite numbers."
+        )
     return array
 
 
@@ -29,7 +33,9 @@ def real_vector(name: str, value: Any) -> np.ndarray:
     """`value` as a finite vector with at least one entry."""
     array = real_array(name, value, "a list of numbers")
     if array.ndim != 1 or array.size == 0:
-        raise DomainError(f"{name} must be a list of numbers, one for each dimension; it has shape {array.shape}.")
+        raise DomainError(
+            f"{name} must be a list of numbers, one for each dimension; it has shape {array.shape}."
+        )
     return array
 
 
@@ -46,12 +52,16 @@ def check_count(count: int) -> int:
 
 
 def check_directions(directions: Any, dimension: int) -> np.ndarray:
-    """Directions (..., d), scaled so that the largest entry of each is one; a zero or non-finite direction is refused."""
+    """Directions (..., d), scaled so that the largest entry of each is one; a zero or non-finite
+    direction is refused."""
     directions = np.asarray(directions, dtype=np.float64)
     if directions.ndim == 0 or directions.shape[-1] != dimension:
         raise DomainError(f"Directions must have shape (..., {dimension}), not {directions.shape}.")
     length = np.max(np.abs(directions), axis=-1, keepdims=True)
     bad = ~(np.isfinite(length) & (length > 0))[..., 0]
     if np.any(bad):
-        raise DomainError(f"The direction {directions[bad][0].tolist()} points nowhere. Give finite directions other than zero.")
+        raise DomainError(
+            f"The direction {directions[bad][0].tolist()} points nowhere. Give finite "
+            "directions other than zero."
+        )
     return directions / length

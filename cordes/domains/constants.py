@@ -1,8 +1,10 @@
-"""Constants of a domain on which the error bounds rest: first eigenvalue, polar factor of Aleksandrov, Bakelman and Pucci, enclosing ball.
+"""Constants of a domain on which the error bounds rest: first eigenvalue, polar factor of
+Aleksandrov, Bakelman and Pucci, enclosing ball.
 
-Every value is a bound that holds for certain, rounded to the safe side by a relative 1e-12, and by more where the matrix or the shape is so
-ill-conditioned that float64 needs it. Taken for granted, because it cannot be checked: `bounding_box`, `volume` and `vertices` of a domain of the
-user's own are right, and the domain is convex.
+Every value is a bound that holds for certain, rounded to the safe side by a relative 1e-12, and by
+more where the matrix or the shape is so ill-conditioned that float64 needs it. Taken for granted,
+because it cannot be checked: `bounding_box`, `volume` and `vertices` of a domain of the user's own
+are right, and the domain is convex.
 """
 
 import functools
@@ -28,10 +30,12 @@ EPS = float(np.finfo(float).eps)
 
 @functools.singledispatch
 def first_eigenvalue(domain: AbstractDomain, matrix: np.ndarray | None = None) -> float:
-    """A lower bound of ∫ M∇v·∇v / ∫ v² over all v in H¹₀, for a symmetric positive definite M; None stands for the identity.
+    """A lower bound of ∫ M∇v·∇v / ∫ v² over all v in H¹₀, for a symmetric positive definite M; None
+    stands for the identity.
 
-    The largest of several bounds, each a theorem. They rest on three facts: the eigenvalue falls when the domain grows; it is a concave and
-    homogeneous function of M, so that a sum of matrices has at least the sum of the eigenvalues; and x = Fy with M = FFᵀ turns M into the identity.
+    The largest of several bounds, each a theorem. They rest on three facts: the eigenvalue falls
+    when the domain grows; it is a concave and homogeneous function of M, so that a sum of matrices
+    has at least the sum of the eigenvalues; and x = Fy with M = FFᵀ turns M into the identity.
     Here: the inequality of Faber and Krahn, and the bounding box.
     """
     if domain.vertices is not None:
@@ -45,7 +49,8 @@ def first_eigenvalue(domain: AbstractDomain, matrix: np.ndarray | None = None) -
 
 @first_eigenvalue.register
 def _(domain: Box, matrix: np.ndarray | None = None) -> float:
-    """π² Σ Mᵢᵢ/ℓᵢ² for diagonal M, which is exact; else the largest of Faber-Krahn, λmin(M) π² Σ 1/ℓᵢ², the slabs π² Mᵢᵢ/ℓᵢ², and the chords."""
+    """π² Σ Mᵢᵢ/ℓᵢ² for diagonal M, which is exact; else the largest of Faber-Krahn, λmin(M) π² Σ
+    1/ℓᵢ², the slabs π² Mᵢᵢ/ℓᵢ², and the chords."""
     matrix = positive_definite(matrix, domain.dimension)
     widths = domain.widths
     scaled = matrix / np.outer(widths, widths)
@@ -56,12 +61,17 @@ def _(domain: Box, matrix: np.ndarray | None = None) -> float:
     else:
         chords = max(_chord_eigenvalue(scaled), _faber_krahn(matrix, float(np.sum(np.log(widths)))))
     smallest = np.linalg.eigvalsh(matrix)[0] - _rounding(matrix)
-    return max(chords, _down(math.pi**2 * np.max(np.diag(scaled))), _down(smallest * math.pi**2 * np.sum(widths**-2.0)))
+    return max(
+        chords,
+        _down(math.pi**2 * np.max(np.diag(scaled))),
+        _down(smallest * math.pi**2 * np.sum(widths**-2.0)),
+    )
 
 
 @first_eigenvalue.register
 def _(domain: Ball | Ellipsoid, matrix: np.ndarray | None = None) -> float:
-    """x = Sy carries the domain to the unit ball and M to S⁻¹MS⁻ᵀ, whose eigenvalues are the squared singular values of S⁻¹F, M = FFᵀ."""
+    """x = Sy carries the domain to the unit ball and M to S⁻¹MS⁻ᵀ, whose eigenvalues are the
+    squared singular values of S⁻¹F, M = FFᵀ."""
     matrix, axes = positive_definite(matrix, domain.dimension), _axes(domain)
     carried = np.linalg.svd(np.linalg.solve(axes, np.linalg.cholesky(matrix)), compute_uv=False)
     conditions = np.linalg.cond(axes), np.linalg.cond(matrix), carried[0] / carried[-1]
@@ -71,12 +81,18 @@ def _(domain: Ball | Ellipsoid, matrix: np.ndarray | None = None) -> float:
 def _unit_ball_eigenvalue(weights: np.ndarray) -> float:
     """A lower bound of Σ mₖ ∫ (∂ₖv)² / ∫ v² on the unit ball, for m₁ ≥ … ≥ m_d > 0.
 
-    Slices: with m_{d+1} = 0 the form is Σₖ (mₖ − mₖ₊₁) Σ_{i≤k} ∫ (∂ᵢv)², and slices along the first k axes are balls of dimension k and radius at
-    most 1, hence Σₖ (mₖ − mₖ₊₁) j²_{k/2−1,1}. Faber-Krahn: j²_{d/2−1,1} (Π m)^{1/d}. The first is good for long ellipsoids, the second near
-    the ball. The sum of the second for min(m, s) and the first for (m − s)⁺ is a bound for every s; s = m_d gives the first alone, s = m₁ the second.
+    Slices: with m_{d+1} = 0 the form is Σₖ (mₖ − mₖ₊₁) Σ_{i≤k} ∫ (∂ᵢv)², and slices along the first
+    k axes are balls of dimension k and radius at most 1, hence Σₖ (mₖ − mₖ₊₁) j²_{k/2−1,1}.
+    Faber-Krahn: j²_{d/2−1,1} (Π m)^{1/d}. The first is good for long ellipsoids, the second near
+    the ball. The sum of the second for min(m, s) and the first for (m − s)⁺ is a bound for every s;
+    s = m_d gives the first alone, s = m₁ the second.
     """
     squares = np.array([_bessel_square(k) for k in range(1, len(weights) + 1)])
-    levels = np.clip(np.concatenate([weights, np.geomspace(weights[-1], weights[0], 65)]), weights[-1], weights[0])[:, None]
+    levels = np.clip(
+        np.concatenate([weights, np.geomspace(weights[-1], weights[0], 65)]),
+        weights[-1],
+        weights[0],
+    )[:, None]
     excess = np.maximum(weights - levels, 0)
     slices = (excess - np.concatenate([excess[:, 1:], np.zeros_like(levels)], axis=1)) @ squares
     volumes = squares[-1] * np.exp(np.mean(np.log(np.minimum(weights, levels)), axis=1))
@@ -86,10 +102,12 @@ def _unit_ball_eigenvalue(weights: np.ndarray) -> float:
 def _chord_eigenvalue(scaled: np.ndarray) -> float:
     """A lower bound for the box of unit widths from a sum of rank-one matrices M = Σ vₖvₖᵀ.
 
-    The form (vₖ·∇v)² sees one direction only; a chord of the box along vₖ is x + tvₖ with t in an interval of length at most 1/maxᵢ |vᵢₖ|, on which
-    the one-dimensional inequality holds. Hence π² Σₖ maxᵢ vᵢₖ², exact for diagonal M and for rank one; a diagonal D with M − D ≥ 0 is a special case.
-    All decompositions are V = M^{1/2}Q with Q orthogonal. Σ Vₖₖ² is convex in Q, so that replacing Q by the polar factor of its gradient
-    never lowers it. That M ≥ (1 − η)VVᵀ is verified by the eigenvalues afterwards, whatever the search did.
+    The form (vₖ·∇v)² sees one direction only; a chord of the box along vₖ is x + tvₖ with t in an
+    interval of length at most 1/maxᵢ |vᵢₖ|, on which the one-dimensional inequality holds. Hence π²
+    Σₖ maxᵢ vᵢₖ², exact for diagonal M and for rank one; a diagonal D with M − D ≥ 0 is a special
+    case. All decompositions are V = M^{1/2}Q with Q orthogonal. Σ Vₖₖ² is convex in Q, so that
+    replacing Q by the polar factor of its gradient never lowers it. That M ≥ (1 − η)VVᵀ is verified
+    by the eigenvalues afterwards, whatever the search did.
     """
     values, vectors = np.linalg.eigh(scaled)
     if values[0] <= _rounding(scaled):
@@ -109,29 +127,43 @@ def _chord_eigenvalue(scaled: np.ndarray) -> float:
 def _polygon_eigenvalue(vertices: np.ndarray, matrix: np.ndarray) -> float:
     """The largest bound for the polygon carried over by y = F⁻¹x, M = FFᵀ, which has M = I.
 
-    Area: λ|Ω| is smallest for the equilateral triangle among triangles, the square among quadrilaterals (Pólya and Szegő), the disk among all.
-    Inradius: λ ≥ π²/4r² (Hersch, Protter). Chords: as in `_chord_eigenvalue`, with the longest chord along u of length minₖ wₖ/|nₖ·u|, wₖ the width
-    normal to edge k; with a = nₖ/wₖ, b = nₗ/wₗ the best orthonormal frame gives (|a|² + |b|²)/2 + √((|a|² − |b|²)²/4 + (a×b)²). Ellipse: that of
-    the second moments, widened until it holds all vertices. Widths and distances of edges are those of the vertices along the computed
+    Area: λ|Ω| is smallest for the equilateral triangle among triangles, the square among
+    quadrilaterals (Pólya and Szegő), the disk among all. Inradius: λ ≥ π²/4r² (Hersch, Protter).
+    Chords: as in `_chord_eigenvalue`, with the longest chord along u of length minₖ wₖ/|nₖ·u|, wₖ
+    the width normal to edge k; with a = nₖ/wₖ, b = nₗ/wₗ the best orthonormal frame gives (|a|² +
+    |b|²)/2 + √((|a|² − |b|²)²/4 + (a×b)²). Ellipse: that of the second moments, widened until it
+    holds all vertices. Widths and distances of edges are those of the vertices along the computed
     normals, so that a rounded normal does no harm.
     """
     factor = np.linalg.cholesky(matrix)
     carried = np.linalg.solve(factor, (vertices - np.mean(vertices, axis=0)).T).T
     normals, heights = _edge_lines(carried)
     area = _area(carried)
-    least = {3: 4 * math.pi**2 / math.sqrt(3), 4: 2 * math.pi**2}.get(len(vertices), math.pi * _bessel_square(2))
+    least = {3: 4 * math.pi**2 / math.sqrt(3), 4: 2 * math.pi**2}.get(
+        len(vertices), math.pi * _bessel_square(2)
+    )
     inradius = _inradius(carried, normals, heights)
     slopes = normals / np.ptp(carried @ normals.T, axis=0)[:, None]
     squares = np.sum(slopes**2, axis=1)
     crosses = np.outer(slopes[:, 0], slopes[:, 1])
-    chords = np.add.outer(squares, squares) / 2 + np.hypot(np.subtract.outer(squares, squares) / 2, crosses - crosses.T)
+    chords = np.add.outer(squares, squares) / 2 + np.hypot(
+        np.subtract.outer(squares, squares) / 2, crosses - crosses.T
+    )
     ellipse = 1 / _second_moment_axes(carried) ** 2
-    bounds = least / area, math.pi**2 / (4 * inradius**2), math.pi**2 * np.max(chords), _unit_ball_eigenvalue(ellipse)
-    return _down(max(bounds), 2, np.linalg.cond(factor) * np.max(np.linalg.norm(carried, axis=1)) / inradius)
+    bounds = (
+        least / area,
+        math.pi**2 / (4 * inradius**2),
+        math.pi**2 * np.max(chords),
+        _unit_ball_eigenvalue(ellipse),
+    )
+    return _down(
+        max(bounds), 2, np.linalg.cond(factor) * np.max(np.linalg.norm(carried, axis=1)) / inradius
+    )
 
 
 def _faber_krahn(matrix: np.ndarray, log_volume: float) -> float:
-    """j²_{d/2−1,1} det(M)^{1/d} (ω_d/|Ω|)^{2/d}: no domain of this volume has a smaller eigenvalue than the ellipsoid that M carries to a ball."""
+    """j²_{d/2−1,1} det(M)^{1/d} (ω_d/|Ω|)^{2/d}: no domain of this volume has a smaller eigenvalue
+    than the ellipsoid that M carries to a ball."""
     d = len(matrix)
     logarithm = np.linalg.slogdet(matrix)[1] / d + 2 / d * (_log_ball_volume(d) - log_volume)
     return _down(_bessel_square(d) * math.exp(logarithm), d, np.linalg.cond(matrix))
@@ -141,8 +173,9 @@ def _faber_krahn(matrix: np.ndarray, log_volume: float) -> float:
 def _bessel_square(dimension: int) -> float:
     """The first eigenvalue j²_{d/2−1,1} of the unit ball, rounded down.
 
-    With a = 2.338107… the first zero of the Airy function, ν + a(ν/2)^{1/3} < j_{ν,1} < ν + a(ν/2)^{1/3} + (3/20)a²(2/ν)^{1/3} for all ν > 0 (Qu and
-    Wong 1999), and from ν = 1 on the bracket holds no other zero. Below, the zeros are π/2, 2.4048… and π.
+    With a = 2.338107… the first zero of the Airy function, ν + a(ν/2)^{1/3} < j_{ν,1} < ν +
+    a(ν/2)^{1/3} + (3/20)a²(2/ν)^{1/3} for all ν > 0 (Qu and Wong 1999), and from ν = 1 on the
+    bracket holds no other zero. Below, the zeros are π/2, 2.4048… and π.
     """
     order = dimension / 2 - 1
     if dimension <= 3:
@@ -151,7 +184,9 @@ def _bessel_square(dimension: int) -> float:
         airy = 2.338107410459767
         lower = order + airy * (order / 2) ** (1 / 3)
         upper = lower + 0.15 * airy**2 * (2 / order) ** (1 / 3)
-        zero: Any = scipy.optimize.brentq(lambda z: scipy.special.jv(order, z), lower, upper, xtol=1e-14)
+        zero: Any = scipy.optimize.brentq(
+            lambda z: scipy.special.jv(order, z), lower, upper, xtol=1e-14
+        )
     return _down(zero**2)
 
 
@@ -160,10 +195,12 @@ def _bessel_square(dimension: int) -> float:
 
 @functools.singledispatch
 def polar_factor(domain: AbstractDomain, points: np.ndarray) -> np.ndarray:
-    """1 / (d |(Ω − x)°|^{1/d}) at points (n, d) of the domain, rounded up: |v(x)| ≤ factor · ‖r/det A^{1/d}‖ in L^d, where A:D²v − cv = r, c ≥ 0.
+    """1 / (d |(Ω − x)°|^{1/d}) at points (n, d) of the domain, rounded up: |v(x)| ≤ factor · ‖r/det
+    A^{1/d}‖ in L^d, where A:D²v − cv = r, c ≥ 0.
 
-    K° is the polar body {p: p·z ≤ 1 for all z in K}. The factor grows with the domain. Here: that of the bounding box and, in the plane, Mahler's
-    inequality |Ω| |(Ω − x)°| ≥ 27/4. Points are taken to lie in the domain; one that misses it by rounding counts as on the boundary.
+    K° is the polar body {p: p·z ≤ 1 for all z in K}. The factor grows with the domain. Here: that
+    of the bounding box and, in the plane, Mahler's inequality |Ω| |(Ω − x)°| ≥ 27/4. Points are
+    taken to lie in the domain; one that misses it by rounding counts as on the boundary.
     """
     if domain.vertices is not None:
         return _polygon_polar_factor(domain.vertices, points)
@@ -173,7 +210,8 @@ def polar_factor(domain: AbstractDomain, points: np.ndarray) -> np.ndarray:
 
 @polar_factor.register
 def _(domain: Box, points: np.ndarray) -> np.ndarray:
-    """The polar body is the convex hull of eᵢ/bᵢ and −eᵢ/aᵢ, with aᵢ, bᵢ the distances to the faces: volume Π (1/aᵢ + 1/bᵢ) / d!."""
+    """The polar body is the convex hull of eᵢ/bᵢ and −eᵢ/aᵢ, with aᵢ, bᵢ the distances to the
+    faces: volume Π (1/aᵢ + 1/bᵢ) / d!."""
     d = domain.dimension
     below, above = np.maximum(points - domain.lower, 0), np.maximum(domain.upper - points, 0)
     with np.errstate(divide="ignore"):
@@ -183,7 +221,8 @@ def _(domain: Box, points: np.ndarray) -> np.ndarray:
 
 @polar_factor.register
 def _(domain: Ball | Ellipsoid, points: np.ndarray) -> np.ndarray:
-    """The largest factor times (1 − |y|²)^{(d+1)/2d}, y = S⁻¹(x − c): the polar body of the unit ball seen from y is an ellipsoid."""
+    """The largest factor times (1 − |y|²)^{(d+1)/2d}, y = S⁻¹(x − c): the polar body of the unit
+    ball seen from y is an ellipsoid."""
     d, axes = domain.dimension, _axes(domain)
     carried = np.linalg.solve(axes, (points - domain.center).T).T
     # Rounding of y turns into an absolute error of 1 − |y|², which matters at the boundary.
@@ -193,7 +232,8 @@ def _(domain: Ball | Ellipsoid, points: np.ndarray) -> np.ndarray:
 
 @functools.singledispatch
 def largest_polar_factor(domain: AbstractDomain) -> float:
-    """The largest `polar_factor` over the domain, rounded up; for a domain of the user's own that of its bounding box, or Mahler's inequality."""
+    """The largest `polar_factor` over the domain, rounded up; for a domain of the user's own that
+    of its bounding box, or Mahler's inequality."""
     if domain.vertices is not None:
         return _largest_polygon_polar_factor(domain.vertices)
     largest = largest_polar_factor(Box(*domain.bounding_box))
@@ -212,21 +252,27 @@ def _(domain: Ball | Ellipsoid) -> float:
     """At the centre: (Π aᵢ)^{1/d} / (d ω_d^{1/d})."""
     d, axes = domain.dimension, _axes(domain)
     # The determinant carries the rounding of the axes, amplified by their condition number.
-    return _up(math.exp((np.linalg.slogdet(axes)[1] - _log_ball_volume(d)) / d) / d) * (1 + 8 * d * EPS * float(np.linalg.cond(axes)))
+    return _up(math.exp((np.linalg.slogdet(axes)[1] - _log_ball_volume(d)) / d) / d) * (
+        1 + 8 * d * EPS * float(np.linalg.cond(axes))
+    )
 
 
 def _polygon_polar_factor(vertices: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """The polar body at x is the polygon with vertices nₖ/hₖ(x). Heights rounded up belong to a larger polygon, so that the factor is rounded up too."""
+    """The polar body at x is the polygon with vertices nₖ/hₖ(x). Heights rounded up belong to a
+    larger polygon, so that the factor is rounded up too."""
     middle = np.mean(vertices, axis=0)
     normals, heights = _edge_lines(vertices - middle)
-    distances = np.maximum(heights - (points - middle) @ normals.T, 0) + 16 * EPS * np.max(np.ptp(vertices, axis=0))
+    distances = np.maximum(heights - (points - middle) @ normals.T, 0) + 16 * EPS * np.max(
+        np.ptp(vertices, axis=0)
+    )
     areas = np.sum(_sines(normals) / (distances * np.roll(distances, -1, axis=-1)), axis=-1) / 2
     return _up(np.minimum(1 / (2 * np.sqrt(areas)), _mahler(_area(vertices))))
 
 
 def _largest_polygon_polar_factor(vertices: np.ndarray) -> float:
-    """The area ½ Σ sin(nₖ, nₖ₊₁) / (hₖhₖ₊₁) of the polar body is convex in x. Newton's method finds a point x near its minimum, and at all
-    others the area is at least its tangent plane at x, whose smallest value over the polygon is taken at a vertex."""
+    """The area ½ Σ sin(nₖ, nₖ₊₁) / (hₖhₖ₊₁) of the polar body is convex in x. Newton's method finds
+    a point x near its minimum, and at all others the area is at least its tangent plane at x, whose
+    smallest value over the polygon is taken at a vertex."""
     size = float(np.max(np.ptp(vertices, axis=0)))
     scaled = (vertices - np.mean(vertices, axis=0)) / size
     normals, heights = _edge_lines(scaled)
@@ -256,7 +302,8 @@ def _largest_polygon_polar_factor(vertices: np.ndarray) -> float:
 
 
 def _mahler(area: float) -> float:
-    """The factor √(|Ω|/27) of Mahler's inequality |Ω| |(Ω − x)°| ≥ 27/4 for convex sets of the plane, attained by triangles."""
+    """The factor √(|Ω|/27) of Mahler's inequality |Ω| |(Ω − x)°| ≥ 27/4 for convex sets of the
+    plane, attained by triangles."""
     return math.sqrt(area / 27)
 
 
@@ -265,7 +312,8 @@ def _mahler(area: float) -> float:
 
 @functools.singledispatch
 def circumscribed(domain: AbstractDomain) -> tuple[np.ndarray, float]:
-    """Centre and radius of a ball that contains the domain: the smallest one, but around the bounding box for a domain of the user's own."""
+    """Centre and radius of a ball that contains the domain: the smallest one, but around the
+    bounding box for a domain of the user's own."""
     if domain.vertices is not None:
         return _smallest_circle(domain.vertices)
     return circumscribed(Box(*domain.bounding_box))
@@ -283,8 +331,9 @@ def _(domain: Ball | Ellipsoid) -> tuple[np.ndarray, float]:
 
 
 def _smallest_circle(points: np.ndarray) -> tuple[np.ndarray, float]:
-    """The smallest circle around points: minₓ maxₚ |p − x|² is the quadratic programme of min |x|² + t with |p|² − 2p·x ≤ t. The radius returned is
-    the largest distance from the centre found, whatever the programme did."""
+    """The smallest circle around points: minₓ maxₚ |p − x|² is the quadratic programme of min |x|²
+    + t with |p|² − 2p·x ≤ t. The radius returned is the largest distance from the centre found,
+    whatever the programme did."""
     middle, size = np.mean(points, axis=0), float(np.max(np.ptp(points, axis=0)))
     scaled = (points - middle) / size
     squares = np.sum(scaled**2, axis=1)
@@ -292,9 +341,15 @@ def _smallest_circle(points: np.ndarray) -> tuple[np.ndarray, float]:
     def objective(z: np.ndarray) -> tuple[float, np.ndarray]:
         return z[:2] @ z[:2] + z[2], np.r_[2 * z[:2], 1]
 
-    constraint = {"type": "ineq", "fun": lambda z: z[2] + 2 * scaled @ z[:2] - squares, "jac": lambda z: np.c_[2 * scaled, np.ones(len(scaled))]}
+    constraint = {
+        "type": "ineq",
+        "fun": lambda z: z[2] + 2 * scaled @ z[:2] - squares,
+        "jac": lambda z: np.c_[2 * scaled, np.ones(len(scaled))],
+    }
     start = np.r_[0, 0, np.max(squares)]
-    found = scipy.optimize.minimize(objective, start, jac=True, constraints=constraint, method="SLSQP", options={"ftol": 1e-15})
+    found = scipy.optimize.minimize(
+        objective, start, jac=True, constraints=constraint, method="SLSQP", options={"ftol": 1e-15}
+    )
     center = middle + size * found.x[:2]
     return center, _up(float(np.max(np.linalg.norm(points - center, axis=1))))
 
@@ -304,13 +359,18 @@ def _smallest_circle(points: np.ndarray) -> tuple[np.ndarray, float]:
 
 def _axes(domain: Ball | Ellipsoid) -> np.ndarray:
     """The matrix that carries the unit ball to the domain."""
-    return domain.matrix if isinstance(domain, Ellipsoid) else domain.radius * np.eye(domain.dimension)
+    return (
+        domain.matrix if isinstance(domain, Ellipsoid) else domain.radius * np.eye(domain.dimension)
+    )
 
 
 def _edge_lines(vertices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Outward unit normals of the edges and the largest n·x over the vertices: half-planes that hold the polygon even if a normal is rounded."""
+    """Outward unit normals of the edges and the largest n·x over the vertices: half-planes that
+    hold the polygon even if a normal is rounded."""
     edges = np.roll(vertices, -1, axis=0) - vertices
-    normals = np.stack([edges[:, 1], -edges[:, 0]], axis=1) / np.linalg.norm(edges, axis=1, keepdims=True)
+    normals = np.stack([edges[:, 1], -edges[:, 0]], axis=1) / np.linalg.norm(
+        edges, axis=1, keepdims=True
+    )
     return normals, np.max(vertices @ normals.T, axis=0)
 
 
@@ -321,16 +381,25 @@ def _sines(normals: np.ndarray) -> np.ndarray:
 
 
 def _inradius(vertices: np.ndarray, normals: np.ndarray, heights: np.ndarray) -> float:
-    """An upper bound of the inradius, the largest r with nₖ·x + r ≤ hₖ for all k, by the multipliers y of the linear programme.
+    """An upper bound of the inradius, the largest r with nₖ·x + r ≤ hₖ for all k, by the
+    multipliers y of the linear programme.
 
-    For all y ≥ 0 the sum of the constraints is r Σy ≤ y·h − x·Σyₖnₖ, and |x| is at most the largest distance of a vertex from the origin: the
-    bound is right whatever the tolerance of the programme.
+    For all y ≥ 0 the sum of the constraints is r Σy ≤ y·h − x·Σyₖnₖ, and |x| is at most the largest
+    distance of a vertex from the origin: the bound is right whatever the tolerance of the
+    programme.
     """
     size = float(np.max(np.linalg.norm(vertices, axis=1)))
     constraints = np.concatenate([normals, np.ones((len(normals), 1))], axis=1)
-    found = scipy.optimize.linprog([0, 0, -1], A_ub=constraints, b_ub=heights / size, bounds=[(None, None), (None, None), (0, None)])
+    found = scipy.optimize.linprog(
+        [0, 0, -1],
+        A_ub=constraints,
+        b_ub=heights / size,
+        bounds=[(None, None), (None, None), (0, None)],
+    )
     multipliers = np.maximum(-found.ineqlin.marginals, 0)
-    return float((multipliers @ heights + size * np.linalg.norm(multipliers @ normals)) / np.sum(multipliers))
+    return float(
+        (multipliers @ heights + size * np.linalg.norm(multipliers @ normals)) / np.sum(multipliers)
+    )
 
 
 def _area(vertices: np.ndarray) -> float:
@@ -339,10 +408,13 @@ def _area(vertices: np.ndarray) -> float:
 
 
 def _second_moment_axes(vertices: np.ndarray) -> np.ndarray:
-    """Semi-axes, shortest first, of an ellipse around the vertices that has the shape of the second moments of the polygon."""
+    """Semi-axes, shortest first, of an ellipse around the vertices that has the shape of the second
+    moments of the polygon."""
     here, ahead = vertices, np.roll(vertices, -1, axis=0)
     areas = here[:, 0] * ahead[:, 1] - here[:, 1] * ahead[:, 0]
-    here, ahead = (points - areas @ (here + ahead) / (3 * np.sum(areas)) for points in (here, ahead))
+    here, ahead = (
+        points - areas @ (here + ahead) / (3 * np.sum(areas)) for points in (here, ahead)
+    )
     areas = here[:, 0] * ahead[:, 1] - here[:, 1] * ahead[:, 0]
     moments = sum((areas[:, None] * points).T @ points for points in (here, ahead, here + ahead))
     lengths, directions = np.linalg.eigh(np.asarray(moments))
@@ -356,9 +428,17 @@ def positive_definite(matrix: np.ndarray | None, dimension: int) -> np.ndarray:
         return np.eye(dimension)
     array = np.asarray(matrix, dtype=np.float64)
     if array.shape != (dimension, dimension) or not np.all(np.isfinite(array)):
-        raise OptionError(f"The matrix must consist of {dimension} x {dimension} finite numbers, not {array.tolist()}.")
-    if np.any(np.abs(array - array.T) > SLACK * np.max(np.abs(array))) or np.linalg.eigvalsh(array)[0] <= 0:
-        raise OptionError(f"The matrix must be symmetric and positive definite; it is {array.tolist()}.")
+        raise OptionError(
+            f"The matrix must consist of {dimension} x {dimension} finite numbers, not "
+            f"{array.tolist()}."
+        )
+    if (
+        np.any(np.abs(array - array.T) > SLACK * np.max(np.abs(array)))
+        or np.linalg.eigvalsh(array)[0] <= 0
+    ):
+        raise OptionError(
+            f"The matrix must be symmetric and positive definite; it is {array.tolist()}."
+        )
     return (array + array.T) / 2
 
 
@@ -372,7 +452,8 @@ def _rounding(matrix: np.ndarray) -> float:
 
 
 def _down(value: float, dimension: int = 1, *conditions: float) -> float:
-    """A positive value rounded down, by the more the larger the condition numbers of what went into it."""
+    """A positive value rounded down, by the more the larger the condition numbers of what went into
+    it."""
     return max(0.0, float(value) * (1 - SLACK - 8 * dimension * EPS * float(sum(conditions))))
 
 

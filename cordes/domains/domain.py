@@ -1,4 +1,5 @@
-"""The abstract domain: a bounded convex set and what the rest of the program needs to know of it."""
+"""The abstract domain: a bounded convex set and what the rest of the program needs to know of
+it."""
 
 import abc
 from collections.abc import Callable, Sequence
@@ -14,8 +15,8 @@ PointFunction = Callable[[Array], Array]
 class AbstractDomain(eqx.Module):
     """A bounded convex set. Subclass it to solve on a domain of your own.
 
-    Points are float64. Functions of one point (`distance`, a lift) take shape (d,) and are written with jax.numpy; functions that make or
-    test many points take and give NumPy arrays.
+    Points are float64. Functions of one point (`distance`, a lift) take shape (d,) and are written
+    with jax.numpy; functions that make or test many points take and give NumPy arrays.
     """
 
     @property
@@ -38,20 +39,24 @@ class AbstractDomain(eqx.Module):
 
     @property
     def vertices(self) -> np.ndarray | None:
-        """Corners of a two-dimensional polygonal domain in counter-clockwise order, shape (n, 2); None where the boundary is smooth or d != 2."""
+        """Corners of a two-dimensional polygonal domain in counter-clockwise order, shape (n, 2);
+        None where the boundary is smooth or d != 2."""
         return None
 
     @abc.abstractmethod
     def distance(self, x: Float[Array, " d"]) -> Scalar:
-        """A smooth function, positive inside and zero on the boundary with non-zero slope there except at corners (the paper's D)."""
+        """A smooth function, positive inside and zero on the boundary with non-zero slope there
+        except at corners (the paper's D)."""
 
     @abc.abstractmethod
     def contains(self, points: np.ndarray, tolerance: float = 0.0) -> np.ndarray:
-        """Whether points (..., d) lie in the closed domain; `tolerance` is a length by which they may miss it."""
+        """Whether points (..., d) lie in the closed domain; `tolerance` is a length by which they
+        may miss it."""
 
     @abc.abstractmethod
     def interior_points(self, count: int, seed: int = 0, kind: str = "uniform") -> np.ndarray:
-        """`count` points, uniformly distributed: independent (`uniform`) or scrambled Sobol (`sobol`). Shape (count, d)."""
+        """`count` points, uniformly distributed: independent (`uniform`) or scrambled Sobol
+        (`sobol`). Shape (count, d)."""
 
     @abc.abstractmethod
     def quadrature(self, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -67,4 +72,5 @@ class AbstractDomain(eqx.Module):
 
     @abc.abstractmethod
     def lift(self, g: PointFunction, interfaces: Sequence[PointFunction] = ()) -> PointFunction:
-        """A function of one point that equals g on the boundary to rounding and is smooth inside, made from the boundary values of g alone."""
+        """A function of one point that equals g on the boundary to rounding and is smooth inside,
+        made from the boundary values of g alone."""

@@ -1,4 +1,5 @@
-"""Smooth maps of the unit cube that together cover a domain: what composite quadrature is built on."""
+"""Smooth maps of the unit cube that together cover a domain: what composite quadrature is built
+on."""
 
 import functools
 from collections.abc import Callable
@@ -20,8 +21,9 @@ EVEN = {count: tuple(np.linspace(0, 1, count + 1)) for count in (2, 4, 6)}
 
 
 class Patch(NamedTuple):
-    """A map from points y (N, d) of the unit cube to points (N, d) of the domain with the Jacobian determinant (N,), and where each axis is cut at first:
-    closer together towards the boundary, where residuals live."""
+    """A map from points y (N, d) of the unit cube to points (N, d) of the domain with the Jacobian
+    determinant (N,), and where each axis is cut at first: closer together towards the boundary,
+    where residuals live."""
 
     map: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
     cuts: tuple[tuple[float, ...], ...]
@@ -29,14 +31,21 @@ class Patch(NamedTuple):
 
 @functools.singledispatch
 def patches(domain: AbstractDomain) -> list[Patch]:
-    """Patches of the domain; balls and ellipsoids have them in up to three dimensions, domains of your own have none."""
-    raise DomainError(f"{type(domain).__name__} has no patches: its integrals come from its own `quadrature`.")
+    """Patches of the domain; balls and ellipsoids have them in up to three dimensions, domains of
+    your own have none."""
+    raise DomainError(
+        f"{type(domain).__name__} has no patches: its integrals come from its own `quadrature`."
+    )
 
 
 @patches.register
 def _box(domain: Box) -> list[Patch]:
     lower, widths, volume = domain.lower, domain.widths, domain.volume
-    return [Patch(lambda y: (lower + widths * y, np.full(len(y), volume)), (BOTH_ENDS,) * domain.dimension)]
+    return [
+        Patch(
+            lambda y: (lower + widths * y, np.full(len(y), volume)), (BOTH_ENDS,) * domain.dimension
+        )
+    ]
 
 
 @patches.register
@@ -52,7 +61,9 @@ def _polygon(domain: Polygon) -> list[Patch]:
 
         return Patch(to_domain, (ONE_END, EVEN[2]))
 
-    return [triangle(start, edge) for start, edge in zip(domain.vertices, domain.edges, strict=True)]
+    return [
+        triangle(start, edge) for start, edge in zip(domain.vertices, domain.edges, strict=True)
+    ]
 
 
 @patches.register
@@ -66,10 +77,16 @@ def _ellipsoid(domain: Ellipsoid) -> list[Patch]:
 
 
 def _round(center: np.ndarray, matrix: np.ndarray) -> list[Patch]:
-    """Polar coordinates: radius and angle; in three dimensions radius, height on the sphere and angle."""
+    """Polar coordinates: radius and angle; in three dimensions radius, height on the sphere and
+    angle."""
     dimension, stretch = len(center), abs(np.linalg.det(matrix))
     if dimension == 1:
-        return [Patch(lambda y: (center + (2 * y - 1) * matrix[0, 0], np.full(len(y), 2 * stretch)), (BOTH_ENDS,))]
+        return [
+            Patch(
+                lambda y: (center + (2 * y - 1) * matrix[0, 0], np.full(len(y), 2 * stretch)),
+                (BOTH_ENDS,),
+            )
+        ]
     if dimension > 3:
         raise DomainError(f"A ball in {dimension} dimensions has no patches.")
 
@@ -79,7 +96,9 @@ def _round(center: np.ndarray, matrix: np.ndarray) -> list[Patch]:
         if dimension == 2:
             return center + (radius[:, None] * circle) @ matrix.T, 2 * np.pi * radius * stretch
         height = 2 * y[:, 1] - 1
-        direction = np.concatenate([np.sqrt(np.maximum(1 - height**2, 0.0))[:, None] * circle, height[:, None]], axis=1)
+        direction = np.concatenate(
+            [np.sqrt(np.maximum(1 - height**2, 0.0))[:, None] * circle, height[:, None]], axis=1
+        )
         return center + (radius[:, None] * direction) @ matrix.T, 4 * np.pi * radius**2 * stretch
 
     return [Patch(to_domain, (ONE_END, EVEN[6]) if dimension == 2 else (ONE_END, EVEN[2], EVEN[4]))]

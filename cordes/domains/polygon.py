@@ -10,22 +10,32 @@ import numpy as np
 import scipy.optimize
 from jax import Array
 
-from cordes.domains.boundary_fit import boundary_values, constant_value, curve_points, edge_parameters, fit_boundary, polygon_curve, sample_count
+from cordes.domains.boundary_fit import (
+    boundary_values,
+    constant_value,
+    curve_points,
+    edge_parameters,
+    fit_boundary,
+    polygon_curve,
+    sample_count,
+)
 from cordes.domains.checks import Frozen, check_count, check_directions, freeze, real_array
 from cordes.domains.domain import AbstractDomain, PointFunction, Scalar
 from cordes.domains.unit_cube import cube_points, gauss_rule, tensor_rule
 from cordes.errors import DomainError
 
-# Sine of an angle below which a vertex counts as straight, and relative distance below which two vertices count as one.
+# Sine of an angle below which a vertex counts as straight, and relative distance below which two
+# vertices count as one.
 STRAIGHT = 1e-10
 
 
 @final
 class Polygon(AbstractDomain):
-    """The convex polygon with the given vertices, in either orientation; its distance function is the product of the distances to the edges,
-    scaled to one at the centroid.
+    """The convex polygon with the given vertices, in either orientation; its distance function is
+    the product of the distances to the edges, scaled to one at the centroid.
 
-    Checked when made: at least three vertices, none repeated, none with an angle of 180°, convex, not winding around twice.
+    Checked when made: at least three vertices, none repeated, none with an angle of 180°, convex,
+    not winding around twice.
     """
 
     _vertices: tuple[Frozen, ...] = eqx.field(static=True)
@@ -33,7 +43,9 @@ class Polygon(AbstractDomain):
     def __init__(self, vertices: Any):
         array = real_array("The vertices of the polygon", vertices, "a list of points of the plane")
         if array.ndim != 2 or array.shape[1] != 2:
-            raise DomainError(f"The vertices of the polygon must have shape (n, 2), not {array.shape}.")
+            raise DomainError(
+                f"The vertices of the polygon must have shape (n, 2), not {array.shape}."
+            )
         self._vertices = tuple(freeze(vertex) for vertex in _counter_clockwise(array))
 
     def __repr__(self) -> str:
@@ -52,7 +64,9 @@ class Polygon(AbstractDomain):
     def normals(self) -> np.ndarray:
         """Outward unit normals of the edges, shape (n, 2)."""
         edges = self.edges
-        return np.stack([edges[:, 1], -edges[:, 0]], axis=1) / np.linalg.norm(edges, axis=1, keepdims=True)
+        return np.stack([edges[:, 1], -edges[:, 0]], axis=1) / np.linalg.norm(
+            edges, axis=1, keepdims=True
+        )
 
     @property
     def dimension(self) -> int:
@@ -81,40 +95,60 @@ class Polygon(AbstractDomain):
 
     @property
     def inradius(self) -> float:
-        """Radius of the largest ball in the domain, by linear programming: max r with nₖ·(x − pₖ) + r ≤ 0 for every edge."""
+        """Radius of the largest ball in the domain, by linear programming: max r with nₖ·(x − pₖ) +
+        r ≤ 0 for every edge."""
         offsets = self.vertices - self.center
         constraints = np.concatenate([self.normals, np.ones((len(offsets), 1))], axis=1)
         heights = np.sum(self.normals * offsets, axis=1)
-        found = scipy.optimize.linprog([0, 0, -1], A_ub=constraints, b_ub=heights, bounds=[(None, None), (None, None), (0, None)])
+        found = scipy.optimize.linprog(
+            [0, 0, -1],
+            A_ub=constraints,
+            b_ub=heights,
+            bounds=[(None, None), (None, None), (0, None)],
+        )
         return float(found.x[2])
 
     def distance(self, x: Array) -> Scalar:
         center_heights = self._heights(self.center)
         scale = float(np.exp(np.mean(np.log(center_heights))))
-        return jnp.prod(jnp.sum(jnp.asarray(self.normals, x.dtype) * (jnp.asarray(self.vertices, x.dtype) - x), axis=1) / scale)
+        return jnp.prod(
+            jnp.sum(
+                jnp.asarray(self.normals, x.dtype) * (jnp.asarray(self.vertices, x.dtype) - x),
+                axis=1,
+            )
+            / scale
+        )
 
     def contains(self, points: np.ndarray, tolerance: float = 0.0) -> np.ndarray:
         return np.all(self._heights(np.asarray(points)) >= -tolerance, axis=-1)
 
     def interior_points(self, count: int, seed: int = 0, kind: str = "uniform") -> np.ndarray:
-        """Points of the unit square carried over by a map that preserves area: the first coordinate runs around the centroid through the fan of
-        triangles, the square root of the second is the relative distance from the centroid."""
+        """Points of the unit square carried over by a map that preserves area: the first coordinate
+        runs around the centroid through the fan of triangles, the square root of the second is the
+        relative distance from the centroid."""
         square = cube_points(count, 2, seed, kind)
         center, vertices = self.center, self.vertices
         shares = np.cumsum(_fan(vertices, center)) / self.volume
-        triangle = np.minimum(np.searchsorted(shares, square[:, 0], side="right"), len(vertices) - 1)
+        triangle = np.minimum(
+            np.searchsorted(shares, square[:, 0], side="right"), len(vertices) - 1
+        )
         start = np.concatenate([[0.0], shares])[triangle]
-        along = np.clip((square[:, :1] - start[:, None]) / (shares[triangle] - start)[:, None], 0, 1)
+        along = np.clip(
+            (square[:, :1] - start[:, None]) / (shares[triangle] - start)[:, None], 0, 1
+        )
         outer = vertices[triangle] + along * self.edges[triangle]
         return center + np.sqrt(square[:, 1:]) * (outer - center)
 
     def quadrature(self, count: int) -> tuple[np.ndarray, np.ndarray]:
-        """Collapsed Gauss rules, count × count points on each triangle of the fan around the centroid, exact up to degree 2·count − 1."""
+        """Collapsed Gauss rules, count × count points on each triangle of the fan around the
+        centroid, exact up to degree 2·count − 1."""
         points, weights = tensor_rule([gauss_rule(check_count(count), 1), gauss_rule(count)])
         center = self.center
         outer = self.vertices[:, None] + points[:, 1:] * self.edges[:, None]
         areas = _fan(self.vertices, center)
-        return (center + points[:, :1] * (outer - center)).reshape(-1, 2), (2 * areas[:, None] * weights).ravel()
+        return (center + points[:, :1] * (outer - center)).reshape(-1, 2), (
+            2 * areas[:, None] * weights
+        ).ravel()
 
     def boundary_at(self, directions: np.ndarray) -> np.ndarray:
         directions = check_directions(directions, 2)
@@ -124,17 +158,22 @@ class Polygon(AbstractDomain):
         edge = np.argmin(reach, axis=-1)
         points = self.center + np.min(reach, axis=-1)[..., None] * directions
         # Back on the edge, from which rounding has moved the point.
-        along = np.sum((points - self.vertices[edge]) * self.edges[edge], axis=-1) / np.sum(self.edges[edge] ** 2, axis=-1)
+        along = np.sum((points - self.vertices[edge]) * self.edges[edge], axis=-1) / np.sum(
+            self.edges[edge] ** 2, axis=-1
+        )
         return self.vertices[edge] + np.clip(along, 0, 1)[..., None] * self.edges[edge]
 
     def boundary_points(self, count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
         generator = np.random.default_rng(seed)
         lengths = np.linalg.norm(self.edges, axis=1)
         edge = generator.choice(len(lengths), size=check_count(count), p=lengths / np.sum(lengths))
-        return self.vertices[edge] + generator.random((len(edge), 1)) * self.edges[edge], self.normals[edge]
+        return self.vertices[edge] + generator.random((len(edge), 1)) * self.edges[
+            edge
+        ], self.normals[edge]
 
     def lift(self, g: PointFunction, interfaces: Sequence[PointFunction] = ()) -> PointFunction:
-        """A fit of g by polynomials and interface powers, and the blend of corners (`corner_blend`) of what is left."""
+        """A fit of g by polynomials and interface powers, and the blend of corners (`corner_blend`)
+        of what is left."""
         vertices = self.vertices
         constant = constant_value(g, vertices[0])
         if constant is not None:
@@ -142,14 +181,20 @@ class Polygon(AbstractDomain):
         parameters = edge_parameters(len(vertices), sample_count(2, len(interfaces)))
         points = curve_points(polygon_curve(vertices), parameters, len(vertices), interfaces)
         lower, upper = self.bounding_box
-        fitted = fit_boundary(g, points, lambda x: (2 * x - lower - upper) / (upper - lower), interfaces)
+        fitted = fit_boundary(
+            g, points, lambda x: (2 * x - lower - upper) / (upper - lower), interfaces
+        )
         blend = corner_blend(vertices, self.normals)
         at_vertices = boundary_values(lambda x: g(x) - fitted(x), vertices)
 
         def lift(x: Array) -> Array:
             on_edges, edge_weights, vertex_weights = blend(x)
             fits = jax.vmap(fitted)(jnp.concatenate([x[None], on_edges]))
-            return fits[0] + edge_weights @ (jax.vmap(g)(on_edges) - fits[1:]) - vertex_weights @ at_vertices
+            return (
+                fits[0]
+                + edge_weights @ (jax.vmap(g)(on_edges) - fits[1:])
+                - vertex_weights @ at_vertices
+            )
 
         return lift
 
@@ -158,17 +203,23 @@ class Polygon(AbstractDomain):
         return np.sum((self.vertices - points[..., None, :]) * self.normals, axis=-1)
 
 
-def corner_blend(vertices: np.ndarray, normals: np.ndarray) -> Callable[[Array], tuple[Array, Array, Array]]:
-    """The extension of boundary values h into a convex polygon as a function of one point, which gives a point on each edge, the weights of h at
-    these points and the weights of h at the vertices, to be subtracted.
+def corner_blend(
+    vertices: np.ndarray, normals: np.ndarray
+) -> Callable[[Array], tuple[Array, Array, Array]]:
+    """The extension of boundary values h into a convex polygon as a function of one point, which
+    gives a point on each edge, the weights of h at these points and the weights of h at the
+    vertices, to be subtracted.
 
-    At each vertex vᵢ the two adjacent edges, with smooth parameters sᵢ₋₁ and sᵢ of their own, give h(eᵢ₋₁(sᵢ₋₁)) + h(eᵢ(sᵢ)) − h(vᵢ), which is
-    exact on both edges. These corner functions are blended by κᵢ, the normalised product of the distances to all edges but those two, so that
-    on an edge only its two ends count and both give h. With Wachspress weights κ the parameter is sᵢ = κᵢ₊₁/(κᵢ + κᵢ₊₁): on its edge the
-    relative arc length, on the edges before and after it 0 and 1, inside between. No denominator vanishes in the closed polygon, so the
-    extension is as smooth as h on each edge, vertices included, whatever the slopes of h on the two sides of a vertex, and linear
-    functions are reproduced. Only in a triangle the edges before and after an edge meet, in the vertex opposite, where its
-    parameter has no limit; there the weights κ are cubed, which keeps the second derivatives continuous.
+    At each vertex vᵢ the two adjacent edges, with smooth parameters sᵢ₋₁ and sᵢ of their own, give
+    h(eᵢ₋₁(sᵢ₋₁)) + h(eᵢ(sᵢ)) − h(vᵢ), which is exact on both edges. These corner functions are
+    blended by κᵢ, the normalised product of the distances to all edges but those two, so that on an
+    edge only its two ends count and both give h. With Wachspress weights κ the parameter is sᵢ =
+    κᵢ₊₁/(κᵢ + κᵢ₊₁): on its edge the relative arc length, on the edges before and after it 0 and 1,
+    inside between. No denominator vanishes in the closed polygon, so the extension is as smooth as
+    h on each edge, vertices included, whatever the slopes of h on the two sides of a vertex, and
+    linear functions are reproduced. Only in a triangle the edges before and after an edge meet, in
+    the vertex opposite, where its parameter has no limit; there the weights κ are cubed, which
+    keeps the second derivatives continuous.
     """
     count = len(vertices)
     ahead = np.roll(vertices, -1, axis=0) - vertices
@@ -188,7 +239,11 @@ def corner_blend(vertices: np.ndarray, normals: np.ndarray) -> Callable[[Array],
         parameter = jnp.where(meeting, 0.5, before_edge / jnp.where(meeting, 1.0, total))
         weights = (jnp.prod(jnp.where(adjacent, 1.0, heights), axis=1) * sines) ** power
         weights = weights / jnp.sum(weights)
-        return jnp.asarray(vertices) + parameter[:, None] * ahead, weights + jnp.roll(weights, -1), weights
+        return (
+            jnp.asarray(vertices) + parameter[:, None] * ahead,
+            weights + jnp.roll(weights, -1),
+            weights,
+        )
 
     return blend
 
@@ -200,31 +255,48 @@ def _fan(vertices: np.ndarray, apex: np.ndarray) -> np.ndarray:
 
 
 def _counter_clockwise(vertices: np.ndarray) -> np.ndarray:
-    """The vertices in counter-clockwise order, starting with the same one; DomainError where they are not those of a convex polygon."""
+    """The vertices in counter-clockwise order, starting with the same one; DomainError where they
+    are not those of a convex polygon."""
     if len(vertices) < 3:
-        raise DomainError(f"A polygon needs at least three vertices; {len(vertices)} given: {vertices.tolist()}.")
+        raise DomainError(
+            f"A polygon needs at least three vertices; {len(vertices)} given: {vertices.tolist()}."
+        )
     size = np.max(np.ptp(vertices, axis=0))
     for k, vertex in enumerate(vertices):
         near = np.flatnonzero(np.max(np.abs(vertices[:k] - vertex), axis=1) <= STRAIGHT * size)
         if len(near):
-            raise DomainError(f"Vertices {near[0]} and {k} of the polygon are the same point {vertex.tolist()}. Leave one out.")
+            raise DomainError(
+                f"Vertices {near[0]} and {k} of the polygon are the same point "
+                f"{vertex.tolist()}. Leave one out."
+            )
     ahead = np.roll(vertices, -1, axis=0) - vertices
     ahead /= np.linalg.norm(ahead, axis=1, keepdims=True)
     behind = np.roll(ahead, 1, axis=0)
     sines = behind[:, 0] * ahead[:, 1] - behind[:, 1] * ahead[:, 0]
     if np.max(np.abs(sines)) <= STRAIGHT:
-        raise DomainError(f"The vertices of the polygon {vertices.tolist()} lie on a line, so that it has no area.")
+        raise DomainError(
+            f"The vertices of the polygon {vertices.tolist()} lie on a line, so that it has no "
+            "area."
+        )
     turns = np.arctan2(sines, np.sum(behind * ahead, axis=1))
     orientation = 1.0 if np.sum(turns) > 0 else -1.0
     for k, sine in enumerate(orientation * sines):
         name = f"vertex {k} at {vertices[k].tolist()}"
         if abs(sine) <= STRAIGHT:
-            angle = "180°: leave it out" if np.abs(turns[k]) < 1 else "0°: the edges run back along each other"
+            angle = (
+                "180°: leave it out"
+                if np.abs(turns[k]) < 1
+                else "0°: the edges run back along each other"
+            )
             raise DomainError(f"The polygon has at {name} an angle of {angle}.")
         if sine < 0:
-            raise DomainError(f"The polygon is not convex: {name} is a re-entrant corner or edges cross. The bounds need a convex domain.")
+            raise DomainError(
+                f"The polygon is not convex: {name} is a re-entrant corner or edges cross. The "
+                "bounds need a convex domain."
+            )
     if abs(np.sum(turns)) > 3 * np.pi:
         raise DomainError(
-            f"The polygon winds around {abs(np.sum(turns)) / (2 * np.pi):.0f} times: its edges cross. List the vertices in order along the boundary."
+            f"The polygon winds around {abs(np.sum(turns)) / (2 * np.pi):.0f} times: its edges "
+            "cross. List the vertices in order along the boundary."
         )
     return vertices if orientation > 0 else np.concatenate([vertices[:1], vertices[:0:-1]])

@@ -1,4 +1,5 @@
-"""The unit ball, of which balls and ellipsoids are affine images: points, Gauss rules and the lift of boundary values."""
+"""The unit ball, of which balls and ellipsoids are affine images: points, Gauss rules and the lift
+of boundary values."""
 
 import math
 from collections.abc import Sequence
@@ -9,7 +10,13 @@ import numpy as np
 import scipy.special
 from jax import Array
 
-from cordes.domains.boundary_fit import circle_parameters, constant_value, curve_points, fit_boundary, sample_count
+from cordes.domains.boundary_fit import (
+    circle_parameters,
+    constant_value,
+    curve_points,
+    fit_boundary,
+    sample_count,
+)
 from cordes.domains.checks import check_count
 from cordes.domains.domain import PointFunction
 from cordes.domains.unit_cube import cube_points, gauss_rule, tensor_rule
@@ -17,15 +24,17 @@ from cordes.errors import DomainError
 
 
 def ball_volume(dimension: int) -> float:
-    """Volume of the unit ball, by logarithms because the gamma function overflows in high dimension."""
+    """Volume of the unit ball, by logarithms because the gamma function overflows in high
+    dimension."""
     return math.exp(dimension / 2 * math.log(math.pi) - math.lgamma(dimension / 2 + 1))
 
 
 def ball_points(count: int, dimension: int, seed: int, kind: str) -> np.ndarray:
-    """Uniform points of the unit ball as images of points of a cube, so that Sobol points stay well spread.
+    """Uniform points of the unit ball as images of points of a cube, so that Sobol points stay well
+    spread.
 
-    In two and three dimensions the map takes d coordinates and preserves volume; above, the direction comes from d normal quantiles and the
-    radius from one coordinate more.
+    In two and three dimensions the map takes d coordinates and preserves volume; above, the
+    direction comes from d normal quantiles and the radius from one coordinate more.
     """
     cube = cube_points(count, dimension if dimension <= 3 else dimension + 1, seed, kind)
     radius = np.minimum(cube[:, :1] ** (1 / dimension), 1 - 2.0**-52)
@@ -44,10 +53,11 @@ def sphere_points(count: int, dimension: int, generator: np.random.Generator) ->
 
 
 def ball_quadrature(count: int, dimension: int) -> tuple[np.ndarray, np.ndarray]:
-    """Product rule of the unit disk or ball in polar coordinates, exact for polynomials of degree 2·count − 1.
+    """Product rule of the unit disk or ball in polar coordinates, exact for polynomials of degree
+    2·count − 1.
 
-    Radius by Gauss points for the weight rᵈ⁻¹, height on the sphere by Gauss points, angle by the trapezoidal rule, which needs 2·count points
-    for the same degree.
+    Radius by Gauss points for the weight rᵈ⁻¹, height on the sphere by Gauss points, angle by the
+    trapezoidal rule, which needs 2·count points for the same degree.
     """
     count = check_count(count)
     if dimension > 3:
@@ -60,14 +70,20 @@ def ball_quadrature(count: int, dimension: int) -> tuple[np.ndarray, np.ndarray]
         points, weights = tensor_rule([gauss_rule(count, 1), turns])
         return points[:, :1] * _circle(2 * np.pi * points[:, 1]), 2 * np.pi * weights
     points, weights = tensor_rule([gauss_rule(count, 2), gauss_rule(count), turns])
-    return points[:, :1] * _sphere(1 - 2 * points[:, 1], 2 * np.pi * points[:, 2]), 4 * np.pi * weights
+    return points[:, :1] * _sphere(
+        1 - 2 * points[:, 1], 2 * np.pi * points[:, 2]
+    ), 4 * np.pi * weights
 
 
-def radial_lift(center: np.ndarray, matrix: np.ndarray, g: PointFunction, interfaces: Sequence[PointFunction]) -> PointFunction:
-    """The lift on {c + My: |y| < 1}: G(x) = P(x) + |y|⁴ (g − P)(c + M y/|y|), with P fitted to the boundary values of g.
+def radial_lift(
+    center: np.ndarray, matrix: np.ndarray, g: PointFunction, interfaces: Sequence[PointFunction]
+) -> PointFunction:
+    """The lift on {c + My: |y| < 1}: G(x) = P(x) + |y|⁴ (g − P)(c + M y/|y|), with P fitted to the
+    boundary values of g.
 
-    Where P already is g to rounding, G is as smooth as P; else the factor |y|⁴ keeps the second derivatives of the remainder bounded, and
-    zero at the centre, however g turns along the boundary.
+    Where P already is g to rounding, G is as smooth as P; else the factor |y|⁴ keeps the second
+    derivatives of the remainder bounded, and zero at the centre, however g turns along the
+    boundary.
     """
     dimension = len(center)
     constant = constant_value(g, center + matrix[:, 0])
@@ -76,7 +92,12 @@ def radial_lift(center: np.ndarray, matrix: np.ndarray, g: PointFunction, interf
     inverse = np.linalg.inv(matrix)
     count = sample_count(dimension, len(interfaces))
     if dimension == 2:
-        points = curve_points(lambda turn: center + _circle(2 * np.pi * turn) @ matrix.T, circle_parameters(count), 1.0, interfaces)
+        points = curve_points(
+            lambda turn: center + _circle(2 * np.pi * turn) @ matrix.T,
+            circle_parameters(count),
+            1.0,
+            interfaces,
+        )
     else:
         points = center + sphere_points(count, dimension, np.random.default_rng(0)) @ matrix.T
     fitted = fit_boundary(g, points, lambda x: (x - center) @ inverse.T, interfaces)
@@ -84,7 +105,8 @@ def radial_lift(center: np.ndarray, matrix: np.ndarray, g: PointFunction, interf
     def lift(x: Array) -> Array:
         y = jnp.asarray((x - center) @ inverse.T)
         square = y @ y
-        # Below this the remainder and its first two derivatives are under 1e-30, and y/|y| would lose its meaning.
+        # Below this the remainder and its first two derivatives are under 1e-30, and y/|y| would
+        # lose its meaning.
         at_center = square < 1e-30
         y = jnp.where(at_center, jnp.eye(dimension)[0], y)
         square = jnp.where(at_center, 1.0, square)
@@ -105,4 +127,6 @@ def _circle(angle: np.ndarray) -> np.ndarray:
 
 
 def _sphere(height: np.ndarray, angle: np.ndarray) -> np.ndarray:
-    return np.concatenate([np.sqrt(1 - height**2)[:, None] * _circle(angle), height[:, None]], axis=-1)
+    return np.concatenate(
+        [np.sqrt(1 - height**2)[:, None] * _circle(angle), height[:, None]], axis=-1
+    )

@@ -1,4 +1,5 @@
-"""Points of the unit cube and Gauss rules on the unit interval: what the points and rules of every domain are mapped from."""
+"""Points of the unit cube and Gauss rules on the unit interval: what the points and rules of every
+domain are mapped from."""
 
 import functools
 import inspect
@@ -21,8 +22,9 @@ SOBOL_SEED = "rng" if "rng" in inspect.signature(qmc.Sobol.__init__).parameters 
 def cube_points(count: int, dimension: int, seed: int, kind: str) -> np.ndarray:
     """`count` points of the open unit cube, independent (`uniform`) or scrambled Sobol (`sobol`).
 
-    Sobol points are drawn to the next power of two, where they are balanced, and cut; they are moved to the middle of their dyadic cells, so
-    that neither 0 nor 1 occurs and quantile functions stay finite.
+    Sobol points are drawn to the next power of two, where they are balanced, and cut; they are
+    moved to the middle of their dyadic cells, so that neither 0 nor 1 occurs and quantile functions
+    stay finite.
     """
     count = check_count(count)
     if kind == "uniform":
@@ -36,8 +38,13 @@ def cube_points(count: int, dimension: int, seed: int, kind: str) -> np.ndarray:
 
 @functools.lru_cache(maxsize=64)
 def gauss_rule(count: int, power: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Gauss points and weights for ∫₀¹ f(t) tᵖ dt, exact for polynomials f of degree 2·count − 1. Treat the arrays as read-only."""
-    points, weights = scipy.special.roots_jacobi(count, 0, power) if power else scipy.special.roots_legendre(count)
+    """Gauss points and weights for ∫₀¹ f(t) tᵖ dt, exact for polynomials f of degree 2·count − 1.
+    Treat the arrays as read-only."""
+    points, weights = (
+        scipy.special.roots_jacobi(count, 0, power)
+        if power
+        else scipy.special.roots_legendre(count)
+    )
     points, weights = (1 + points) / 2, weights / 2.0 ** (power + 1)
     points.setflags(write=False)
     weights.setflags(write=False)

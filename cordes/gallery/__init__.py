@@ -1,14 +1,23 @@
-"""Named problems: `cordes.gallery["ex4.2-continuous"]`. A problem is made, and checked, when it is first asked for."""
+"""Named problems: `cordes.gallery["ex4.2-continuous"]`. A problem is made, and checked, when it is
+first asked for."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from cordes.errors import unknown
-from cordes.gallery import high_dimension, literature_linear, literature_nonlinear, paper_linear, paper_nonlinear, transport_problems
+from cordes.gallery import (
+    high_dimension,
+    literature_linear,
+    literature_nonlinear,
+    paper_linear,
+    paper_nonlinear,
+    transport_problems,
+)
 
 
 class Gallery(Mapping[str, Any]):
-    """A mapping from names to problems (`Linear`, `HJB`, `MongeAmpere`), made lazily; `describe(name)` is a line about one."""
+    """A mapping from names to problems (`Linear`, `HJB`, `MongeAmpere`), made lazily;
+    `describe(name)` is a line about one."""
 
     def __init__(self, entries: Mapping[str, tuple[Callable[[], Any], str]]):
         self._entries = entries
@@ -36,7 +45,12 @@ class Gallery(Mapping[str, Any]):
 
 
 gallery = Gallery(
-    {**paper_linear.PROBLEMS, **paper_nonlinear.PROBLEMS, **literature_linear.PROBLEMS, **literature_nonlinear.PROBLEMS}
+    {
+        **paper_linear.PROBLEMS,
+        **paper_nonlinear.PROBLEMS,
+        **literature_linear.PROBLEMS,
+        **literature_nonlinear.PROBLEMS,
+    }
     | transport_problems.PROBLEMS
     | high_dimension.PROBLEMS
 )

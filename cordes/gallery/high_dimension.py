@@ -1,8 +1,11 @@
-"""Coupled problems in 10 to 100 dimensions: no sum or product of functions of one variable solves them, and A depends on x and is not diagonal.
+"""Coupled problems in 10 to 100 dimensions: no sum or product of functions of one variable solves
+them, and A depends on x and is not diagonal.
 
-The solutions are u = D·w, D the distance function of the domain and w = Σ cᵢ sin(xᵢ + cos xᵢ₊₁ + xᵢ₊₁ cos xᵢ)/√d, the two-body function of the paper on
-stochastic Taylor derivatives (Shi et al. 2024), with normal cᵢ of a fixed seed. The Hessian of w is tridiagonal and D² is known by hand, so that
-f = A:D²u costs no d×d derivatives of a program. Whoever solves the problems sees A and f alone.
+The solutions are u = D·w, D the distance function of the domain and w = Σ cᵢ sin(xᵢ + cos xᵢ₊₁ +
+xᵢ₊₁ cos xᵢ)/√d, the two-body function of the paper on stochastic Taylor derivatives (Shi et al.
+2024), with normal cᵢ of a fixed seed. The Hessian of w is tridiagonal and D² is known by hand, so
+that f = A:D²u costs no d×d derivatives of a program. Whoever solves the problems sees A and f
+alone.
 """
 
 import functools
@@ -39,7 +42,9 @@ def _pair(z: Array) -> Array:
 
 def coupled(x: Array) -> Array:
     """w at one point."""
-    return jnp.dot(jnp.asarray(amplitudes(len(x))), jax.vmap(_pair)(jnp.stack([x[:-1], x[1:]], axis=1)))
+    return jnp.dot(
+        jnp.asarray(amplitudes(len(x))), jax.vmap(_pair)(jnp.stack([x[:-1], x[1:]], axis=1))
+    )
 
 
 def _coupled_parts(x: Array, A: Array) -> tuple[Array, Array, Array]:
@@ -48,7 +53,11 @@ def _coupled_parts(x: Array, A: Array) -> tuple[Array, Array, Array]:
     value, gradient, hessian = jax.vmap(jet_of(_pair))(jnp.stack([x[:-1], x[1:]], axis=1))
     slope = jnp.zeros_like(x).at[:-1].add(sizes * gradient[:, 0]).at[1:].add(sizes * gradient[:, 1])
     diagonal, beside = jnp.diagonal(A), jnp.diagonal(A, 1)
-    second = diagonal[:-1] * hessian[:, 0, 0] + diagonal[1:] * hessian[:, 1, 1] + 2 * beside * hessian[:, 0, 1]
+    second = (
+        diagonal[:-1] * hessian[:, 0, 0]
+        + diagonal[1:] * hessian[:, 1, 1]
+        + 2 * beside * hessian[:, 0, 1]
+    )
     return jnp.dot(sizes, value), slope, jnp.dot(sizes, second)
 
 
@@ -62,7 +71,11 @@ def _cube_parts(x: Array, A: Array) -> tuple[Array, Array, Array]:
     factor = 1 - x**2
     value, slope = jnp.prod(factor), -2 * x / factor
     diagonal = jnp.diagonal(A)
-    return value, value * slope, value * (slope @ A @ slope - jnp.dot(diagonal, slope**2 + 2 / factor))
+    return (
+        value,
+        value * slope,
+        value * (slope @ A @ slope - jnp.dot(diagonal, slope**2 + 2 / factor)),
+    )
 
 
 def source(A: Array, x: Array, distance_parts: Callable) -> Array:
@@ -74,17 +87,23 @@ def source(A: Array, x: Array, distance_parts: Callable) -> Array:
 
 # 2I + xxᵀ + 0.3 diag(sin 3x).
 _ball_matrix = DiagonalPlusRank(lambda x: 2 + 0.3 * jnp.sin(3 * x), lambda x: x[:, None])
-# 2I + xxᵀ/d + diag(sin 3x)/(2√d): with xxᵀ itself, whose eigenvalue is about d/3 in the cube, no multiplier brings A near the identity.
-_cube_matrix = DiagonalPlusRank(lambda x: 2 + 0.5 * len(x) ** -0.5 * jnp.sin(3 * x), lambda x: x[:, None] / len(x) ** 0.5)
+# 2I + xxᵀ/d + diag(sin 3x)/(2√d): with xxᵀ itself, whose eigenvalue is about d/3 in the cube, no
+# multiplier brings A near the identity.
+_cube_matrix = DiagonalPlusRank(
+    lambda x: 2 + 0.5 * len(x) ** -0.5 * jnp.sin(3 * x), lambda x: x[:, None] / len(x) ** 0.5
+)
 # Two controls: 2I + xxᵀ and 2I + ½ diag(sin 3x).
 _controlled_matrix = DiagonalPlusRank(
-    lambda x, a: 2 + jnp.where(a > 0.5, 0.5 * jnp.sin(3 * x), 0.0), lambda x, a: jnp.where(a > 0.5, 0.0, x)[:, None]
+    lambda x, a: 2 + jnp.where(a > 0.5, 0.5 * jnp.sin(3 * x), 0.0),
+    lambda x, a: jnp.where(a > 0.5, 0.0, x)[:, None],
 )
 
 
 def ball_epsilon(d: int) -> float:
-    """A lower bound of the Cordès ε of the matrix on the ball. 1 - ε = d|A₀|²/|A|² with the trace-free part A₀, and with |sin 3t| ≤ min(1, 3|t|), |x| ≤ 1:
-    |A₀|² ≤ |x|⁴ + 0.09 Σ sin² 3xᵢ + 0.6 Σ xᵢ² |sin 3xᵢ| ≤ 1 + 0.81 + 0.6 and |A|² ≥ (tr A)²/d ≥ d(2 - 0.9/√d)²."""
+    """A lower bound of the Cordès ε of the matrix on the ball. 1 - ε = d|A₀|²/|A|² with the
+    trace-free part A₀, and with |sin 3t| ≤ min(1, 3|t|), |x| ≤ 1:
+    |A₀|² ≤ |x|⁴ + 0.09 Σ sin² 3xᵢ + 0.6 Σ xᵢ² |sin 3xᵢ| ≤ 1 + 0.81 + 0.6 and |A|² ≥ (tr A)²/d ≥ d(2
+      - 0.9/√d)²."""
     return 1 - 2.41 / (2 - 0.9 / d**0.5) ** 2
 
 
@@ -100,7 +119,14 @@ def coupled_ball(d: int) -> Linear:
     def f(x):
         return source(_ball_matrix(x), x, _ball_parts)
 
-    return Linear(Ball([0] * d, 1), _ball_matrix, f, epsilon=ball_epsilon(d), exact=exact, name=f"coupled-ball-{d}")
+    return Linear(
+        Ball([0] * d, 1),
+        _ball_matrix,
+        f,
+        epsilon=ball_epsilon(d),
+        exact=exact,
+        name=f"coupled-ball-{d}",
+    )
 
 
 def coupled_cube(d: int) -> Linear:
@@ -110,20 +136,32 @@ def coupled_cube(d: int) -> Linear:
     def f(x):
         return source(_cube_matrix(x), x, _cube_parts)
 
-    return Linear(Box([-1] * d, [1] * d), _cube_matrix, f, epsilon=cube_epsilon(d), exact=exact, name=f"coupled-cube-{d}")
+    return Linear(
+        Box([-1] * d, [1] * d),
+        _cube_matrix,
+        f,
+        epsilon=cube_epsilon(d),
+        exact=exact,
+        name=f"coupled-cube-{d}",
+    )
 
 
 def coupled_hjb(d: int) -> HJB:
-    """Two controls: A¹ = 2I + xxᵀ, A² = 2I + ½diag(sin 3x); the first is best where ψ = x₁ - x₂² < 0, the second where ψ > 0, by |ψ|."""
+    """Two controls: A¹ = 2I + xxᵀ, A² = 2I + ½diag(sin 3x); the first is best where ψ = x₁ - x₂² <
+    0, the second where ψ > 0, by |ψ|."""
 
     def f(x, a):
         psi = x[0] - x[1] ** 2
-        return source(_controlled_matrix(x, a), x, _ball_parts) + jnp.maximum(jnp.where(a > 0.5, -psi, psi), 0.0)
+        return source(_controlled_matrix(x, a), x, _ball_parts) + jnp.maximum(
+            jnp.where(a > 0.5, -psi, psi), 0.0
+        )
 
     def exact(x):
         return (1 - jnp.dot(x, x)) * coupled(x)
 
-    return HJB(Ball([0] * d, 1), [0.0, 1.0], _controlled_matrix, f, exact=exact, name=f"coupled-hjb-{d}")
+    return HJB(
+        Ball([0] * d, 1), [0.0, 1.0], _controlled_matrix, f, exact=exact, name=f"coupled-hjb-{d}"
+    )
 
 
 def _entry(make: Callable[[int], Any], d: int) -> Callable[[], Any]:
@@ -131,10 +169,25 @@ def _entry(make: Callable[[int], Any], d: int) -> Callable[[], Any]:
 
 
 PROBLEMS: dict[str, tuple[Callable[[], Any], str]] = {
-    **{f"coupled-ball-{d}": (_entry(coupled_ball, d), f"{d} dimensions, unit ball, coupled solution, dense A(x)") for d in DIMENSIONS},
-    **{f"coupled-cube-{d}": (_entry(coupled_cube, d), f"{d} dimensions, cube, coupled solution, dense A(x)") for d in DIMENSIONS},
     **{
-        f"coupled-hjb-{d}": (_entry(coupled_hjb, d), f"{d} dimensions, unit ball, two controls that switch on ψ = x1 - x2²")
+        f"coupled-ball-{d}": (
+            _entry(coupled_ball, d),
+            f"{d} dimensions, unit ball, coupled solution, dense A(x)",
+        )
+        for d in DIMENSIONS
+    },
+    **{
+        f"coupled-cube-{d}": (
+            _entry(coupled_cube, d),
+            f"{d} dimensions, cube, coupled solution, dense A(x)",
+        )
+        for d in DIMENSIONS
+    },
+    **{
+        f"coupled-hjb-{d}": (
+            _entry(coupled_hjb, d),
+            f"{d} dimensions, unit ball, two controls that switch on ψ = x1 - x2²",
+        )
         for d in CONTROLLED_DIMENSIONS
     },
 }

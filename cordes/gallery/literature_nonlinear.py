@@ -1,4 +1,5 @@
-"""Nonlinear problems of the literature, a control problem whose policy switches along a curve, and a Monge–Ampère equation in three dimensions."""
+"""Nonlinear problems of the literature, a control problem whose policy switches along a curve, and
+a Monge–Ampère equation in three dimensions."""
 
 from collections.abc import Callable
 
@@ -19,18 +20,21 @@ RADIUS = 0.2
 
 
 def _deviation(hessian: Array) -> tuple[Array, Array, Array]:
-    """(p, q, Δ₀) with D²u = ½Δu I + ½[[p, q], [q, -p]] and Δ₀ = √(p² + q²), the difference of the eigenvalues; its derivative is 0 where it vanishes."""
+    """(p, q, Δ₀) with D²u = ½Δu I + ½[[p, q], [q, -p]] and Δ₀ = √(p² + q²), the difference of the
+    eigenvalues; its derivative is 0 where it vanishes."""
     p, q = hessian[0, 0] - hessian[1, 1], 2 * hessian[0, 1]
     square = p**2 + q**2
     return p, q, jnp.where(square > 0, jnp.sqrt(jnp.where(square > 0, square, 1.0)), 0.0)
 
 
 def rotated_diffusions() -> HJB:
-    """Smears and Süli 2014, experiment 1: A = ½RᵀσσᵀR, σ = [[1, sin θ], [0, cos θ]], R the rotation by φ; ε = 1/7.
+    """Smears and Süli 2014, experiment 1: A = ½RᵀσσᵀR, σ = [[1, sin θ], [0, cos θ]], R the rotation
+    by φ; ε = 1/7.
 
-    With s = sin θ this is A = ½(I + s[[cos ω, sin ω], [sin ω, -cos ω]]), ω = π/2 - θ - 2φ. In the notation of `_deviation`
-    A:D²u = ½Δu + ½s(p cos ω + q sin ω), which is largest, ½Δu + ½sΔ₀, where (cos ω, sin ω) has the direction of (p, q). It remains to maximise
-    ½sΔ₀ - √3s²/π² over 0 ≤ s ≤ √3/2: the derivative vanishes at s = π²Δ₀/(4√3).
+    With s = sin θ this is A = ½(I + s[[cos ω, sin ω], [sin ω, -cos ω]]), ω = π/2 - θ - 2φ. In the
+    notation of `_deviation` A:D²u = ½Δu + ½s(p cos ω + q sin ω), which is largest, ½Δu + ½sΔ₀,
+    where (cos ω, sin ω) has the direction of (p, q). It remains to maximise ½sΔ₀ - √3s²/π² over 0 ≤
+    s ≤ √3/2: the derivative vanishes at s = π²Δ₀/(4√3).
     """
 
     def A(x, a):
@@ -60,16 +64,28 @@ def rotated_diffusions() -> HJB:
 
     thetas, rotations = np.linspace(0, np.pi / 3, ANGLES), np.linspace(0, np.pi, ROTATIONS + 1)
     controls = np.stack(np.meshgrid(thetas, rotations, indexing="ij"), axis=-1).reshape(-1, 2)
-    return HJB(Box([0, 0], [1, 1]), controls, A, f, c=np.pi**2, maximiser=maximiser, exact=exact, name="smears-suli-2014")
+    return HJB(
+        Box([0, 0], [1, 1]),
+        controls,
+        A,
+        f,
+        c=np.pi**2,
+        maximiser=maximiser,
+        exact=exact,
+        name="smears-suli-2014",
+    )
 
 
 def switching_control() -> HJB:
-    """The cheapest way out of a square, with two ways to move: noise mainly along x2 and a drift upwards, or noise mainly along x1 and a drift downwards.
+    """The cheapest way out of a square, with two ways to move: noise mainly along x2 and a drift
+    upwards, or noise mainly along x1 and a drift downwards.
 
-    u = inf E∫e^(-t) ℓ^a dt solves inf_a (L^a u + ℓ^a) = 0. The running costs ℓ^a = s_a - L^a u are made so that the excess s_a ≥ 0 of the first control
-    vanishes below the parabola ψ = 0 and that of the second above it: exactly one control is right at each point off the curve, u solves neither
-    control's own linear equation, and the curve, where no datum jumps, has to be found. The first choice is eight times as costly where it is wrong,
-    so that the policy of the averaged equation's solution is wrong on a sixth of the square.
+    u = inf E∫e^(-t) ℓ^a dt solves inf_a (L^a u + ℓ^a) = 0. The running costs ℓ^a = s_a - L^a u are
+    made so that the excess s_a ≥ 0 of the first control vanishes below the parabola ψ = 0 and that
+    of the second above it: exactly one control is right at each point off the curve, u solves
+    neither control's own linear equation, and the curve, where no datum jumps, has to be found. The
+    first choice is eight times as costly where it is wrong, so that the policy of the averaged
+    equation's solution is wrong on a sixth of the square.
     """
     tall, wide = jnp.diag(jnp.array([1.0, 3.0])), jnp.diag(jnp.array([3.0, 1.0]))
     upwards = jnp.array([0.0, 1.0])
@@ -89,11 +105,22 @@ def switching_control() -> HJB:
 
     known = operator(A, exact, b, 1.0)
     square = Box([-1, -1], [1, 1])
-    return HJB(square, [0, 1], A, lambda x, a: known(x, a) - excess(x, a), b=b, c=1.0, sense="inf", exact=exact, name="switching-control")
+    return HJB(
+        square,
+        [0, 1],
+        A,
+        lambda x, a: known(x, a) - excess(x, a),
+        b=b,
+        c=1.0,
+        sense="inf",
+        exact=exact,
+        name="switching-control",
+    )
 
 
 def degenerate_disk() -> MongeAmpere:
-    """Froese and Oberman, the C¹ example: f = 0 in a disk, and D²u jumps on its boundary, where the radial second derivative goes from 0 to 1."""
+    """Froese and Oberman, the C¹ example: f = 0 in a disk, and D²u jumps on its boundary, where the
+    radial second derivative goes from 0 to 1."""
     center = jnp.array([0.5, 0.5])
 
     def square(x):
@@ -109,15 +136,24 @@ def degenerate_disk() -> MongeAmpere:
     def exact(x):
         return 0.5 * jnp.maximum(distance(x) - RADIUS, 0.0) ** 2
 
-    return MongeAmpere(Box([0, 0], [1, 1]), f, g=exact, interfaces=[lambda x: square(x) - RADIUS**2], exact=exact, name="froese-oberman-c1")
+    return MongeAmpere(
+        Box([0, 0], [1, 1]),
+        f,
+        g=exact,
+        interfaces=[lambda x: square(x) - RADIUS**2],
+        exact=exact,
+        name="froese-oberman-c1",
+    )
 
 
 def logarithm_of_exponentials() -> MongeAmpere:
-    """u = log(1 + e^x1 + e^x2 + e^x3). With the shares p_i = e^xi/(1 + Σe^xk), p_0 = 1/(1 + Σe^xk) D²u = diag(p) - ppᵀ and det D²u = p_0p_1p_2p_3.
+    """u = log(1 + e^x1 + e^x2 + e^x3). With the shares p_i = e^xi/(1 + Σe^xk), p_0 = 1/(1 + Σe^xk)
+    D²u = diag(p) - ppᵀ and det D²u = p_0p_1p_2p_3.
 
-    On the diagonal x1 = x2 = x3 = t D²u has the eigenvalues p, p and p/(1 + 3eᵗ), so one eigenvalue of the cofactor matrix is 1 + 3eᵗ times the two others.
-    Four times is the limit of the Cordès condition. It is reached at the origin and exceeded at all other points: the theory of the linear equation does
-    not cover Newton's steps here.
+    On the diagonal x1 = x2 = x3 = t D²u has the eigenvalues p, p and p/(1 + 3eᵗ), so one eigenvalue
+    of the cofactor matrix is 1 + 3eᵗ times the two others. Four times is the limit of the Cordès
+    condition. It is reached at the origin and exceeded at all other points: the theory of the
+    linear equation does not cover Newton's steps here.
     """
 
     def f(x):
@@ -130,8 +166,20 @@ def logarithm_of_exponentials() -> MongeAmpere:
 
 
 PROBLEMS: dict[str, tuple[Callable[[], HJB | MongeAmpere], str]] = {
-    "smears-suli-2014": (rotated_diffusions, "rotated diffusions, two control angles, smooth u (Smears, Süli 2014, experiment 1)"),
-    "switching-control": (switching_control, "cheapest exit with two regimes; the policy switches along an unknown parabola"),
-    "froese-oberman-c1": (degenerate_disk, "f = 0 in a disk, D²u jumps on its boundary (Froese, Oberman, C¹ example)"),
-    "monge-ampere-3d": (logarithm_of_exponentials, "three dimensions, u = log(1 + Σ exp(xi)): the cofactors are not Cordès"),
+    "smears-suli-2014": (
+        rotated_diffusions,
+        "rotated diffusions, two control angles, smooth u (Smears, Süli 2014, experiment 1)",
+    ),
+    "switching-control": (
+        switching_control,
+        "cheapest exit with two regimes; the policy switches along an unknown parabola",
+    ),
+    "froese-oberman-c1": (
+        degenerate_disk,
+        "f = 0 in a disk, D²u jumps on its boundary (Froese, Oberman, C¹ example)",
+    ),
+    "monge-ampere-3d": (
+        logarithm_of_exponentials,
+        "three dimensions, u = log(1 + Σ exp(xi)): the cofactors are not Cordès",
+    ),
 }

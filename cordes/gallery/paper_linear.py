@@ -1,4 +1,5 @@
-"""The linear examples of the paper, 4.1 to 4.4. Source terms are made from the exact solution by automatic differentiation."""
+"""The linear examples of the paper, 4.1 to 4.4. Source terms are made from the exact solution by
+automatic differentiation."""
 
 from collections.abc import Callable
 
@@ -10,7 +11,9 @@ from cordes.jet import contract, jet_of
 from cordes.problems.linear import Linear
 
 
-def manufactured(A: Callable, exact: Callable, b: Callable | None = None, c: float = 0.0) -> Callable[[Array], Array]:
+def manufactured(
+    A: Callable, exact: Callable, b: Callable | None = None, c: float = 0.0
+) -> Callable[[Array], Array]:
     """f = A:D²u + b·∇u - cu for a known u."""
 
     def f(x: Array) -> Array:
@@ -32,11 +35,17 @@ def _coordinate(i: int) -> Callable[[Array], Array]:
 def _heterogeneous(x: Array) -> Array:
     """A of example 4.1: rough and strongly varying, with a cube root of a signed argument."""
     off = 0.5 * jnp.sin(10 * x[0] * x[1]) - 0.5 * jnp.sqrt(jnp.maximum(x[0] + 2, 0.0))
-    return jnp.array([[jnp.cbrt(2 * x[0] - x[1]) + 4 * jnp.exp(2 - x[0]), off], [off, jnp.abs(x[1] - 2 * x[0]) ** 0.25 + 3]])
+    return jnp.array(
+        [
+            [jnp.cbrt(2 * x[0] - x[1]) + 4 * jnp.exp(2 - x[0]), off],
+            [off, jnp.abs(x[1] - 2 * x[0]) ** 0.25 + 3],
+        ]
+    )
 
 
 def _radial(x: Array, base: float, slope: float) -> Array:
-    """[[r + base, -r], [-r, slope·r + base]] with r = |x|, the continuous matrix of examples 4.2 and 4.4."""
+    """[[r + base, -r], [-r, slope·r + base]] with r = |x|, the continuous matrix of examples 4.2
+    and 4.4."""
     r = jnp.linalg.norm(x)
     return jnp.array([[r + base, -r], [-r, slope * r + base]])
 
@@ -52,7 +61,15 @@ def smooth_diffusion() -> Linear:
         return jnp.abs(x[0]) ** 3 * jnp.cos(x[1]) / 6
 
     f = manufactured(_heterogeneous, exact)
-    return Linear(Box([-2, -2], [2, 2]), _heterogeneous, f, g=exact, interfaces=[_coordinate(0)], exact=exact, name="ex4.1-smooth")
+    return Linear(
+        Box([-2, -2], [2, 2]),
+        _heterogeneous,
+        f,
+        g=exact,
+        interfaces=[_coordinate(0)],
+        exact=exact,
+        name="ex4.1-smooth",
+    )
 
 
 def singular_diffusion() -> Linear:
@@ -60,11 +77,20 @@ def singular_diffusion() -> Linear:
         return jnp.abs(x[0] - x[1]) ** (8 / 3)
 
     def f(x):
-        # Second derivative of |t|^(8/3) written out: automatic differentiation of the power is not finite at t = 0.
+        # Second derivative of |t|^(8/3) written out: automatic differentiation of the power is not
+        # finite at t = 0.
         A = _heterogeneous(x)
         return (40 / 9) * jnp.cbrt(x[0] - x[1]) ** 2 * (A[0, 0] - 2 * A[0, 1] + A[1, 1])
 
-    return Linear(Ball([0, 0], 2), _heterogeneous, f, g=exact, interfaces=[lambda x: x[0] - x[1]], exact=exact, name="ex4.1-singular")
+    return Linear(
+        Ball([0, 0], 2),
+        _heterogeneous,
+        f,
+        g=exact,
+        interfaces=[lambda x: x[0] - x[1]],
+        exact=exact,
+        name="ex4.1-singular",
+    )
 
 
 def continuous_lower_order() -> Linear:
@@ -75,7 +101,9 @@ def continuous_lower_order() -> Linear:
         return jnp.sin(2 * jnp.pi * x[0]) * jnp.sin(jnp.pi * x[1]) * jnp.exp(x[0] * jnp.cos(x[1]))
 
     f = manufactured(A, exact, _identity, 3.0)
-    return Linear(Box([-1, -1], [1, 1]), A, f, b=_identity, c=3.0, exact=exact, name="ex4.2-continuous")
+    return Linear(
+        Box([-1, -1], [1, 1]), A, f, b=_identity, c=3.0, exact=exact, name="ex4.2-continuous"
+    )
 
 
 def discontinuous_lower_order() -> Linear:
@@ -87,7 +115,16 @@ def discontinuous_lower_order() -> Linear:
 
     f = manufactured(_checkerboard, exact, _identity, 3.0)
     interfaces = [_coordinate(0), _coordinate(1)]
-    return Linear(Box([-1, -1], [1, 1]), _checkerboard, f, b=_identity, c=3.0, interfaces=interfaces, exact=exact, name="ex4.2-discontinuous")
+    return Linear(
+        Box([-1, -1], [1, 1]),
+        _checkerboard,
+        f,
+        b=_identity,
+        c=3.0,
+        interfaces=interfaces,
+        exact=exact,
+        name="ex4.2-discontinuous",
+    )
 
 
 def ellipsoid() -> Linear:
@@ -99,7 +136,13 @@ def ellipsoid() -> Linear:
     def exact(x):
         return (1 - jnp.sum((x / axes) ** 2)) * jnp.exp(jnp.prod(x))
 
-    return Linear(Ellipsoid([0, 0, 0], [1.5, 1.0, 0.8]), A, manufactured(A, exact), exact=exact, name="ex4.3-ellipsoid")
+    return Linear(
+        Ellipsoid([0, 0, 0], [1.5, 1.0, 0.8]),
+        A,
+        manufactured(A, exact),
+        exact=exact,
+        name="ex4.3-ellipsoid",
+    )
 
 
 def cube() -> Linear:
@@ -111,16 +154,38 @@ def cube() -> Linear:
         return jnp.prod(jnp.cos(jnp.pi * x / 2)) + jnp.prod(jnp.sin(jnp.pi * x))
 
     interfaces = [_coordinate(i) for i in range(5)]
-    return Linear(Box([-1] * 5, [1] * 5), A, manufactured(A, exact), interfaces=interfaces, exact=exact, name="ex4.3-cube5")
+    return Linear(
+        Box([-1] * 5, [1] * 5),
+        A,
+        manufactured(A, exact),
+        interfaces=interfaces,
+        exact=exact,
+        name="ex4.3-cube5",
+    )
 
 
 def continuous_unknown() -> Linear:
-    return Linear(Box([-0.5, -0.5], [0.5, 0.5]), lambda x: _radial(x, 2.0, 3.0), 2.0, b=_identity, c=4.0, name="ex4.4-continuous")
+    return Linear(
+        Box([-0.5, -0.5], [0.5, 0.5]),
+        lambda x: _radial(x, 2.0, 3.0),
+        2.0,
+        b=_identity,
+        c=4.0,
+        name="ex4.4-continuous",
+    )
 
 
 def discontinuous_unknown() -> Linear:
     interfaces = [_coordinate(0), _coordinate(1)]
-    return Linear(Box([-1, -1], [1, 1]), _checkerboard, 2.0, b=_identity, c=3.0, interfaces=interfaces, name="ex4.4-discontinuous")
+    return Linear(
+        Box([-1, -1], [1, 1]),
+        _checkerboard,
+        2.0,
+        b=_identity,
+        c=3.0,
+        interfaces=interfaces,
+        name="ex4.4-discontinuous",
+    )
 
 
 PROBLEMS: dict[str, tuple[Callable[[], Linear], str]] = {
@@ -131,5 +196,8 @@ PROBLEMS: dict[str, tuple[Callable[[], Linear], str]] = {
     "ex4.3-ellipsoid": (ellipsoid, "three dimensions, curved boundary"),
     "ex4.3-cube5": (cube, "five dimensions, A jumps on all coordinate planes"),
     "ex4.4-continuous": (continuous_unknown, "f = 2, no exact solution: singular at the corners"),
-    "ex4.4-discontinuous": (discontinuous_unknown, "f = 2, no exact solution: singular at corners, edges and the origin"),
+    "ex4.4-discontinuous": (
+        discontinuous_unknown,
+        "f = 2, no exact solution: singular at corners, edges and the origin",
+    ),
 }

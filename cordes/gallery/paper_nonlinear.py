@@ -11,8 +11,11 @@ from cordes.problems.hjb import HJB
 from cordes.problems.monge_ampere import MongeAmpere
 
 
-def operator(A: Callable, exact: Callable, b: Callable | None = None, c: float = 0.0) -> Callable[[Array, Array], Array]:
-    """L^a u = A^a:D²u + b^a·∇u - cu for a known u, by automatic differentiation, as a function of (x, a)."""
+def operator(
+    A: Callable, exact: Callable, b: Callable | None = None, c: float = 0.0
+) -> Callable[[Array, Array], Array]:
+    """L^a u = A^a:D²u + b^a·∇u - cu for a known u, by automatic differentiation, as a function of
+    (x, a)."""
 
     def value(x: Array, a: Array) -> Array:
         u, gradient, hessian = jet_of(exact)(x)
@@ -23,7 +26,8 @@ def operator(A: Callable, exact: Callable, b: Callable | None = None, c: float =
 
 
 def two_controls() -> HJB:
-    """Both source terms fit the same u, so the linear equation of any policy has the solution u, and where x1x2 < 0 both matrices are the identity."""
+    """Both source terms fit the same u, so the linear equation of any policy has the solution u,
+    and where x1x2 < 0 both matrices are the identity."""
     constant = jnp.array([[[2.0, 0.5], [0.5, 1.5]], [[1.5, 0.5], [0.5, 2.0]]])
     signed = jnp.array([[[1.0, 0.5], [0.5, 0.5]], [[0.5, 0.5], [0.5, 1.0]]])
 

@@ -1,10 +1,12 @@
-"""The paper's time-to-accuracy tables, measured there on one RTX 4090: how long C-PINN and PINN took to reach a target error."""
+"""The paper's time-to-accuracy tables, measured there on one RTX 4090: how long C-PINN and PINN
+took to reach a target error."""
 
 from typing import NamedTuple
 
 
 class Row(NamedTuple):
-    """One run. `epochs` and `seconds` are None where the target was not reached within 40,000 epochs; the errors are the final ones then.
+    """One run. `epochs` and `seconds` are None where the target was not reached within 40,000
+    epochs; the errors are the final ones then.
 
     `newton` counts outer steps, in the tables of nonlinear problems only.
     """
@@ -19,12 +21,16 @@ class Row(NamedTuple):
 
 
 def tightest(name: str) -> Row | None:
-    """The C-PINN row with the smallest target that was reached; None for a problem without a table."""
-    reached = [row for row in TABLES.get(name, ()) if row.method == "C-PINN" and row.epochs is not None]
+    """The C-PINN row with the smallest target that was reached; None for a problem without a
+    table."""
+    reached = [
+        row for row in TABLES.get(name, ()) if row.method == "C-PINN" and row.epochs is not None
+    ]
     return min(reached, key=lambda row: row.target) if reached else None
 
 
-# The last PINN row of ex4.1-smooth (l2 above linf) and the seconds of PINN at 5e-3 in ex4.3-cube5 are printed like this, and cannot be right.
+# The last PINN row of ex4.1-smooth (l2 above linf) and the seconds of PINN at 5e-3 in ex4.3-cube5
+# are printed like this, and cannot be right.
 TABLES: dict[str, tuple[Row, ...]] = {
     "ex4.1-smooth": (
         Row(1e-3, "C-PINN", 80, 1.27, 6.6e-4, 1.74e-3),

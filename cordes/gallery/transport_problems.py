@@ -1,4 +1,5 @@
-"""Optimal transport: the square of the paper (5.1, from Benamou, Froese, Oberman 2014) and maps that are known or have a known difficulty."""
+"""Optimal transport: the square of the paper (5.1, from Benamou, Froese, Oberman 2014) and maps
+that are known or have a known difficulty."""
 
 from collections.abc import Callable
 
@@ -12,7 +13,9 @@ from cordes.jet import jet_of
 from cordes.problems.transport import Transport
 
 
-def manufactured(potential: Callable[[Array], Array], target: Callable[[Array], Array]) -> Callable[[Array], Array]:
+def manufactured(
+    potential: Callable[[Array], Array], target: Callable[[Array], Array]
+) -> Callable[[Array], Array]:
     """μ = ν(∇u) det D²u for a known u: the source that ∇u carries to ν."""
 
     def source(x: Array) -> Array:
@@ -29,22 +32,28 @@ def _wave(z: Array) -> Array:
 
 
 def square() -> Transport:
-    """f has its minimum at the centre and lies between 0.56 and 1.53; the map moves points by at most 0.0099."""
+    """f has its minimum at the centre and lies between 0.56 and 1.53; the map moves points by at
+    most 0.0099."""
     first = jax.grad(_wave)
     second = jax.grad(first)
 
     def source(x):
-        (q, r), (q1, r1), (q2, r2) = ((function(x[0]), function(x[1])) for function in (_wave, first, second))
+        (q, r), (q1, r1), (q2, r2) = (
+            (function(x[0]), function(x[1])) for function in (_wave, first, second)
+        )
         return 1 + 4 * (q2 * r + q * r2) + 16 * (q * r * q2 * r2 - q1**2 * r1**2)
 
     def exact(x):
-        return jnp.stack([x[0] + 4 * first(x[0]) * _wave(x[1]), x[1] + 4 * _wave(x[0]) * first(x[1])])
+        return jnp.stack(
+            [x[0] + 4 * first(x[0]) * _wave(x[1]), x[1] + 4 * _wave(x[0]) * first(x[1])]
+        )
 
     return Transport(Box([-0.5, -0.5], [0.5, 0.5]), source, exact=exact, name="ex5.1-square")
 
 
 def _ellipses() -> tuple[Ellipsoid, Ellipsoid, np.ndarray]:
-    """Two ellipses that are turned against each other, and the linear map between them: symmetric and positive definite."""
+    """Two ellipses that are turned against each other, and the linear map between them: symmetric
+    and positive definite."""
 
     def turned(angle: float, axes: list[float]) -> np.ndarray:
         cosine, sine = np.cos(angle), np.sin(angle)
@@ -64,7 +73,13 @@ def _ellipses() -> tuple[Ellipsoid, Ellipsoid, np.ndarray]:
 def ellipses() -> Transport:
     source, target, matrix = _ellipses()
     shift = jnp.asarray(target.center)
-    return Transport(source, 1.0, target, exact=lambda x: jnp.asarray(matrix) @ x + shift, name="transport-ellipses")
+    return Transport(
+        source,
+        1.0,
+        target,
+        exact=lambda x: jnp.asarray(matrix) @ x + shift,
+        name="transport-ellipses",
+    )
 
 
 def nonuniform_ellipses() -> Transport:
@@ -78,7 +93,14 @@ def nonuniform_ellipses() -> Transport:
     def bell(y):
         return jnp.exp(-0.5 * jnp.sum((y - jnp.array([0.3, 0.1])) ** 2))
 
-    return Transport(source, lambda x: size * bell(exact(x)), target, bell, exact=exact, name="transport-ellipses-nonuniform")
+    return Transport(
+        source,
+        lambda x: size * bell(exact(x)),
+        target,
+        bell,
+        exact=exact,
+        name="transport-ellipses-nonuniform",
+    )
 
 
 def disk_to_pentagon() -> Transport:
@@ -91,29 +113,53 @@ def box() -> Transport:
     """A wide target with a wavy density."""
 
     def potential(x):
-        return x[0] ** 2 - x[0] + x[1] ** 2 / 4 + 0.03 * jnp.cos(jnp.pi * x[0]) * jnp.cos(jnp.pi * x[1] / 2)
+        return (
+            x[0] ** 2
+            - x[0]
+            + x[1] ** 2 / 4
+            + 0.03 * jnp.cos(jnp.pi * x[0]) * jnp.cos(jnp.pi * x[1] / 2)
+        )
 
     def wavy(y):
         return 1 + 0.5 * jnp.sin(2 * y[0] + y[1])
 
     source, target = Box([0, 0], [1, 2]), Box([-1, 0], [1, 1])
-    return Transport(source, manufactured(potential, wavy), target, wavy, exact=jax.grad(potential), name="transport-box")
+    return Transport(
+        source,
+        manufactured(potential, wavy),
+        target,
+        wavy,
+        exact=jax.grad(potential),
+        name="transport-box",
+    )
 
 
 def box_3d() -> Transport:
     def potential(x):
         waves = jnp.cos(jnp.pi * x)
-        return jnp.sum(x**2) / 2 + 0.02 * jnp.prod(waves) + 0.02 * jnp.cos(2 * jnp.pi * x[0]) * waves[1]
+        return (
+            jnp.sum(x**2) / 2
+            + 0.02 * jnp.prod(waves)
+            + 0.02 * jnp.cos(2 * jnp.pi * x[0]) * waves[1]
+        )
 
     def wavy(y):
         return 1 + 0.3 * jnp.sin(2 * y[0] + y[1] - y[2])
 
     cube = Box([0, 0, 0], [1, 1, 1])
-    return Transport(cube, manufactured(potential, wavy), cube, wavy, exact=jax.grad(potential), name="transport-box-3d")
+    return Transport(
+        cube,
+        manufactured(potential, wavy),
+        cube,
+        wavy,
+        exact=jax.grad(potential),
+        name="transport-box-3d",
+    )
 
 
 def folded_surface_density() -> Transport:
-    """The conformal factor of a folded surface made in code, on its rectangle, to the uniform density: what `cordes surface folded` does in its first pass."""
+    """The conformal factor of a folded surface made in code, on its rectangle, to the uniform
+    density: what `cordes surface folded` does in its first pass."""
     from cordes.surfaces.conformal import rectangle_map
     from cordes.surfaces.density import grid_density, surface_density
     from cordes.surfaces.folded import folded_surface
@@ -122,16 +168,30 @@ def folded_surface_density() -> Transport:
     disk = prepare(folded_surface())
     flat = rectangle_map(disk)
     assert flat.size is not None
-    density = grid_density(surface_density(disk, flat.uv, flat.size, 64, 1.5), np.zeros(2), flat.size)
+    density = grid_density(
+        surface_density(disk, flat.uv, flat.size, 64, 1.5), np.zeros(2), flat.size
+    )
     return Transport(Box(np.zeros(2), flat.size), density, normalise=True, name="ex5.2-surface")
 
 
 PROBLEMS: dict[str, tuple[Callable[[], Transport], str]] = {
-    "ex5.1-square": (square, "square to itself, uniform target (paper, 5.1; Benamou, Froese, Oberman 2014)"),
-    "ex5.2-surface": (folded_surface_density, "conformal factor of a folded surface to the uniform density (as in the paper, 5.2)"),
+    "ex5.1-square": (
+        square,
+        "square to itself, uniform target (paper, 5.1; Benamou, Froese, Oberman 2014)",
+    ),
+    "ex5.2-surface": (
+        folded_surface_density,
+        "conformal factor of a folded surface to the uniform density (as in the paper, 5.2)",
+    ),
     "transport-ellipses": (ellipses, "between two turned ellipses, both uniform: a linear map"),
-    "transport-ellipses-nonuniform": (nonuniform_ellipses, "the same with a Gaussian bell as target"),
-    "transport-disk-to-pentagon": (disk_to_pentagon, "from a disk to a pentagon, both uniform; no closed form"),
+    "transport-ellipses-nonuniform": (
+        nonuniform_ellipses,
+        "the same with a Gaussian bell as target",
+    ),
+    "transport-disk-to-pentagon": (
+        disk_to_pentagon,
+        "from a disk to a pentagon, both uniform; no closed form",
+    ),
     "transport-box": (box, "from a box to a wider one, wavy target, known potential"),
     "transport-box-3d": (box_3d, "the unit cube in three dimensions, wavy target, known potential"),
 }

@@ -1,8 +1,11 @@
-"""Interval arithmetic in NumPy, rounded outwards: for every pair of numbers in two intervals the exact result lies in the resulting interval.
+"""Interval arithmetic in NumPy, rounded outwards: for every pair of numbers in two intervals the
+exact result lies in the resulting interval.
 
-NumPy rounds to nearest, so a bound is moved one unit in the last place outwards after each operation; sums are moved only where they are inexact,
-which the error of the sum shows. A bound that would not be a number (∞ - ∞, the square root of a negative number) becomes ∓∞.
-Zero times infinity is zero: an infinite bound stands for finite values of any size, never for the value infinity.
+NumPy rounds to nearest, so a bound is moved one unit in the last place outwards after each
+operation; sums are moved only where they are inexact, which the error of the sum shows. A bound
+that would not be a number (∞ - ∞, the square root of a negative number) becomes ∓∞. Zero times
+infinity is zero: an infinite bound stands for finite values of any size, never for the value
+infinity.
 """
 
 from collections.abc import Callable
@@ -15,7 +18,8 @@ Array = np.ndarray
 
 
 def down(x: Array) -> Array:
-    """The next number below. An infinite lower bound that came from overflow becomes the largest finite number."""
+    """The next number below. An infinite lower bound that came from overflow becomes the largest
+    finite number."""
     return np.nextafter(x, -np.inf)
 
 
@@ -24,7 +28,8 @@ def up(x: Array) -> Array:
 
 
 def _sum_and_error(a: Array, b: Array) -> tuple[Array, Array]:
-    """The rounded sum and its error (Knuth): a + b = sum + error exactly, unless the sum overflows, where the error is not a number."""
+    """The rounded sum and its error (Knuth): a + b = sum + error exactly, unless the sum overflows,
+    where the error is not a number."""
     total = a + b
     part = total - a
     return total, (a - (total - part)) + (b - part)
@@ -46,17 +51,21 @@ def _multiply(a: Array, b: Array) -> Array:
 
 
 def _divide(a: Array, b: Array) -> Array:
-    """0/0 and ∞/∞ are replaced by 0: the quotients of the other bounds already cover what they can be."""
+    """0/0 and ∞/∞ are replaced by 0: the quotients of the other bounds already cover what they can
+    be."""
     quotient = a / b
     return np.where(np.isnan(quotient), 0.0, quotient)
 
 
 @final
 class Interval:
-    """Arrays `lower` and `upper` of equal shape (cells, ...), float64. Constants in operators broadcast from the right, as in NumPy."""
+    """Arrays `lower` and `upper` of equal shape (cells, ...), float64. Constants in operators
+    broadcast from the right, as in NumPy."""
 
     __slots__ = ("lower", "upper")
-    __array_ufunc__ = None  # NumPy arrays on the left of an operator leave the operation to this class.
+    __array_ufunc__ = (
+        None  # NumPy arrays on the left of an operator leave the operation to this class.
+    )
 
     def __init__(self, lower: Any, upper: Any):
         self.lower = np.asarray(lower, dtype=np.float64)
@@ -116,11 +125,20 @@ class Interval:
 
     @np.errstate(all="ignore")
     def divide(self, other: Any, one_sided: Any) -> "Interval":
-        """The quotient. Where `one_sided` is true and zero is the lower or upper bound of the divisor the quotient is a half-line: the divisor must be zero at
-        almost no point there, or be a zero without sign. Elsewhere nothing is known of quotients whose divisor may be zero."""
+        """The quotient. Where `one_sided` is true and zero is the lower or upper bound of the
+        divisor the quotient is a half-line: the divisor must be zero at almost no point there, or
+        be a zero without sign. Elsewhere nothing is known of quotients whose divisor may be
+        zero."""
         other = as_interval(other)
         # The sign of a zero says from which side the divisor comes to it.
-        divisor = other if other.exact else Interval(np.where(other.lower == 0, 0.0, other.lower), np.where(other.upper == 0, -0.0, other.upper))
+        divisor = (
+            other
+            if other.exact
+            else Interval(
+                np.where(other.lower == 0, 0.0, other.lower),
+                np.where(other.upper == 0, -0.0, other.upper),
+            )
+        )
         quotient = _extremes(_divide, self, divisor)
         inside = (other.lower < 0) & (other.upper > 0)
         touching = (other.lower == 0) | (other.upper == 0)
@@ -156,13 +174,16 @@ class Interval:
         def odd(x: Array, outwards: Callable, inwards: Callable) -> Array:
             # Of a negative number the size is rounded the other way.
             size = np.abs(x)
-            return np.where(x < 0, -_power(size, exponent, inwards), _power(size, exponent, outwards))
+            return np.where(
+                x < 0, -_power(size, exponent, inwards), _power(size, exponent, outwards)
+            )
 
         return Interval(odd(self.lower, down, up), odd(self.upper, up, down))
 
     @np.errstate(all="ignore")
     def sqrt(self) -> "Interval":
-        """The square root where it is real: the negative part of an interval is left out, and of a negative interval nothing is known."""
+        """The square root where it is real: the negative part of an interval is left out, and of a
+        negative interval nothing is known."""
         root = np.sqrt(np.maximum(self.lower, 0.0)), np.sqrt(np.maximum(self.upper, 0.0))
         rounded = Interval(np.maximum(down(root[0]), 0.0), np.where(root[1] == 0, 0.0, up(root[1])))
         return rounded.unknown_where(self.upper < 0)
@@ -170,7 +191,9 @@ class Interval:
     def unknown_where(self, unknown: Array) -> "Interval":
         if not np.any(unknown):
             return self
-        return Interval(np.where(unknown, -np.inf, self.lower), np.where(unknown, np.inf, self.upper))
+        return Interval(
+            np.where(unknown, -np.inf, self.lower), np.where(unknown, np.inf, self.upper)
+        )
 
     def clip(self, lower: float, upper: float) -> "Interval":
         """The interval cut to a range in which the values are known to lie."""
@@ -183,9 +206,15 @@ class Interval:
     def prod(self, axis: int | tuple[int, ...] | None = None) -> "Interval":
         return self._reduce(lambda a, b: a * b, 1.0, axis)
 
-    def _reduce(self, combine: Callable, start: float, axis: int | tuple[int, ...] | None) -> "Interval":
+    def _reduce(
+        self, combine: Callable, start: float, axis: int | tuple[int, ...] | None
+    ) -> "Interval":
         rank = self.lower.ndim
-        axes = tuple(range(1, rank)) if axis is None else tuple(a % rank for a in (axis if isinstance(axis, tuple) else (axis,)))
+        axes = (
+            tuple(range(1, rank))
+            if axis is None
+            else tuple(a % rank for a in (axis if isinstance(axis, tuple) else (axis,)))
+        )
         kept = tuple(a for a in range(rank) if a not in axes)
         shape = tuple(self.shape[a] for a in kept)
         flat = self.map(lambda bound: bound.transpose(axes + kept).reshape((-1, *shape)))
@@ -216,7 +245,10 @@ def cleaned(lower: Array, upper: Array) -> Interval:
 def hull(first: Interval, *others: Interval) -> Interval:
     """The smallest interval around all."""
     intervals = (first, *others)
-    return Interval(reduce(np.minimum, [i.lower for i in intervals]), reduce(np.maximum, [i.upper for i in intervals]))
+    return Interval(
+        reduce(np.minimum, [i.lower for i in intervals]),
+        reduce(np.maximum, [i.upper for i in intervals]),
+    )
 
 
 def maximum(a: Any, b: Any) -> Interval:
@@ -234,8 +266,9 @@ def _bounds(interval: Interval) -> tuple[Array, ...]:
 
 
 def _extremes(operation: Callable, a: Interval, b: Interval) -> Interval:
-    """Products or quotients of intervals: the extremes are among those of the bounds. Where one is exactly zero or has underflown, the sign decides:
-    values of one sign are not moved across zero."""
+    """Products or quotients of intervals: the extremes are among those of the bounds. Where one is
+    exactly zero or has underflown, the sign decides: values of one sign are not moved across
+    zero."""
     results = [operation(x, y) for x in _bounds(a) for y in _bounds(b)]
     low, high = reduce(np.minimum, results), reduce(np.maximum, results)
     lower, upper = down(low), up(high)
@@ -250,7 +283,8 @@ def _extremes(operation: Callable, a: Interval, b: Interval) -> Interval:
 
 
 def _power(size: Array, exponent: int, rounded: Callable[[Array], Array]) -> Array:
-    """A positive power of numbers that are not negative, by repeated squaring with every product rounded the same way; zero stays zero."""
+    """A positive power of numbers that are not negative, by repeated squaring with every product
+    rounded the same way; zero stays zero."""
     result, factor = np.ones_like(size), size
     while exponent:
         if exponent & 1:

@@ -26,13 +26,28 @@ def along(numbers: Array, axes: tuple[int, ...], reduced: Callable[[list[int]], 
 
 def aligned(rank: int, *intervals: Interval) -> list[Interval]:
     """Numbers (rank 0) beside arrays get axes of length one."""
-    return [x if x.lower.ndim == rank + 1 else x.map(lambda bound: bound.reshape((len(bound),) + (1,) * rank)) for x in intervals]
+    return [
+        x
+        if x.lower.ndim == rank + 1
+        else x.map(lambda bound: bound.reshape((len(bound),) + (1,) * rank))
+        for x in intervals
+    ]
 
 
-def combined(rule: Callable[..., Interval], rank: int, options: dict[str, Any], state: Pass, *intervals: Interval) -> list[Interval]:
+def combined(
+    rule: Callable[..., Interval],
+    rank: int,
+    options: dict[str, Any],
+    state: Pass,
+    *intervals: Interval,
+) -> list[Interval]:
     result = rule(*aligned(rank, *intervals), **options)
     # What is made of no number by these need not be one of the values that numbers give.
-    return [state.vague(result, ANYTHING) if rule in (functions.clamp, functions.trunc, finite) else result]
+    return [
+        state.vague(result, ANYTHING)
+        if rule in (functions.clamp, functions.trunc, finite)
+        else result
+    ]
 
 
 def moved(move: Move, state: Pass, *intervals: Interval) -> list[Interval]:
@@ -41,7 +56,10 @@ def moved(move: Move, state: Pass, *intervals: Interval) -> list[Interval]:
     def spread(bound: Array) -> Array:
         return np.broadcast_to(bound, (cells, *bound.shape[1:]))
 
-    lower, upper = move(*(spread(x.lower) for x in intervals)), move(*(spread(x.upper) for x in intervals))
+    lower, upper = (
+        move(*(spread(x.lower) for x in intervals)),
+        move(*(spread(x.upper) for x in intervals)),
+    )
     return [Interval(*pair) for pair in zip(lower, upper, strict=True)]
 
 

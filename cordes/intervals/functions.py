@@ -1,8 +1,10 @@
 """Elementary functions of intervals.
 
-NumPy and SciPy evaluate them with an error of a few units in the last place; every bound is moved outwards by eight, and never beyond the range of
-the function or across one of its known zeros. Where a function is not real in a part of an interval that part is left out (√, log, powers,
-arcsine); where it is real nowhere, nothing is known and the result is (-∞, ∞). The bounds therefore hold at every point where the function is a number.
+NumPy and SciPy evaluate them with an error of a few units in the last place; every bound is moved
+outwards by eight, and never beyond the range of the function or across one of its known zeros.
+Where a function is not real in a part of an interval that part is left out (√, log, powers,
+arcsine); where it is real nowhere, nothing is known and the result is (-∞, ∞). The bounds therefore
+hold at every point where the function is a number.
 """
 
 from collections.abc import Callable
@@ -13,21 +15,29 @@ from scipy import special
 
 from cordes.intervals.arithmetic import Array, Interval, cleaned, hull, point
 
-# Eight units in the last place are at most 2⁻⁴⁹ of a number; twice that covers the rounding of the subtraction, and the last term the subnormal numbers.
+# Eight units in the last place are at most 2⁻⁴⁹ of a number; twice that covers the rounding of the
+# subtraction, and the last term the subnormal numbers.
 MARGIN, SMALLEST = 2.0**-48, 8 * 5e-324
 
 
 def widened(lower: Array, upper: Array) -> Interval:
-    """Bounds moved outwards by eight units in the last place; an infinite bound that came from overflow on the inner side becomes finite."""
+    """Bounds moved outwards by eight units in the last place; an infinite bound that came from
+    overflow on the inner side becomes finite."""
     low = np.minimum(lower, np.finfo(float).max)
     high = np.maximum(upper, -np.finfo(float).max)
-    return cleaned(low - (MARGIN * np.abs(low) + SMALLEST), high + (MARGIN * np.abs(high) + SMALLEST))
+    return cleaned(
+        low - (MARGIN * np.abs(low) + SMALLEST), high + (MARGIN * np.abs(high) + SMALLEST)
+    )
 
 
 def increasing(
-    function: Callable[[Array], Array], lowest: float = -np.inf, highest: float = np.inf, signed: bool = False
+    function: Callable[[Array], Array],
+    lowest: float = -np.inf,
+    highest: float = np.inf,
+    signed: bool = False,
 ) -> Callable[[Interval], Interval]:
-    """The enclosure of an increasing function with values in [lowest, highest]; a `signed` one has the sign of its argument."""
+    """The enclosure of an increasing function with values in [lowest, highest]; a `signed` one has
+    the sign of its argument."""
 
     @np.errstate(all="ignore")
     def enclosure(x: Interval) -> Interval:
@@ -52,10 +62,14 @@ cbrt = increasing(np.cbrt, signed=True)
 erf = increasing(special.erf, -1.0, 1.0, signed=True)
 
 
-def _restricted(function: Callable[[Array], Array], lowest: float, highest: float = np.inf, signed: bool = False) -> Callable[[Interval], Interval]:
+def _restricted(
+    function: Callable[[Array], Array], lowest: float, highest: float = np.inf, signed: bool = False
+) -> Callable[[Interval], Interval]:
     """The enclosure of an increasing function that is real on [lowest, highest] only."""
     inside = increasing(function, signed=signed)
-    return lambda x: inside(x.clip(lowest, highest)).unknown_where((x.upper < lowest) | (x.lower > highest))
+    return lambda x: inside(x.clip(lowest, highest)).unknown_where(
+        (x.upper < lowest) | (x.lower > highest)
+    )
 
 
 log = _restricted(np.log, 0.0)
@@ -117,8 +131,9 @@ def tan(x: Interval) -> Interval:
 
 @np.errstate(all="ignore")
 def atan2(y: Interval, x: Interval, one_sided: Any = False) -> Interval:
-    """The angle: its extremes are at the corners, except on rectangles that meet the cut y = 0, x ≤ 0, where it is any angle. Where `one_sided` is true y is
-    zero at almost no point, and then a rectangle may touch the cut."""
+    """The angle: its extremes are at the corners, except on rectangles that meet the cut y = 0, x ≤
+    0, where it is any angle. Where `one_sided` is true y is zero at almost no point, and then a
+    rectangle may touch the cut."""
     # A zero of y is that of the side from which y comes to it, a zero of x has no sign.
     below = (y.upper == 0) & (y.lower < 0)
     ends = (np.where(y.lower == 0, 0.0, y.lower), np.where(below, -0.0, y.upper + 0.0))
@@ -126,15 +141,19 @@ def atan2(y: Interval, x: Interval, one_sided: Any = False) -> Interval:
     crossing = (y.lower < 0) & (y.upper > 0)
     touching = (y.lower <= 0) & (y.upper >= 0) & ~(np.asarray(one_sided) & (y.lower < y.upper))
     cut = (x.lower <= 0) & (crossing | touching)
-    return widened(np.where(cut, -np.pi, np.minimum.reduce(corners)), np.where(cut, np.pi, np.maximum.reduce(corners)))
+    return widened(
+        np.where(cut, -np.pi, np.minimum.reduce(corners)),
+        np.where(cut, np.pi, np.maximum.reduce(corners)),
+    )
 
 
 @np.errstate(all="ignore")
 def power(x: Interval, y: Interval) -> Interval:
-    """x to the power y. Integer exponents that are constant are powers of any base; with others the base is not negative.
+    """x to the power y. Integer exponents that are constant are powers of any base; with others the
+    base is not negative.
 
-    On x ≥ 0 the power is monotone in each argument, so the extremes are at the corners. A base that may be negative with an exponent that is not
-    constant gives (-∞, ∞).
+    On x ≥ 0 the power is monotone in each argument, so the extremes are at the corners. A base that
+    may be negative with an exponent that is not constant gives (-∞, ∞).
     """
     if y.exact and np.all(y.lower == np.round(y.lower)) and np.all(np.abs(y.lower) <= 64):
         exponents = np.unique(y.lower)
@@ -152,7 +171,8 @@ def power(x: Interval, y: Interval) -> Interval:
 
 @np.errstate(all="ignore")
 def remainder(a: Interval, b: Interval) -> Interval:
-    """a - b·trunc(a/b): exact where the quotient has one integer part, else between zero and the divisor with the sign of a."""
+    """a - b·trunc(a/b): exact where the quotient has one integer part, else between zero and the
+    divisor with the sign of a."""
     quotient = a / b
     whole = np.trunc(quotient.lower)
     one = (whole == np.trunc(quotient.upper)) & np.isfinite(whole)
@@ -161,7 +181,9 @@ def remainder(a: Interval, b: Interval) -> Interval:
     exact = a - b * point(np.where(one, whole, 0.0))
     # Rounding must not push the remainder out of its range.
     tight = Interval(np.maximum(exact.lower, loose.lower), np.minimum(exact.upper, loose.upper))
-    return Interval(np.where(one, tight.lower, loose.lower), np.where(one, tight.upper, loose.upper))
+    return Interval(
+        np.where(one, tight.lower, loose.lower), np.where(one, tight.upper, loose.upper)
+    )
 
 
 def stepwise(function: Callable[[Array], Array]) -> Callable[[Interval], Interval]:
@@ -197,5 +219,9 @@ def choose(index: Interval, *cases: Interval) -> Interval:
     candidates = []
     for number, case in enumerate(cases):
         possible = (index.lower <= number) & (index.upper >= number)
-        candidates.append(Interval(np.where(possible, case.lower, np.inf), np.where(possible, case.upper, -np.inf)))
+        candidates.append(
+            Interval(
+                np.where(possible, case.lower, np.inf), np.where(possible, case.upper, -np.inf)
+            )
+        )
     return hull(*candidates)

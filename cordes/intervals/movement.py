@@ -1,6 +1,8 @@
-"""Operations that move elements about and do not compute: the same code moves lower bounds, upper bounds, constants and the identities of elements.
+"""Operations that move elements about and do not compute: the same code moves lower bounds, upper
+bounds, constants and the identities of elements.
 
-A move takes arrays with a leading axis (cells), one for each operand, and gives the list of moved arrays. Indices must be constants.
+A move takes arrays with a leading axis (cells), one for each operand, and gives the list of moved
+arrays. Indices must be constants.
 """
 
 from collections.abc import Callable, Sequence
@@ -82,14 +84,18 @@ def _split(equation: Any, constants: Sequence[Array | None]) -> Move:
 def _pad(equation: Any, constants: Sequence[Array | None]) -> Move:
     shape = equation.outvars[0].aval.shape
     sources, targets = [], []
-    for (low, _, interior), size, length in zip(equation.params["padding_config"], equation.invars[0].aval.shape, shape, strict=True):
+    for (low, _, interior), size, length in zip(
+        equation.params["padding_config"], equation.invars[0].aval.shape, shape, strict=True
+    ):
         target = low + np.arange(size) * (interior + 1)
         inside = (target >= 0) & (target < length)
         sources.append(np.flatnonzero(inside))
         targets.append(target[inside])
 
     def move(a: Array, value: Array) -> list[Array]:
-        padded = np.array(np.broadcast_to(value.reshape((-1,) + (1,) * len(shape)), (len(a), *shape)))
+        padded = np.array(
+            np.broadcast_to(value.reshape((-1,) + (1,) * len(shape)), (len(a), *shape))
+        )
         cells = np.arange(len(a))
         padded[np.ix_(cells, *targets)] = a[np.ix_(cells, *sources)]
         return [padded]
@@ -113,7 +119,8 @@ def _select(equation: Any, constants: Sequence[Array | None]) -> Move | None:
 
 
 def _indexed(*data: int) -> Callable[[Any, Sequence[Array | None]], Move]:
-    """Gathering and scattering: the operation itself, done once on the positions of the elements of its `data` operands, says where each goes."""
+    """Gathering and scattering: the operation itself, done once on the positions of the elements of
+    its `data` operands, says where each goes."""
 
     def rule(equation: Any, constants: Sequence[Array | None]) -> Move:
         name = equation.primitive.name
@@ -133,7 +140,9 @@ def _indexed(*data: int) -> Callable[[Any, Sequence[Array | None]], Move]:
             raise UnsupportedOperation(f"{name} with an index out of bounds")
 
         def move(*arrays: Array) -> list[Array]:
-            flat = np.concatenate([arrays[number].reshape(len(arrays[number]), -1) for number in data], axis=1)
+            flat = np.concatenate(
+                [arrays[number].reshape(len(arrays[number]), -1) for number in data], axis=1
+            )
             return [flat[:, places.ravel()].reshape((len(flat), *places.shape))]
 
         return move

@@ -50,15 +50,57 @@ ELEMENTWISE: dict[str, Callable[..., Interval]] = {
     **{
         name: getattr(functions, name)
         for name in (
-            *("exp", "exp2", "expm1", "log", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "atan2"),
-            *("sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "logistic", "rsqrt", "cbrt", "erf", "floor", "ceil"),
+            *(
+                "exp",
+                "exp2",
+                "expm1",
+                "log",
+                "log1p",
+                "sin",
+                "cos",
+                "tan",
+                "asin",
+                "acos",
+                "atan",
+                "atan2",
+            ),
+            *(
+                "sinh",
+                "cosh",
+                "tanh",
+                "asinh",
+                "acosh",
+                "atanh",
+                "logistic",
+                "rsqrt",
+                "cbrt",
+                "erf",
+                "floor",
+                "ceil",
+            ),
         )
     },
 }
 
-# Functions that are analytic on the whole line: what is made of x with them alone is zero everywhere or almost nowhere.
-ANALYTIC = frozenset({"add", "add_any", "sub", "mul", "neg", "square", "exp", "exp2", "expm1", "sin", "cos"}) | {
-    *("sinh", "cosh", "tanh", "atan", "asinh", "logistic", "erf", "reduce_sum", "reduce_prod", "dot_general", "cumsum", "cumprod")
+# Functions that are analytic on the whole line: what is made of x with them alone is zero
+# everywhere or almost nowhere.
+ANALYTIC = frozenset(
+    {"add", "add_any", "sub", "mul", "neg", "square", "exp", "exp2", "expm1", "sin", "cos"}
+) | {
+    *(
+        "sinh",
+        "cosh",
+        "tanh",
+        "atan",
+        "asinh",
+        "logistic",
+        "erf",
+        "reduce_sum",
+        "reduce_prod",
+        "dot_general",
+        "cumsum",
+        "cumprod",
+    )
 }
 COMMUTATIVE = frozenset({"add", "mul", "max", "min", "and", "or", "xor"})
 LOGICAL = frozenset({"and", "or", "xor", "not"})
@@ -73,7 +115,11 @@ def elementwise(equation: Any) -> Callable[..., Interval] | None:
         exponent = int(equation.params["y"])
         return lambda a: a.power(exponent)
     if name == "round":
-        return functions.round_even if int(equation.params["rounding_method"]) == 1 else functions.round_away
+        return (
+            functions.round_even
+            if int(equation.params["rounding_method"]) == 1
+            else functions.round_away
+        )
     rule = ELEMENTWISE.get(name)
     if name == "div" and dtype.kind in "iu":
         return lambda a, b: functions.trunc(a / b)
@@ -94,9 +140,12 @@ UNDEFINED: dict[str, Callable[..., Array]] = {
 }
 
 
-def gap_after(name: str, gaps: list[Array | None], operands: list[Interval], results: list[Interval]) -> Array | None:
-    """In which cells the result of an operation may not be a number: where an operand may not be, where the operation is undefined, and where a bound is
-    infinite, so that a later ∞ - ∞ cannot pass unnoticed. A selection has the gaps of what it may select."""
+def gap_after(
+    name: str, gaps: list[Array | None], operands: list[Interval], results: list[Interval]
+) -> Array | None:
+    """In which cells the result of an operation may not be a number: where an operand may not be,
+    where the operation is undefined, and where a bound is infinite, so that a later ∞ - ∞ cannot
+    pass unnoticed. A selection has the gaps of what it may select."""
     found = list(gaps)
     if name in ("select_n", "cond"):
         index = operands[0]
@@ -106,7 +155,11 @@ def gap_after(name: str, gaps: list[Array | None], operands: list[Interval], res
                 found[number + 1] = gap & np.any(possible.reshape(len(possible), -1), axis=1)
     if name in UNDEFINED:
         found.append(_somewhere(UNDEFINED[name](*operands)))
-    found += [_somewhere(~np.isfinite(bound)) for result in results for bound in (result.lower, result.upper)]
+    found += [
+        _somewhere(~np.isfinite(bound))
+        for result in results
+        for bound in (result.lower, result.upper)
+    ]
     known = [gap for gap in found if gap is not None]
     return reduce(np.logical_or, known) if known else None
 
@@ -116,7 +169,8 @@ def _somewhere(mask: Array) -> Array | None:
 
 
 def whole_numbers(x: Interval) -> Interval:
-    """Integers and truth values: bounds that rounding has moved outwards are moved back to the integers inside."""
+    """Integers and truth values: bounds that rounding has moved outwards are moved back to the
+    integers inside."""
     return cleaned(np.ceil(x.lower), np.floor(x.upper))
 
 
@@ -129,7 +183,12 @@ REDUCTIONS: dict[str, Callable[[Interval, tuple[int, ...]], Interval]] = {
     "reduce_and": lambda x, axes: x.map(lambda bound: np.min(bound, axis=axes, initial=1.0)),
 }
 
-CUMULATIVE: dict[str, str] = {"cumsum": "reduce_sum", "cumprod": "reduce_prod", "cummax": "reduce_max", "cummin": "reduce_min"}
+CUMULATIVE: dict[str, str] = {
+    "cumsum": "reduce_sum",
+    "cumprod": "reduce_prod",
+    "cummax": "reduce_max",
+    "cummin": "reduce_min",
+}
 _STEPS: dict[str, Callable[[Interval, Interval], Interval]] = {
     "cumsum": lambda a, b: a + b,
     "cumprod": lambda a, b: a * b,
@@ -141,49 +200,71 @@ _STEPS: dict[str, Callable[[Interval, Interval], Interval]] = {
 def cumulate(name: str, x: Interval, axis: int, reverse: bool) -> Interval:
     """Running sums, products and extremes along an axis (which counts the cells)."""
     count = x.shape[axis]
-    parts = [x.map(lambda bound, i=i: np.take(bound, i, axis=axis)) for i in (range(count - 1, -1, -1) if reverse else range(count))]
+    parts = [
+        x.map(lambda bound, i=i: np.take(bound, i, axis=axis))
+        for i in (range(count - 1, -1, -1) if reverse else range(count))
+    ]
     for i in range(1, count):
         parts[i] = _STEPS[name](parts[i - 1], parts[i])
     parts = parts[::-1] if reverse else parts
-    return Interval(np.stack([p.lower for p in parts], axis), np.stack([p.upper for p in parts], axis))
+    return Interval(
+        np.stack([p.lower for p in parts], axis), np.stack([p.upper for p in parts], axis)
+    )
 
 
 def index_of_extreme(x: Interval, axis: int, largest: bool) -> Interval:
-    """The index of the first largest (or smallest) element: element i is out of question if one before it is surely as large, or one after it larger."""
+    """The index of the first largest (or smallest) element: element i is out of question if one
+    before it is surely as large, or one after it larger."""
     x = x if largest else -x
     lower, upper = np.moveaxis(x.lower, axis, 0), np.moveaxis(x.upper, axis, 0)
     possible = []
     for i in range(len(lower)):
-        beaten = [lower[j] >= upper[i] for j in range(i)] + [lower[j] > upper[i] for j in range(i + 1, len(lower))]
+        beaten = [lower[j] >= upper[i] for j in range(i)] + [
+            lower[j] > upper[i] for j in range(i + 1, len(lower))
+        ]
         possible.append(~reduce(np.logical_or, beaten, np.zeros(lower.shape[1:], dtype=bool)))
     table = np.stack(possible)
     return Interval(np.argmax(table, axis=0), len(table) - 1 - np.argmax(table[::-1], axis=0))
 
 
 def product(a: Interval, b: Interval, same: Array) -> Interval:
-    """a·b, where elements marked `same` are one number in both factors: their product is a square."""
+    """a·b, where elements marked `same` are one number in both factors: their product is a
+    square."""
     if np.all(same):
         return a.square()
     result = a * b
     if not np.any(same):
         return result
     square = a.square()
-    return Interval(np.where(same, square.lower, result.lower), np.where(same, square.upper, result.upper))
+    return Interval(
+        np.where(same, square.lower, result.lower), np.where(same, square.upper, result.upper)
+    )
 
 
-def contraction(dimension_numbers: Any, rank_left: int, rank_right: int) -> tuple[Callable[[Array], Array], Callable[[Array], Array]]:
-    """dot_general as a product that broadcasts, then a sum over the last axes: how the two operands (with the axis of the cells) are laid out."""
+def contraction(
+    dimension_numbers: Any, rank_left: int, rank_right: int
+) -> tuple[Callable[[Array], Array], Callable[[Array], Array]]:
+    """dot_general as a product that broadcasts, then a sum over the last axes: how the two operands
+    (with the axis of the cells) are laid out."""
     (left_sum, right_sum), (left_batch, right_batch) = dimension_numbers
     left_free = [a for a in range(rank_left) if a not in (*left_sum, *left_batch)]
     right_free = [a for a in range(rank_right) if a not in (*right_sum, *right_batch)]
 
-    def layout(batch: Any, before: int, free: list[int], after: int, summed: Any) -> Callable[[Array], Array]:
+    def layout(
+        batch: Any, before: int, free: list[int], after: int, summed: Any
+    ) -> Callable[[Array], Array]:
         axes = tuple(axis + 1 for axis in (*batch, *free, *summed))
 
         def move(a: Array) -> Array:
             shape = [a.shape[axis] for axis in axes]
             middle, end = len(batch), len(batch) + len(free)
-            spread = (*shape[:middle], *[1] * before, *shape[middle:end], *[1] * after, *shape[end:])
+            spread = (
+                *shape[:middle],
+                *[1] * before,
+                *shape[middle:end],
+                *[1] * after,
+                *shape[end:],
+            )
             return a.transpose((0, *axes)).reshape((len(a), *spread))
 
         return move

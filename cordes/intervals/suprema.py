@@ -1,7 +1,9 @@
-"""Certified suprema and infima over a domain by branch and bound: no value between the sampled points can be missed.
+"""Certified suprema and infima over a domain by branch and bound: no value between the sampled
+points can be missed.
 
-Cells cover the bounding box of the domain. Those with the largest bounds are halved until the bounds of all cells come close to a value that is
-attained. Cells that lie outside the domain for certain are dropped; the others may reach beyond it, which makes the bound larger, never smaller.
+Cells cover the bounding box of the domain. Those with the largest bounds are halved until the
+bounds of all cells come close to a value that is attained. Cells that lie outside the domain for
+certain are dropped; the others may reach beyond it, which makes the bound larger, never smaller.
 """
 
 from collections.abc import Callable
@@ -24,8 +26,8 @@ Values = Callable[[np.ndarray], np.ndarray]
 
 
 class Supremum(NamedTuple):
-    """`upper` bounds the supremum from above in any case, possibly by infinity; `attained` is the largest value seen, at `point`. `decided` tells whether
-    the two are within the tolerance."""
+    """`upper` bounds the supremum from above in any case, possibly by infinity; `attained` is the
+    largest value seen, at `point`. `decided` tells whether the two are within the tolerance."""
 
     upper: float
     attained: float
@@ -61,11 +63,14 @@ def supremum(
     budget: int = 20_000,
     smallest: float = 1e-7,
 ) -> Supremum:
-    """The supremum over the domain of a function of which `bound(lower, upper)` gives an upper bound on each cell (n, d), infinity allowed.
+    """The supremum over the domain of a function of which `bound(lower, upper)` gives an upper
+    bound on each cell (n, d), infinity allowed.
 
-    `evaluate` gives values at points (n, d) of the domain, the middles of cells, to raise `attained`, the largest value known so far, taken at `point`;
-    NaN counts as no value. The search ends when the upper bound is at most attained + tolerance (decided), when more than `budget` cells have been
-    bounded, or when the cell with the largest bound is smaller than `smallest` times the box on all sides (undecided).
+    `evaluate` gives values at points (n, d) of the domain, the middles of cells, to raise
+    `attained`, the largest value known so far, taken at `point`; NaN counts as no value. The search
+    ends when the upper bound is at most attained + tolerance (decided), when more than `budget`
+    cells have been bounded, or when the cell with the largest bound is smaller than `smallest`
+    times the box on all sides (undecided).
 
     Assumed: `bound` is right on every cell, and the domain lies in its bounding box.
     """
@@ -81,7 +86,9 @@ def supremum(
         spent += len(children.bounds)
         if len(children.bounds):
             found = bound(children.lower, children.upper)
-            children = children._replace(bounds=np.minimum(children.bounds, np.where(np.isnan(found), np.inf, found)))
+            children = children._replace(
+                bounds=np.minimum(children.bounds, np.where(np.isnan(found), np.inf, found))
+            )
             best, where = _best(evaluate, domain, children, best, where)
         cells = _Cells(*(np.concatenate(pair) for pair in zip(cells, children, strict=True)))
         enough = cells.bounds <= best + tolerance
@@ -109,7 +116,8 @@ def infimum(
     budget: int = 20_000,
     smallest: float = 1e-7,
 ) -> Infimum:
-    """The infimum over the domain of a function of which `bound(lower, upper)` gives a lower bound on each cell; see `supremum`."""
+    """The infimum over the domain of a function of which `bound(lower, upper)` gives a lower bound
+    on each cell; see `supremum`."""
 
     def opposite_bound(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
         return -bound(lower, upper)
@@ -117,21 +125,30 @@ def infimum(
     def opposite_values(points: np.ndarray) -> np.ndarray:
         return -evaluate(points)
 
-    found = supremum(opposite_bound, opposite_values, domain, -attained, point, tolerance, budget, smallest)
+    found = supremum(
+        opposite_bound, opposite_values, domain, -attained, point, tolerance, budget, smallest
+    )
     return Infimum(-found.upper, -found.attained, found.point, found.decided)
 
 
 def _halved(cells: _Cells, box: np.ndarray) -> _Cells:
-    """Each cell cut in two across its longest side, in units of the box. A half inherits the bound of the whole."""
+    """Each cell cut in two across its longest side, in units of the box. A half inherits the bound
+    of the whole."""
     rows = np.arange(len(cells.bounds))
     axis = np.argmax((cells.upper - cells.lower) / box, axis=1)
     middle = (cells.lower[rows, axis] + cells.upper[rows, axis]) / 2
     lower, upper = cells.lower.copy(), cells.upper.copy()
     lower[rows, axis] = upper[rows, axis] = middle
-    return _Cells(np.concatenate([cells.lower, lower]), np.concatenate([upper, cells.upper]), np.tile(cells.bounds, 2))
+    return _Cells(
+        np.concatenate([cells.lower, lower]),
+        np.concatenate([upper, cells.upper]),
+        np.tile(cells.bounds, 2),
+    )
 
 
-def _best(evaluate: Values, domain: AbstractDomain, cells: _Cells, best: float, where: np.ndarray) -> tuple[float, np.ndarray]:
+def _best(
+    evaluate: Values, domain: AbstractDomain, cells: _Cells, best: float, where: np.ndarray
+) -> tuple[float, np.ndarray]:
     """The largest value known, with those in the middles of cells."""
     middles = (cells.lower + cells.upper) / 2
     middles = middles[domain.contains(middles)]
@@ -146,8 +163,9 @@ def _best(evaluate: Values, domain: AbstractDomain, cells: _Cells, best: float, 
 def _outside(domain: AbstractDomain) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
     """Whether cells lie outside the domain for certain.
 
-    Of a polygon: beyond one of its edges. (The product of the distances to its edges is no help, it is positive again beyond a corner.) Of other
-    domains: where their distance function, which is not negative inside, is negative.
+    Of a polygon: beyond one of its edges. (The product of the distances to its edges is no help, it
+    is positive again beyond a corner.) Of other domains: where their distance function, which is
+    not negative inside, is negative.
     """
     if isinstance(domain, Box):
         return lambda lower, upper: np.zeros(len(lower), dtype=bool)

@@ -1,13 +1,17 @@
-"""Linear expressions of a network in many dimensions: one array for all derivatives, and no d×d work where A is diagonal plus low rank.
+"""Linear expressions of a network in many dimensions: one array for all derivatives, and no d×d
+work where A is diagonal plus low rank.
 
-Beside the values h of a layer, d derivatives s_k along the coordinates and one second-order column z = A:D²h + p·∇h are carried through the layers; the
-first-order part of z costs nothing more, because it obeys the chain rule as the rest does:
+Beside the values h of a layer, d derivatives s_k along the coordinates and one second-order column
+z = A:D²h + p·∇h are carried through the layers; the first-order part of z costs nothing more,
+because it obeys the chain rule as the rest does:
 
     h ↦ σ(hW + β):    s_k ↦ σ' s_kW,    z ↦ σ' zW + σ'' Σ_kl A_kl (s_kW)(s_lW).
 
-Every layer is one product over all d + 2 columns, and the first one needs none for the s_k, which are the rows of its weights. As is then formed once for
-each layer: at d² products for a full A, at d(1 + 2r) for a diagonal one plus r columns, and it serves the derivatives by the weights too. Random directions v
-with E vvᵀ = A in place of the coordinates, and Σ (v·∇)² in place of A:D², give Hutchinson's estimator, for which nothing of A is left inside.
+Every layer is one product over all d + 2 columns, and the first one needs none for the s_k, which
+are the rows of its weights. As is then formed once for each layer: at d² products for a full A, at
+d(1 + 2r) for a diagonal one plus r columns, and it serves the derivatives by the weights too.
+Random directions v with E vvᵀ = A in place of the coordinates, and Σ (v·∇)² in place of A:D², give
+Hutchinson's estimator, for which nothing of A is left inside.
 """
 
 import functools
@@ -38,8 +42,10 @@ Metric = Array | Factored | None
 
 
 class Directional(NamedTuple):
-    """A linear expression zeroth·N + p·∇N + A:D²N at one point (or, with leading axes, at many): the inputs of the network (m,), p·∇ + A:D² of them (m,), their
-    derivatives (r, m) along r directions, and A in these directions. `slopes` is None for scaled coordinates, `metric` is None for the identity."""
+    """A linear expression zeroth·N + p·∇N + A:D²N at one point (or, with leading axes, at many):
+    the inputs of the network (m,), p·∇ + A:D² of them (m,), their derivatives (r, m) along r
+    directions, and A in these directions. `slopes` is None for scaled coordinates, `metric` is None
+    for the identity."""
 
     value: Array
     second: Array
@@ -59,7 +65,8 @@ def times(metric: Metric, s: Array) -> Array:
 
 @jax.custom_vjp
 def quadratic(metric: Metric, s: Array) -> Array:
-    """Σ_kl A_kl s_k s_l for each column of s (r, width). Its derivative 2As is known already: A is symmetric, and never differentiated."""
+    """Σ_kl A_kl s_k s_l for each column of s (r, width). Its derivative 2As is known already: A is
+    symmetric, and never differentiated."""
     return jnp.sum(s * times(metric, s), axis=0)
 
 
@@ -77,10 +84,18 @@ quadratic.defvjp(_forward, _backward)
 
 
 def expression(
-    ansatz: Any, x: Array, A: Array, b: Array, c: Array, f: Array, parts: Factored | None = None, directions: Array | None = None
+    ansatz: Any,
+    x: Array,
+    A: Array,
+    b: Array,
+    c: Array,
+    f: Array,
+    parts: Factored | None = None,
+    directions: Array | None = None,
 ) -> tuple[Directional, Array]:
-    """A:D²u + b·∇u - cu = f at one point for u = G + D·N, as columns for N and a target. `parts` is A in factors, where these are known; `directions` (d, r)
-    are random ones with E vvᵀ = A in each column, over √r."""
+    """A:D²u + b·∇u - cu = f at one point for u = G + D·N, as columns for N and a target. `parts` is
+    A in factors, where these are known; `directions` (d, r) are random ones with E vvᵀ = A in each
+    column, over √r."""
 
     def applied(jet: Jet) -> Array:
         return contract(A, jet.hessian) + jnp.dot(b, jet.gradient) - c * jet.value
@@ -93,16 +108,32 @@ def expression(
     else:
         slopes, metric = (
             None,
-            D.value * A if parts is None else Factored(D.value * parts.diagonal, jnp.sqrt(jnp.maximum(D.value, 0.0)) * parts.columns),
+            D.value * A
+            if parts is None
+            else Factored(
+                D.value * parts.diagonal, jnp.sqrt(jnp.maximum(D.value, 0.0)) * parts.columns
+            ),
         )
     if not inputs.interfaces:
         # Scaled coordinates have no second derivatives, whose zeros alone would be d³ numbers.
         scale = jnp.asarray(inputs.scale)
-        columns = Directional((x - inputs.center) / scale, first / scale, None if slopes is None else slopes / scale, metric, applied(D))
+        columns = Directional(
+            (x - inputs.center) / scale,
+            first / scale,
+            None if slopes is None else slopes / scale,
+            metric,
+            applied(D),
+        )
         return columns, target
     jet = inputs.jet(x)
     second = jet.gradient @ first + D.value * jnp.einsum("ij,mij->m", A, jet.hessian)
-    return Directional(jet.value, second, jet.gradient.T if slopes is None else slopes @ jet.gradient.T, metric, applied(D)), target
+    return Directional(
+        jet.value,
+        second,
+        jet.gradient.T if slopes is None else slopes @ jet.gradient.T,
+        metric,
+        applied(D),
+    ), target
 
 
 def hidden_columns(network: AbstractNetwork, columns: Directional) -> Array:
@@ -113,7 +144,11 @@ def hidden_columns(network: AbstractNetwork, columns: Directional) -> Array:
     low, slopes = jnp.stack([columns.value, columns.second]), columns.slopes
     for k, (weight, bias) in enumerate(network.layers):
         low = low @ weight
-        slopes = weight / jnp.asarray(network.inputs.scale, dtype)[:, None] if k == 0 and slopes is None else slopes @ weight
+        slopes = (
+            weight / jnp.asarray(network.inputs.scale, dtype)[:, None]
+            if k == 0 and slopes is None
+            else slopes @ weight
+        )
         function, first, curvature = sigma(low[0] + bias)
         low = jnp.stack([function, first * low[1] + curvature * quadratic(columns.metric, slopes)])
         slopes = first * slopes
@@ -134,21 +169,33 @@ def directional_rows(network: AbstractNetwork, columns: Directional) -> Array:
 def _compiled(ansatz: Any) -> Callable:
     """A compiled function of a network and blocks of points, one for each ansatz."""
 
-    def combined(network: AbstractNetwork, columns: Directional, target: Array) -> tuple[Array, Array]:
+    def combined(
+        network: AbstractNetwork, columns: Directional, target: Array
+    ) -> tuple[Array, Array]:
         terms = directional_features(network, columns) * network.coefficients
         # The target is minus the part of the lift.
         return jnp.sum(terms, axis=1) - target, jnp.sum(jnp.abs(terms), axis=1) + jnp.abs(target)
 
-    def operator(network: AbstractNetwork, x: Array, A: Array, b: Array, c: Array) -> tuple[Array, Array]:
-        columns, target = jax.vmap(lambda x, A, b, c: expression(ansatz, x, A, b, c, jnp.zeros(())))(x, A, b, c)
+    def operator(
+        network: AbstractNetwork, x: Array, A: Array, b: Array, c: Array
+    ) -> tuple[Array, Array]:
+        columns, target = jax.vmap(
+            lambda x, A, b, c: expression(ansatz, x, A, b, c, jnp.zeros(()))
+        )(x, A, b, c)
         return combined(network, columns, target)
 
     return jax.jit(operator)
 
 
 def apply_operator(
-    ansatz: Any, network: AbstractNetwork, x: np.ndarray, A: np.ndarray, b: np.ndarray, c: np.ndarray
+    ansatz: Any,
+    network: AbstractNetwork,
+    x: np.ndarray,
+    A: np.ndarray,
+    b: np.ndarray,
+    c: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A:D²u + b·∇u - cu at points (N, d) for matrices (N, d, d), and the sum of the sizes of its terms."""
+    """A:D²u + b·∇u - cu at points (N, d) for matrices (N, d, d), and the sum of the sizes of its
+    terms."""
     operator = _compiled(ansatz)
     return in_blocks(lambda *block: operator(network, *block), (x, A, b, c), BLOCK)

@@ -1,8 +1,10 @@
-"""What a network sees of a point: scaled coordinates, and functions of the interfaces across which second derivatives may jump.
+"""What a network sees of a point: scaled coordinates, and functions of the interfaces across which
+second derivatives may jump.
 
-A function that is C¹ with a jump of D²u across φ = 0 is a smooth function of (x, φ|φ|). So each interface adds the input φ|φ|, which is C^{1,1}:
-the network stays in H² by construction and can jump where the equation does. `powers` adds |φ|^p for solutions that are rougher in another way;
-p > 2 keeps the second derivative bounded.
+A function that is C¹ with a jump of D²u across φ = 0 is a smooth function of (x, φ|φ|). So each
+interface adds the input φ|φ|, which is C^{1,1}: the network stays in H² by construction and can
+jump where the equation does. `powers` adds |φ|^p for solutions that are rougher in another way; p >
+2 keeps the second derivative bounded.
 """
 
 from collections.abc import Callable
@@ -33,7 +35,9 @@ class Inputs(eqx.Module):
         self.interfaces = tuple(interfaces)
         self.powers = tuple(powers)
         points = domain.interior_points(256, seed=0)
-        largest = [float(np.max(np.abs(jax.vmap(phi)(jnp.asarray(points))))) for phi in self.interfaces]
+        largest = [
+            float(np.max(np.abs(jax.vmap(phi)(jnp.asarray(points))))) for phi in self.interfaces
+        ]
         self.interface_scale = np.array([value if value > 0 else 1.0 for value in largest])
 
     @property
@@ -41,7 +45,8 @@ class Inputs(eqx.Module):
         return len(self.center) + len(self.interfaces) * (1 + len(self.powers))
 
     def active(self, choice: str) -> np.ndarray:
-        """Which inputs a network looks at: `coordinates` alone, with the `interfaces` φ|φ|, or with all `powers` too."""
+        """Which inputs a network looks at: `coordinates` alone, with the `interfaces` φ|φ|, or with
+        all `powers` too."""
         d, each = len(self.center), 1 + len(self.powers)
         mask = np.ones(self.count)
         if choice != "powers":
@@ -62,7 +67,10 @@ class Inputs(eqx.Module):
             size, sign = jnp.abs(value), jnp.sign(value)
             outer = jnp.outer(gradient, gradient)
             columns = [(value * size, 2 * size, 2 * sign)]
-            columns += [(size**p, p * size ** (p - 1) * sign, p * (p - 1) * size ** (p - 2)) for p in self.powers]
+            columns += [
+                (size**p, p * size ** (p - 1) * sign, p * (p - 1) * size ** (p - 2))
+                for p in self.powers
+            ]
             for function, slope, curvature in columns:
                 values.append(function[None])
                 gradients.append((slope * gradient)[None])

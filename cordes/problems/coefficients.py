@@ -1,4 +1,5 @@
-"""Turning what a user writes into checked functions of one point: shape, dtype, traceability, NaN."""
+"""Turning what a user writes into checked functions of one point: shape, dtype, traceability,
+NaN."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,16 +17,24 @@ def show(value: Any) -> str:
     return np.array2string(np.asarray(value), precision=6, separator=", ").replace("\n", "")
 
 
-def as_function(name: str, given: Any, shape: tuple[int, ...], signature: str = "x") -> tuple[Callable[..., Array], bool]:
+def as_function(
+    name: str, given: Any, shape: tuple[int, ...], signature: str = "x"
+) -> tuple[Callable[..., Array], bool]:
     """A function of one point with values of `shape`, and whether it is constant."""
     if callable(given):
         return given, False  # pyright: ignore[reportReturnType]
     if given is None:
-        raise CoefficientError(f"{name} is missing: it must be a number, an array of shape {shape} or a function of {signature}.")
+        raise CoefficientError(
+            f"{name} is missing: it must be a number, an array of shape {shape} or a function "
+            f"of {signature}."
+        )
     try:
         constant = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise CoefficientError(f"{name} is {given!r}: it must be a number, an array of shape {shape} or a function of {signature}.") from error
+        raise CoefficientError(
+            f"{name} is {given!r}: it must be a number, an array of shape {shape} or a "
+            f"function of {signature}."
+        ) from error
     if constant.shape != shape:
         raise CoefficientError(f"{name} has shape {constant.shape}, but shape {shape} is needed.")
     if not np.all(np.isfinite(constant)):
@@ -33,23 +42,35 @@ def as_function(name: str, given: Any, shape: tuple[int, ...], signature: str = 
     return (lambda *_: jnp.asarray(constant)), True
 
 
-def check_shape(name: str, function: Callable[..., Array], shape: tuple[int, ...], *arguments: Any) -> None:
-    """Trace the function once: it must be written with jax.numpy and return a float array of `shape`."""
+def check_shape(
+    name: str, function: Callable[..., Array], shape: tuple[int, ...], *arguments: Any
+) -> None:
+    """Trace the function once: it must be written with jax.numpy and return a float array of
+    `shape`."""
     try:
         result = jax.eval_shape(function, *arguments)
     except jax.errors.JAXTypeError as error:
         reason = str(error).splitlines()[0]
         raise CoefficientError(
-            f"{name} cannot be traced by JAX: write it with jax.numpy (jnp.sin instead of math.sin or numpy.sin; jnp.where instead of if). JAX says: {reason}"
+            f"{name} cannot be traced by JAX: write it with jax.numpy (jnp.sin instead of "
+            f"math.sin or numpy.sin; jnp.where instead of if). JAX says: {reason}"
         ) from error
     except Exception as error:
-        # numpy and math functions fail on tracers in many ways (TypeError, AttributeError, ...); all of them are the user's function failing.
-        raise CoefficientError(f"{name} failed at x = {show(arguments[0])} of shape {arguments[0].shape}: {type(error).__name__}: {error}") from error
+        # numpy and math functions fail on tracers in many ways (TypeError, AttributeError, ...);
+        # all of them are the user's function failing.
+        raise CoefficientError(
+            f"{name} failed at x = {show(arguments[0])} of shape {arguments[0].shape}: "
+            f"{type(error).__name__}: {error}"
+        ) from error
     if not hasattr(result, "shape"):
-        raise CoefficientError(f"{name} returns {type(result).__name__}; it must return an array of shape {shape}.")
+        raise CoefficientError(
+            f"{name} returns {type(result).__name__}; it must return an array of shape {shape}."
+        )
     if result.shape != shape:
         raise CoefficientError(f"{name}(x) has shape {result.shape}, but shape {shape} is needed.")
-    if not jnp.issubdtype(result.dtype, jnp.number) or jnp.issubdtype(result.dtype, jnp.complexfloating):
+    if not jnp.issubdtype(result.dtype, jnp.number) or jnp.issubdtype(
+        result.dtype, jnp.complexfloating
+    ):
         raise CoefficientError(f"{name}(x) has dtype {result.dtype}; real numbers are needed.")
 
 
@@ -58,18 +79,23 @@ def check_exact(exact: Any, x: Array) -> None:
     if exact is None:
         return
     if not callable(exact):
-        raise CoefficientError(f"exact is {exact!r}: it must be a function of one point, or left out.")
+        raise CoefficientError(
+            f"exact is {exact!r}: it must be a function of one point, or left out."
+        )
     check_shape("exact", exact, (), x)  # pyright: ignore[reportArgumentType]
 
 
-def check_finite(name: str, values: np.ndarray, points: np.ndarray, where: str = "", which: str = "") -> None:
+def check_finite(
+    name: str, values: np.ndarray, points: np.ndarray, where: str = "", which: str = ""
+) -> None:
     """No NaN and no infinity; `which` names the control, where there are several."""
     bad = ~np.all(np.isfinite(values.reshape(len(points), -1)), axis=1)
     if np.any(bad):
         i = int(np.argmax(bad))
         raise CoefficientError(
-            f"{name} is not finite at {np.sum(bad)} of {len(points)} sampled points{where}: {name}({show(points[i])}) = {show(values[i])}{_of(which)}. "
-            "Guard powers and divisions (jnp.cbrt for cube roots, jnp.where with a safe argument)."
+            f"{name} is not finite at {np.sum(bad)} of {len(points)} sampled points{where}: "
+            f"{name}({show(points[i])}) = {show(values[i])}{_of(which)}. Guard powers and "
+            "divisions (jnp.cbrt for cube roots, jnp.where with a safe argument)."
         )
 
 
@@ -84,14 +110,18 @@ def check_elliptic(name: str, matrices: np.ndarray, points: np.ndarray, which: s
     if np.any(skew > 1e-10 * size):
         i = int(np.argmax(skew / size))
         raise CoefficientError(
-            f"{name} is not symmetric: {name}({show(points[i])}) = {show(matrices[i])}{_of(which)}. Only the symmetric part acts on D²u: pass (A + Aᵀ)/2."
+            f"{name} is not symmetric: {name}({show(points[i])}) = "
+            f"{show(matrices[i])}{_of(which)}. Only the symmetric part acts on D²u: pass (A + "
+            "Aᵀ)/2."
         )
     smallest = np.linalg.eigvalsh(matrices)[:, 0]
     if np.any(smallest <= 0):
         i = int(np.argmin(smallest))
         raise CoefficientError(
-            f"{name} is not positive definite: {name}({show(points[i])}) = {show(matrices[i])}{_of(which)} has the eigenvalue {smallest[i]:.6g}. "
-            "The equation is not elliptic there; if all eigenvalues are negative, change the sign of the whole equation."
+            f"{name} is not positive definite: {name}({show(points[i])}) = "
+            f"{show(matrices[i])}{_of(which)} has the eigenvalue {smallest[i]:.6g}. The equation "
+            "is not elliptic there; if all eigenvalues are negative, change the sign of the "
+            "whole equation."
         )
 
 

@@ -1,6 +1,8 @@
-"""Problems from files: FILE.toml holds data and expressions and can do no harm; FILE.py is the user's own program and is run as such.
+"""Problems from files: FILE.toml holds data and expressions and can do no harm; FILE.py is the
+user's own program and is run as such.
 
-The TOML schema is described in docs/toml.md. Every message names the file and the key, and shows what is allowed there.
+The TOML schema is described in docs/toml.md. Every message names the file and the key, and shows
+what is allowed there.
 """
 
 import contextlib
@@ -47,7 +49,8 @@ MAX_CONTROLS = 100_000
 def load_problem(path: str | Path) -> Any:
     """The problem that FILE.toml describes or that FILE.py defines under the name `problem`.
 
-    FILE.py is executed: load only files that you trust. Checked: the file can be read and defines a problem.
+    FILE.py is executed: load only files that you trust. Checked: the file can be read and defines a
+    problem.
     """
     path = Path(path)
     if path.suffix not in (".py", ".toml"):
@@ -64,20 +67,25 @@ def load_problem(path: str | Path) -> Any:
 
 
 def problem_from_toml(text: str, name: str = "problem") -> Linear | HJB | MongeAmpere:
-    """The problem that a TOML text describes. `name` stands in messages and names the problem if the text does not.
+    """The problem that a TOML text describes. `name` stands in messages and names the problem if
+    the text does not.
 
-    Checked: every key and expression, all dimensions; the domain and the problem make their own checks. The text is kept in the problem, so that
-    a saved answer can bring its problem back.
+    Checked: every key and expression, all dimensions; the domain and the problem make their own
+    checks. The text is kept in the problem, so that a saved answer can bring its problem back.
     """
     table = _read_toml(text, name)
     _check_keys(table, name, _TABLES, ("schema",))
     # The version comes first: a file of another version may well have other keys.
     if type(table["schema"]) is not int or table["schema"] != SCHEMA:
-        raise FileError(f"{name}: schema = {table['schema']!r}, but this version of cordes reads schema = {SCHEMA}.")
+        raise FileError(
+            f"{name}: schema = {table['schema']!r}, but this version of cordes reads schema = "
+            f"{SCHEMA}."
+        )
     _check_keys(table, name, _TABLES, ("kind", "domain", "equation"))
     if table["kind"] not in KINDS:
         raise FileError(
-            f"{name}: kind = {table['kind']!r} is not supported in files. Supported: {', '.join(map(repr, KINDS))}; write others in Python."
+            f"{name}: kind = {table['kind']!r} is not supported in files. Supported: "
+            f"{', '.join(map(repr, KINDS))}; write others in Python."
         )
     if not isinstance(table.get("name", ""), str):
         raise FileError(f"{name}: name must be a text in quotes, not {_shown(table['name'])}.")
@@ -88,13 +96,26 @@ def problem_from_toml(text: str, name: str = "problem") -> Linear | HJB | MongeA
     make, required, optional = _EQUATIONS[table["kind"]]
     label = f"{name}: equation"
     _check_keys(table["equation"], label, (*required, *optional), required)
-    controls, names = _controls(table["equation"]["controls"], f"{label}.controls") if table["kind"] == "hjb" else (None, ())
-    reader = _Reader(domain.dimension, _definitions(table.get("definitions", {}), domain.dimension, f"{name}: definitions", names), names)
+    controls, names = (
+        _controls(table["equation"]["controls"], f"{label}.controls")
+        if table["kind"] == "hjb"
+        else (None, ())
+    )
+    reader = _Reader(
+        domain.dimension,
+        _definitions(table.get("definitions", {}), domain.dimension, f"{name}: definitions", names),
+        names,
+    )
     arguments = _equation(table["equation"], reader, label)
     if controls is not None:
         arguments["controls"] = controls
     with _located(label):
-        return make(domain, **arguments, name=table.get("name") or name.removesuffix(".toml"), source={"toml": text})
+        return make(
+            domain,
+            **arguments,
+            name=table.get("name") or name.removesuffix(".toml"),
+            source={"toml": text},
+        )
 
 
 def _read_toml(text: str, name: str) -> dict[str, Any]:
@@ -105,13 +126,18 @@ def _read_toml(text: str, name: str) -> dict[str, Any]:
         place = re.search(r"at line (\d+), column (\d+)", str(error))
         lines = text.splitlines()
         if place and int(place[1]) <= len(lines):
-            message += f"\n    {lines[int(place[1]) - 1]}\n    {' ' * (int(place[2]) - 1)}^\nExpressions and texts stand in quotes."
+            message += (
+                f"\n    {lines[int(place[1]) - 1]}\n    {' ' * (int(place[2]) - 1)}^\nExpressions "
+                "and texts stand in quotes."
+            )
         raise FileError(message) from error
     except RecursionError:
         raise FileError(f"{name}: lists are nested too deeply.") from None
 
 
-def _check_keys(table: dict[str, Any], label: str, known: Iterable[str], required: Iterable[str]) -> None:
+def _check_keys(
+    table: dict[str, Any], label: str, known: Iterable[str], required: Iterable[str]
+) -> None:
     known = tuple(known)
     for key in table:
         if key in known:
@@ -121,7 +147,10 @@ def _check_keys(table: dict[str, Any], label: str, known: Iterable[str], require
         raise FileError(f"{label}: {unknown('key', key, known)} Allowed: {', '.join(known)}.")
     missing = [key for key in required if key not in table]
     if missing:
-        raise FileError(f"{label}: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing. Allowed: {', '.join(known)}.")
+        raise FileError(
+            f"{label}: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing. "
+            f"Allowed: {', '.join(known)}."
+        )
 
 
 @contextlib.contextmanager
@@ -140,9 +169,11 @@ def _shown(value: Any) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class _Reader:
-    """Reads numbers and expressions in `dimension` coordinates with the given definitions; without coordinates only constants pass.
+    """Reads numbers and expressions in `dimension` coordinates with the given definitions; without
+    coordinates only constants pass.
 
-    `controls` are the names of the control's components, `fixed` says that what is read may not depend on them.
+    `controls` are the names of the control's components, `fixed` says that what is read may not
+    depend on them.
     """
 
     dimension: int = 0
@@ -154,7 +185,9 @@ class _Reader:
         if isinstance(value, str):
             return parse(value, self.dimension, self.definitions, label, self.controls, self.fixed)
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise FileError(f"{label} must be a number or an expression in quotes, not {_shown(value)}.")
+            raise FileError(
+                f"{label} must be a number or an expression in quotes, not {_shown(value)}."
+            )
         try:
             number = float(value)
         except OverflowError:
@@ -164,13 +197,18 @@ class _Reader:
         return number
 
     def constant(self, value: Any, label: str) -> float:
-        number = _Reader(0, {key: entry for key, entry in self.definitions.items() if isinstance(entry, float)}).scalar(value, label)
+        number = _Reader(
+            0, {key: entry for key, entry in self.definitions.items() if isinstance(entry, float)}
+        ).scalar(value, label)
         assert isinstance(number, float)
         return number
 
     def vector(self, value: Any, label: str, length: int | None = None) -> list[float | Expression]:
         if not isinstance(value, list) or not value:
-            raise FileError(f"{label} must be a list of numbers{' or expressions' if self.dimension else ''}, not {_shown(value)}.")
+            raise FileError(
+                f"{label} must be a list of "
+                f"numbers{' or expressions' if self.dimension else ''}, not {_shown(value)}."
+            )
         if length is not None and len(value) != length:
             raise FileError(f"{label} has {len(value)} entries, but {length} are needed.")
         return [self.scalar(entry, f"{label}[{i + 1}]") for i, entry in enumerate(value)]
@@ -194,7 +232,9 @@ def _domain(table: dict[str, Any], label: str) -> AbstractDomain:
     if kind is None:
         raise FileError(f"{label}: type is missing. Allowed: {', '.join(makers)}.")
     if not isinstance(kind, str) or kind not in makers:
-        raise FileError(f"{label}: {unknown('type of domain', str(kind), makers)} Allowed: {', '.join(makers)}.")
+        raise FileError(
+            f"{label}: {unknown('type of domain', str(kind), makers)} Allowed: {', '.join(makers)}."
+        )
     maker, required, optional = makers[kind]
     _check_keys(table, label, ("type", *required, *optional), required)
     reader = _Reader()
@@ -207,7 +247,11 @@ def _domain(table: dict[str, Any], label: str) -> AbstractDomain:
         place = f"{label}.{key}"
         if key in ("radius", "sides", "angle"):
             values[key] = reader.scalar(table[key], place)
-        elif key == "vertices" or (key == "axes" and isinstance(table[key], list) and any(isinstance(row, list) for row in table[key])):
+        elif key == "vertices" or (
+            key == "axes"
+            and isinstance(table[key], list)
+            and any(isinstance(row, list) for row in table[key])
+        ):
             assert dimension is not None
             values[key] = np.array(reader.matrix(table[key], place, dimension))
             if key == "axes" and len(table[key]) != dimension:
@@ -219,8 +263,11 @@ def _domain(table: dict[str, Any], label: str) -> AbstractDomain:
         return maker(**values)
 
 
-def _regular_polygon(sides: float, radius: float, center: np.ndarray | None = None, angle: float = math.pi / 2) -> Polygon:
-    """The polygon with equal sides whose corners have distance `radius` from the center, the first of them in the direction `angle`."""
+def _regular_polygon(
+    sides: float, radius: float, center: np.ndarray | None = None, angle: float = math.pi / 2
+) -> Polygon:
+    """The polygon with equal sides whose corners have distance `radius` from the center, the first
+    of them in the direction `angle`."""
     if not (sides.is_integer() and 3 <= sides <= 1000):
         raise FileError(f"sides = {sides:g} must be a whole number from 3 to 1000.")
     if radius <= 0:
@@ -230,20 +277,28 @@ def _regular_polygon(sides: float, radius: float, center: np.ndarray | None = No
     return Polygon(corners if center is None else corners + center)
 
 
-def _definitions(table: dict[str, Any], dimension: int, label: str, controls: tuple[str, ...]) -> dict[str, float | Expression]:
+def _definitions(
+    table: dict[str, Any], dimension: int, label: str, controls: tuple[str, ...]
+) -> dict[str, float | Expression]:
     """Named expressions; each may use those above it."""
     definitions: dict[str, float | Expression] = {}
     for key, value in table.items():
         if not (key.isascii() and key.isidentifier()) or keyword.iskeyword(key):
-            raise FileError(f"{label}: {key!r} cannot be a name. Use letters, digits and _, beginning with a letter.")
+            raise FileError(
+                f"{label}: {key!r} cannot be a name. Use letters, digits and _, beginning "
+                "with a letter."
+            )
         if is_reserved(key, controlled=bool(controls)):
-            raise FileError(f"{label}: {key} already has a meaning in expressions. Choose another name.")
+            raise FileError(
+                f"{label}: {key} already has a meaning in expressions. Choose another name."
+            )
         definitions[key] = _Reader(dimension, definitions, controls).scalar(value, f"{label}.{key}")
     return definitions
 
 
 def _equation(table: dict[str, Any], reader: _Reader, label: str) -> dict[str, Any]:
-    """The arguments of the problem but for its controls. What is constant stays a constant, so that the problem knows it."""
+    """The arguments of the problem but for its controls. What is constant stays a constant, so that
+    the problem knows it."""
     d, arguments = reader.dimension, {}
     fixed = dataclasses.replace(reader, fixed=True)
     if "A" in table:
@@ -259,26 +314,37 @@ def _equation(table: dict[str, Any], reader: _Reader, label: str) -> dict[str, A
         arguments["sense"] = table["sense"]
     if "exact" in table:
         exact = fixed.scalar(table["exact"], f"{label}.exact")
-        arguments["exact"] = exact if isinstance(exact, Expression) else _stacked([exact], (), always=True)
+        arguments["exact"] = (
+            exact if isinstance(exact, Expression) else _stacked([exact], (), always=True)
+        )
     if table.get("interfaces", []) != []:
         interfaces = fixed.vector(table["interfaces"], f"{label}.interfaces")
         for i, phi in enumerate(interfaces):
             if not isinstance(phi, Expression):
-                raise FileError(f"{label}.interfaces[{i + 1}] = {phi:g} is constant; it must be an expression that is zero on the interface.")
+                raise FileError(
+                    f"{label}.interfaces[{i + 1}] = {phi:g} is constant; it must be an "
+                    "expression that is zero on the interface."
+                )
         arguments["interfaces"] = interfaces
     return arguments
 
 
 def _controls(value: Any, label: str) -> tuple[np.ndarray, tuple[str, ...]]:
-    """The controls, one in each row, and the names of their components: a for numbers, a1, a2, … for lists of numbers.
+    """The controls, one in each row, and the names of their components: a for numbers, a1, a2, …
+    for lists of numbers.
 
-    A table stands for an axis of equally spaced numbers, and a list of tables for all combinations of such axes.
+    A table stands for an axis of equally spaced numbers, and a list of tables for all combinations
+    of such axes.
     """
     entries = value if isinstance(value, list) else [value]
-    kinds = {dict if isinstance(entry, dict) else list if isinstance(entry, list) else float for entry in entries}
+    kinds = {
+        dict if isinstance(entry, dict) else list if isinstance(entry, list) else float
+        for entry in entries
+    }
     if len(kinds) != 1 or (kinds == {float} and not isinstance(value, list)):
         raise FileError(
-            f"{label} must be a list of numbers, a list of lists of numbers, a table {{from, to, count}} or a list of such tables, not {_shown(value)}."
+            f"{label} must be a list of numbers, a list of lists of numbers, a table {{from, "
+            f"to, count}} or a list of such tables, not {_shown(value)}."
         )
     reader = _Reader()
     if kinds == {list}:
@@ -291,8 +357,13 @@ def _controls(value: Any, label: str) -> tuple[np.ndarray, tuple[str, ...]]:
     axes = [_axis(entry, f"{label}[{i + 1}]") for i, entry in enumerate(value)]
     count = math.prod(len(axis) for axis in axes)
     if count > MAX_CONTROLS:
-        raise FileError(f"{label} are {count} combinations; at most {MAX_CONTROLS} are allowed. Lower the counts.")
-    return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(count, len(axes)), _components(len(axes))
+        raise FileError(
+            f"{label} are {count} combinations; at most {MAX_CONTROLS} are allowed. Lower the "
+            "counts."
+        )
+    return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(
+        count, len(axes)
+    ), _components(len(axes))
 
 
 def _components(count: int) -> tuple[str, ...]:
@@ -304,7 +375,9 @@ def _axis(table: dict[str, Any], label: str) -> np.ndarray:
     _check_keys(table, label, ("from", "to", "count"), ("from", "to", "count"))
     count = table["count"]
     if type(count) is not int or not 2 <= count <= MAX_CONTROLS:
-        raise FileError(f"{label}.count = {_shown(count)} must be a whole number from 2 to {MAX_CONTROLS}.")
+        raise FileError(
+            f"{label}.count = {_shown(count)} must be a whole number from 2 to {MAX_CONTROLS}."
+        )
     start, end = (_Reader().constant(table[key], f"{label}.{key}") for key in ("from", "to"))
     if start == end:
         raise FileError(f"{label}: from and to are both {start:g}; they must differ.")
@@ -316,21 +389,36 @@ def _leading(value: Any, reader: _Reader, label: str) -> Any:
     d = reader.dimension
     if not isinstance(value, list):
         factor = reader.scalar(value, label)
-        return (lambda x, *a: factor(x, *a) * jnp.eye(d, dtype=x.dtype)) if isinstance(factor, Expression) else factor * np.eye(d)
+        return (
+            (lambda x, *a: factor(x, *a) * jnp.eye(d, dtype=x.dtype))
+            if isinstance(factor, Expression)
+            else factor * np.eye(d)
+        )
     if len(value) != d or any(not isinstance(row, list) or len(row) != d for row in value):
-        raise FileError(f"{label} must have {d} rows of {d} entries each, because the domain has dimension {d}; it is {_shown(value)}.")
+        raise FileError(
+            f"{label} must have {d} rows of {d} entries each, because the domain has dimension "
+            f"{d}; it is {_shown(value)}."
+        )
     return _stacked([entry for row in reader.matrix(value, label, d) for entry in row], (d, d))
 
 
-def _stacked(entries: list[float | Expression], shape: tuple[int, ...], always: bool = False) -> np.ndarray | Callable[..., Array]:
-    """An array if all entries are constant and a function is not asked for, otherwise a function of one point (and a control)."""
+def _stacked(
+    entries: list[float | Expression], shape: tuple[int, ...], always: bool = False
+) -> np.ndarray | Callable[..., Array]:
+    """An array if all entries are constant and a function is not asked for, otherwise a function of
+    one point (and a control)."""
     constants = [entry for entry in entries if isinstance(entry, float)]
     if len(constants) == len(entries) and not always:
         return np.array(constants).reshape(shape)
 
     def stacked(x: Array, *a: Array) -> Array:
         x = jnp.asarray(x)
-        return jnp.stack([entry(x, *a) if isinstance(entry, Expression) else jnp.asarray(entry, x.dtype) for entry in entries]).reshape(shape)
+        return jnp.stack(
+            [
+                entry(x, *a) if isinstance(entry, Expression) else jnp.asarray(entry, x.dtype)
+                for entry in entries
+            ]
+        ).reshape(shape)
 
     return stacked
 
@@ -348,10 +436,18 @@ def _problem_from_python(path: Path) -> Any:
         with contextlib.suppress(ValueError):
             sys.path.remove(folder)
     if "problem" not in variables:
-        raise FileError(f"{path}: the file defines no variable named problem. Write, for instance, problem = cordes.Linear(...).")
+        raise FileError(
+            f"{path}: the file defines no variable named problem. Write, for instance, "
+            "problem = cordes.Linear(...)."
+        )
     problem = variables["problem"]
-    if not (hasattr(problem, "domain") and hasattr(problem, "linearise")) or isinstance(problem, type):
-        raise FileError(f"{path}: problem is {_shown(problem)}, which is no problem of cordes. Write, for instance, problem = cordes.Linear(...).")
+    if not (hasattr(problem, "domain") and hasattr(problem, "linearise")) or isinstance(
+        problem, type
+    ):
+        raise FileError(
+            f"{path}: problem is {_shown(problem)}, which is no problem of cordes. Write, for "
+            "instance, problem = cordes.Linear(...)."
+        )
     return problem
 
 
@@ -359,5 +455,9 @@ def _line(error: BaseException, path: Path) -> str:
     """The last line of the user's own file that the error came through."""
     if isinstance(error, SyntaxError) and error.filename == str(path) and error.lineno:
         return f", line {error.lineno}"
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+    lines = [
+        frame.lineno
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.filename == str(path)
+    ]
     return f", line {lines[-1]}" if lines else ""

@@ -1,8 +1,11 @@
-"""Hamilton–Jacobi–Bellman equations, sup_a (L^a u - f^a) = 0 with L^a u = A^a:D²u + b^a·∇u - c^a u, or the same with inf.
+"""Hamilton–Jacobi–Bellman equations, sup_a (L^a u - f^a) = 0 with L^a u = A^a:D²u + b^a·∇u - c^a u,
+or the same with inf.
 
-Frozen at a state, the equation is the linear one of the control that is best there: policy iteration, which is Newton's method for the supremum.
-The best control is that of γ^a (L^a u - f^a) with the Cordès multiplier γ^a = tr A^a/|A^a|²; both equations have the same solutions, but only the scaled
-one is a contraction away from them. The paper takes the unscaled one, which `scaled=False` gives.
+Frozen at a state, the equation is the linear one of the control that is best there: policy
+iteration, which is Newton's method for the supremum. The best control is that of γ^a (L^a u - f^a)
+with the Cordès multiplier γ^a = tr A^a/|A^a|²; both equations have the same solutions, but only the
+scaled one is a contraction away from them. The paper takes the unscaled one, which `scaled=False`
+gives.
 """
 
 import functools
@@ -19,30 +22,51 @@ from cordes.condition import best_lambda, epsilon_at
 from cordes.domains.domain import AbstractDomain
 from cordes.errors import CoefficientError, OptionError
 from cordes.jet import Jet, contract
-from cordes.problems.coefficients import as_function, check_elliptic, check_exact, check_finite, check_shape, show
-from cordes.problems.linear import CHECKED_NUMBERS, Coefficients, check_boundary_data, check_domain, check_interfaces, warn_about_jumps
+from cordes.problems.coefficients import (
+    as_function,
+    check_elliptic,
+    check_exact,
+    check_finite,
+    check_shape,
+    show,
+)
+from cordes.problems.linear import (
+    CHECKED_NUMBERS,
+    Coefficients,
+    check_boundary_data,
+    check_domain,
+    check_interfaces,
+    warn_about_jumps,
+)
 
 CHECK_POINTS, CHECK_PAIRS = 2000, 400_000
-# Numbers that may be held at once while controls are compared: blocks of controls are made small enough.
+# Numbers that may be held at once while controls are compared: blocks of controls are made small
+# enough.
 HELD = 1 << 22
 # Controls whose coefficients are searched for jumps.
 SEARCHED = 16
-# How far a maximiser may go beyond the box of the sampled controls, as a share of its width: no more than rounding. The sizes of the states it is tried with.
+# How far a maximiser may go beyond the box of the sampled controls, as a share of its width: no
+# more than rounding. The sizes of the states it is tried with.
 MARGIN, PROBED_SIZES = 1e-9, 10.0 ** np.arange(-3, 7)
 # Points and controls of the sample from which λ, ε and parameters of theorems are chosen.
 FAMILY_POINTS, FAMILY_CONTROLS = 256, 64
 
 
 class HJB:
-    """sup_a (A(x, a):D²u + b(x, a)·∇u - c(x, a)u - f(x, a)) = 0 in `domain`, u = g on its boundary; `sense="inf"` takes the infimum.
+    """sup_a (A(x, a):D²u + b(x, a)·∇u - c(x, a)u - f(x, a)) = 0 in `domain`, u = g on its boundary;
+    `sense="inf"` takes the infimum.
 
-    `controls` has shape (m, …): its leading axis runs over the (discretised) control set. Coefficients are functions of (x, a) written with jax.numpy,
-    `a` of shape controls.shape[1:], or constants. `maximiser(x, jet)` gives the control that is best for L^a u - f^a (without the multiplier) in closed form,
-    where the control set is a continuum and `controls` a sample of it; jet has value, gradient and hessian.
+    `controls` has shape (m, …): its leading axis runs over the (discretised) control set.
+    Coefficients are functions of (x, a) written with jax.numpy, `a` of shape controls.shape[1:], or
+    constants. `maximiser(x, jet)` gives the control that is best for L^a u - f^a (without the
+    multiplier) in closed form, where the control set is a continuum and `controls` a sample of it;
+    jet has value, gradient and hessian.
 
-    Checked when made, at sampled points for every control: shapes, traceability, NaN, symmetry and ellipticity of A; that no sampled control beats the
-    maximiser, and that its controls lie in the box of the sampled ones, which must contain the ends of the set. Jumps are looked for with at most 16 of
-    the controls. Assumed: as for `Linear`, uniformly in the controls; the maximiser gives controls of the set.
+    Checked when made, at sampled points for every control: shapes, traceability, NaN, symmetry and
+    ellipticity of A; that no sampled control beats the maximiser, and that its controls lie in the
+    box of the sampled ones, which must contain the ends of the set. Jumps are looked for with at
+    most 16 of the controls. Assumed: as for `Linear`, uniformly in the controls; the maximiser
+    gives controls of the set.
     """
 
     linear = False
@@ -88,13 +112,20 @@ class HJB:
         self.has_reaction = not constant_c or bool(self.c() != 0)
         self.interfaces = check_interfaces(interfaces, domain)
         if maximiser is not None and not callable(maximiser):
-            raise CoefficientError(f"maximiser is {maximiser!r}: it must be a function of (x, jet) that returns a control.")
+            raise CoefficientError(
+                f"maximiser is {maximiser!r}: it must be a function of (x, jet) that returns a "
+                "control."
+            )
         self.maximiser = maximiser
         self._pairs = jax.jit(jax.vmap(self.at))
         self._frozen = {scaled: self._compiled(self.linearise, scaled) for scaled in (True, False)}
         self._best = {scaled: self._compiled(self.control, scaled) for scaled in (True, False)}
         self._fixed_point = jax.jit(
-            jax.vmap(lambda x, value, gradient, hessian, lambda_: self._right_side(x, Jet(value, gradient, hessian), lambda_))
+            jax.vmap(
+                lambda x, value, gradient, hessian, lambda_: self._right_side(
+                    x, Jet(value, gradient, hessian), lambda_
+                )
+            )
         )
         self._block = max(1, min(len(self.controls), HELD // (BLOCK * d * d)))
         self._check()
@@ -103,11 +134,13 @@ class HJB:
     def _compiled(function: Callable, scaled: bool) -> Callable:
         return jax.jit(jax.vmap(lambda x, *jet: function(x, Jet(*jet), scaled)))
 
-    # One point ------------------------------------------------------------------------------------------------------------------------------------
+    # One point ------------------------------------------------------------------------------------
 
     def at(self, x: Array, a: Array) -> Coefficients:
         """The linear equation of one control at one point."""
-        return Coefficients(self.A(x, a), self.b(x, a), jnp.asarray(self.c(x, a)), jnp.asarray(self.f(x, a)))
+        return Coefficients(
+            self.A(x, a), self.b(x, a), jnp.asarray(self.c(x, a)), jnp.asarray(self.f(x, a))
+        )
 
     def defect(self, x: Array, jet: Jet, a: Array, scaled: bool = False) -> Array:
         """L^a u - f^a, with the multiplier if `scaled`."""
@@ -116,7 +149,8 @@ class HJB:
         return value * jnp.trace(A) / jnp.sum(A**2) if scaled else value
 
     def best_index(self, x: Array, jet: Jet, scaled: bool = True) -> Array:
-        """The number of the best control of the sampled ones; they are compared in blocks, so that memory does not grow with their number."""
+        """The number of the best control of the sampled ones; they are compared in blocks, so that
+        memory does not grow with their number."""
         count, size = len(self.controls), self._block
         blocks = -(-count // size)
         order = np.minimum(np.arange(blocks * size), count - 1).reshape(blocks, size)
@@ -127,7 +161,10 @@ class HJB:
             k = jnp.argmax(values)
             # A NaN wins, so that it is seen and not hidden by the other controls.
             better = ~(values[k] <= best[0]) & ~jnp.isnan(best[0])
-            return (jnp.where(better, values[k], best[0]), jnp.where(better, block[k], best[1])), None
+            return (
+                jnp.where(better, values[k], best[0]),
+                jnp.where(better, block[k], best[1]),
+            ), None
 
         start = (jnp.asarray(-jnp.inf), jnp.asarray(0))
         return jax.lax.scan(compare, start, jnp.asarray(order))[0][1]
@@ -146,11 +183,19 @@ class HJB:
         """F[u] = sup_a (L^a u - f^a) at one point, without the multiplier."""
         return self.defect(x, jet, self.control(x, jet, scaled=False))
 
-    # Many points ----------------------------------------------------------------------------------------------------------------------------------
+    # Many points ----------------------------------------------------------------------------------
 
-    def coefficients(self, points: np.ndarray, jet: Jet | None = None, scaled: bool = True, contracting: bool = False) -> Coefficients:
-        """The equation frozen at points (N, d); without a state, the mean of all controls, which is elliptic. `contracting` gives the fixed point
-        Δu - λu = Δu₀ - λu₀ - F_γ[u₀] instead of Newton's method: with the Cordès condition it converges from any state, a constant factor a step."""
+    def coefficients(
+        self,
+        points: np.ndarray,
+        jet: Jet | None = None,
+        scaled: bool = True,
+        contracting: bool = False,
+    ) -> Coefficients:
+        """The equation frozen at points (N, d); without a state, the mean of all controls, which is
+        elliptic. `contracting` gives the fixed point Δu - λu = Δu₀ - λu₀ - F_γ[u₀] instead of
+        Newton's method: with the Cordès condition it converges from any state, a constant factor a
+        step."""
         if jet is None:
             return self._mean(points)
         if not contracting:
@@ -158,17 +203,23 @@ class HJB:
         n, d = points.shape
         lambda_ = self.condition[0]
         right = in_blocks(self._fixed_point, (points, *jet, np.full(n, lambda_)))
-        return Coefficients(*(np.tile(np.eye(d), (n, 1, 1)), np.zeros((n, d)), np.full(n, lambda_), right))  # pyright: ignore[reportArgumentType]
+        return Coefficients(
+            *(np.tile(np.eye(d), (n, 1, 1)), np.zeros((n, d)), np.full(n, lambda_), right)
+        )  # pyright: ignore[reportArgumentType]
 
     @functools.cached_property
     def condition(self) -> tuple[float, float]:
         """λ and the Cordès ε over all controls at sampled points."""
-        A, b, c, _ = (np.asarray(part) for part in self.family(self.domain.interior_points(FAMILY_POINTS, seed=17)))
+        A, b, c, _ = (
+            np.asarray(part)
+            for part in self.family(self.domain.interior_points(FAMILY_POINTS, seed=17))
+        )
         lambda_ = best_lambda(A, b, c) if self.has_drift or self.has_reaction else None
         return lambda_ or 0.0, float(np.min(epsilon_at(A, b, c, lambda_)))
 
     def contraction(self) -> float:
-        """The factor of the contracting fixed point, seen at sampled points; one or more where the Cordès condition fails."""
+        """The factor of the contracting fixed point, seen at sampled points; one or more where the
+        Cordès condition fails."""
         epsilon = self.condition[1]
         return float(np.sqrt(1 - epsilon)) if epsilon > 0 else 1.0
 
@@ -183,11 +234,15 @@ class HJB:
 
         def scaled(a: Array) -> Array:
             A, b, c, _ = self.at(x, a)
-            gamma = (jnp.trace(A) + c * over) / (jnp.sum(A**2) + jnp.sum(b**2) * over / 2 + (c * over) ** 2)
+            gamma = (jnp.trace(A) + c * over) / (
+                jnp.sum(A**2) + jnp.sum(b**2) * over / 2 + (c * over) ** 2
+            )
             return gamma * self.defect(x, jet, a)
 
         values = jax.lax.map(scaled, jnp.asarray(self.controls), batch_size=self._block)
-        return jnp.trace(jet.hessian) - lambda_ * jet.value - self.sign * jnp.max(self.sign * values)
+        return (
+            jnp.trace(jet.hessian) - lambda_ * jet.value - self.sign * jnp.max(self.sign * values)
+        )
 
     def pairs(self, points: np.ndarray, controls: np.ndarray) -> Coefficients:
         """The equations of controls (N, …) at points (N, d), one pair at a time."""
@@ -198,26 +253,44 @@ class HJB:
         return in_blocks(self._best[scaled], (points, *jet))
 
     def _mean(self, points: np.ndarray) -> Coefficients:
-        """Each control's equation scaled by its multiplier, averaged over at most SEARCHED of them."""
+        """Each control's equation scaled by its multiplier, averaged over at most SEARCHED of
+        them."""
         total: Coefficients | None = None
         chosen = self.sampled_controls(SEARCHED)
         for a in chosen:
             local = self.pairs(points, np.broadcast_to(a, (len(points), *a.shape)))
-            scale = np.trace(local.A, axis1=1, axis2=2) / np.sum(np.asarray(local.A) ** 2, axis=(1, 2)) / len(chosen)
-            part = Coefficients(*(np.asarray(entry) * scale.reshape(-1, *[1] * (np.ndim(entry) - 1)) for entry in local))  # pyright: ignore[reportArgumentType]
-            total = part if total is None else Coefficients(*(one + two for one, two in zip(total, part, strict=True)))
+            scale = (
+                np.trace(local.A, axis1=1, axis2=2)
+                / np.sum(np.asarray(local.A) ** 2, axis=(1, 2))
+                / len(chosen)
+            )
+            part = Coefficients(
+                *(
+                    np.asarray(entry) * scale.reshape(-1, *[1] * (np.ndim(entry) - 1))
+                    for entry in local
+                )
+            )  # pyright: ignore[reportArgumentType]
+            total = (
+                part
+                if total is None
+                else Coefficients(*(one + two for one, two in zip(total, part, strict=True)))
+            )
         assert total is not None
         return total
 
     def sampled_controls(self, count: int) -> np.ndarray:
         """At most `count` of the controls, spread over the array."""
-        return self.controls[np.unique(np.linspace(0, len(self.controls) - 1, count).round().astype(int))]
+        return self.controls[
+            np.unique(np.linspace(0, len(self.controls) - 1, count).round().astype(int))
+        ]
 
-    # Checks ---------------------------------------------------------------------------------------------------------------------------------------
+    # Checks ---------------------------------------------------------------------------------------
 
     def _check(self) -> None:
         d, m = self.domain.dimension, len(self.controls)
-        points = self.domain.interior_points(int(np.clip(min(CHECK_PAIRS, CHECKED_NUMBERS // d**2) // m, 16, CHECK_POINTS)), seed=11)
+        points = self.domain.interior_points(
+            int(np.clip(min(CHECK_PAIRS, CHECKED_NUMBERS // d**2) // m, 16, CHECK_POINTS)), seed=11
+        )
         x, a = jnp.asarray(points[0]), jnp.asarray(self.controls[0])
         for name, shape in (("A", (d, d)), ("b", (d,)), ("c", ()), ("f", ())):
             check_shape(name, getattr(self, name), shape, x, a)
@@ -228,10 +301,14 @@ class HJB:
         warn_about_jumps(self.data(), self.domain, self.interfaces)
 
     def data(self, controls: np.ndarray | None = None) -> dict[str, Callable[[Array], Array]]:
-        """Everything the user gave about the interior, as functions of one point, for given controls at once, or for a sample of them."""
+        """Everything the user gave about the interior, as functions of one point, for given
+        controls at once, or for a sample of them."""
         chosen = jnp.asarray(self.sampled_controls(SEARCHED) if controls is None else controls)
         functions = {"A": self.A, "b": self.b, "c": self.c, "f": self.f}
-        return {name: lambda x, function=function: jax.vmap(lambda a: function(x, a))(chosen) for name, function in functions.items()}
+        return {
+            name: lambda x, function=function: jax.vmap(lambda a: function(x, a))(chosen)
+            for name, function in functions.items()
+        }
 
     def _check_controls(self, points: np.ndarray) -> None:
         """Finite and elliptic for each control; the first one that is not is named."""
@@ -239,7 +316,9 @@ class HJB:
         for first in range(0, len(self.controls), several):
             chosen = self.controls[first : first + several]
             local = self.pairs(np.tile(points, (len(chosen), 1)), np.repeat(chosen, n, axis=0))
-            parts = [np.asarray(part).reshape(len(chosen), n, *np.shape(part)[1:]) for part in local]
+            parts = [
+                np.asarray(part).reshape(len(chosen), n, *np.shape(part)[1:]) for part in local
+            ]
             for k, a in enumerate(chosen):
                 which = f"control {first + k}, a = {show(a)}"
                 for name, values in zip(("A", "b", "c", "f"), parts, strict=True):
@@ -247,22 +326,35 @@ class HJB:
                 check_elliptic("A", parts[0][k], points, which=which)
 
     def _check_maximiser(self, points: np.ndarray) -> None:
-        """For random states no sampled control may be better than the one that the maximiser gives."""
+        """For random states no sampled control may be better than the one that the maximiser
+        gives."""
         if self.maximiser is None:
             return
         n, d = points.shape
         generator = np.random.default_rng(16)
         hessian = generator.standard_normal((n, d, d))
         jet = Jet(
-            *(jnp.asarray(part) for part in (generator.standard_normal(n), generator.standard_normal((n, d)), hessian + np.swapaxes(hessian, 1, 2)))
+            *(
+                jnp.asarray(part)
+                for part in (
+                    generator.standard_normal(n),
+                    generator.standard_normal((n, d)),
+                    hessian + np.swapaxes(hessian, 1, 2),
+                )
+            )
         )
         one = Jet(*(part[0] for part in jet))
-        check_shape("maximiser", self.maximiser, self.controls.shape[1:], jnp.asarray(points[0]), one)
+        check_shape(
+            "maximiser", self.maximiser, self.controls.shape[1:], jnp.asarray(points[0]), one
+        )
 
         def compare(x, *parts):
             state = Jet(*parts)
             index = self.best_index(x, state, scaled=False)
-            mine, rival = jnp.asarray(self.maximiser(x, state), float), jnp.asarray(self.controls)[index]  # pyright: ignore[reportOptionalCall]
+            mine, rival = (
+                jnp.asarray(self.maximiser(x, state), float),
+                jnp.asarray(self.controls)[index],
+            )  # pyright: ignore[reportOptionalCall]
             return self.defect(x, state, mine), self.defect(x, state, rival), mine, index
 
         mine, rival, control, index = in_blocks(jax.jit(jax.vmap(compare)), (points, *jet))
@@ -271,8 +363,10 @@ class HJB:
         i = int(np.argmax(np.where(np.isfinite(worse), worse / scale, np.inf)))
         if not worse[i] <= 1e-8 * scale[i]:
             raise CoefficientError(
-                f"maximiser is not the best: at x = {show(points[i])} it gives a = {show(control[i])} with L^a u - f^a = {mine[i]:.6g}, but control "
-                f"{index[i]}, a = {show(self.controls[index[i]])}, gives {rival[i]:.6g}. It must give the {self.sense} of L^a u - f^a over all controls."
+                f"maximiser is not the best: at x = {show(points[i])} it gives a = "
+                f"{show(control[i])} with L^a u - f^a = {mine[i]:.6g}, but control {index[i]}, a "
+                f"= {show(self.controls[index[i]])}, gives {rival[i]:.6g}. It must give the "
+                f"{self.sense} of L^a u - f^a over all controls."
             )
         self._check_range(points, jet)
 
@@ -280,19 +374,30 @@ class HJB:
         """Which of the controls (N, …) lie outside of the box of the sampled ones."""
         lower, upper = np.min(self.controls, axis=0), np.max(self.controls, axis=0)
         slack = MARGIN * np.maximum(upper - lower, np.abs(lower) + np.abs(upper))
-        return ((control < lower - slack) | (control > upper + slack)).reshape(len(control), -1).any(axis=1)
+        return (
+            ((control < lower - slack) | (control > upper + slack))
+            .reshape(len(control), -1)
+            .any(axis=1)
+        )
 
     def _check_range(self, points: np.ndarray, jet: Jet) -> None:
-        """No state, however small or large, may ask for a control outside of the box of the sampled ones: certificates hold for the controls of this box."""
+        """No state, however small or large, may ask for a control outside of the box of the sampled
+        ones: certificates hold for the controls of this box."""
         compiled = jax.jit(jax.vmap(lambda x, *parts: self.control(x, Jet(*parts))))
         for size in PROBED_SIZES:
             control = in_blocks(compiled, (points, *(size * np.asarray(part) for part in jet)))
             outside = self.outside(control)
             if np.any(outside):
-                i, lower, upper = int(np.argmax(outside)), np.min(self.controls, axis=0), np.max(self.controls, axis=0)
+                i, lower, upper = (
+                    int(np.argmax(outside)),
+                    np.min(self.controls, axis=0),
+                    np.max(self.controls, axis=0),
+                )
                 raise CoefficientError(
-                    f"maximiser leaves the control set: at x = {show(points[i])} it gives a = {show(control[i])} for second derivatives of size {size:.0e}, but "
-                    f"the controls lie between {show(lower)} and {show(upper)}. Include the ends of the set in controls, or clip the maximiser to it."
+                    f"maximiser leaves the control set: at x = {show(points[i])} it gives a = "
+                    f"{show(control[i])} for second derivatives of size {size:.0e}, but the "
+                    f"controls lie between {show(lower)} and {show(upper)}. Include the ends of "
+                    "the set in controls, or clip the maximiser to it."
                 )
 
     def __repr__(self) -> str:
@@ -304,12 +409,18 @@ def _checked_controls(controls: Any) -> np.ndarray:
         array = np.asarray(controls, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise CoefficientError(
-            f"controls is ragged or holds something that is no number ({error}): all controls must have the same shape."
+            f"controls is ragged or holds something that is no number ({error}): all controls "
+            "must have the same shape."
         ) from error
     if array.ndim == 0:
-        raise CoefficientError(f"controls = {controls!r}: pass an array of shape (m, …) whose leading axis runs over the controls.")
+        raise CoefficientError(
+            f"controls = {controls!r}: pass an array of shape (m, …) whose leading axis runs "
+            "over the controls."
+        )
     if array.size == 0:
-        raise CoefficientError(f"controls is empty (shape {array.shape}): at least one control is needed.")
+        raise CoefficientError(
+            f"controls is empty (shape {array.shape}): at least one control is needed."
+        )
     bad = np.flatnonzero(~np.all(np.isfinite(array.reshape(len(array), -1)), axis=1))
     if len(bad):
         raise CoefficientError(f"control {bad[0]} is not finite: a = {show(array[bad[0]])}.")

@@ -1,11 +1,16 @@
-"""The Monge–Ampère equation det D²u = f ≥ 0 with u convex and u = g on the boundary, in any dimension.
+"""The Monge–Ampère equation det D²u = f ≥ 0 with u convex and u = g on the boundary, in any
+dimension.
 
-Frozen at a state with Hessian H, Newton's method gives the linear equation cof(H):D²u = f + (d-1) det H. It is elliptic where H is positive definite; where
-it is not, H is replaced by the nearest matrix H₊ whose eigenvalues are at least a small positive number, and det(H₊) + cof(H₊):(D²u - H₊) = f is solved:
-as long as one eigenvalue alone is raised, its fixed points are still solutions of det D²u = f, but now every step is elliptic.
+Frozen at a state with Hessian H, Newton's method gives the linear equation cof(H):D²u = f + (d-1)
+det H. It is elliptic where H is positive definite; where it is not, H is replaced by the nearest
+matrix H₊ whose eigenvalues are at least a small positive number, and det(H₊) + cof(H₊):(D²u - H₊) =
+f is solved: as long as one eigenvalue alone is raised, its fixed points are still solutions of det
+D²u = f, but now every step is elliptic.
 
-In two dimensions `form="convex"` freezes inf_A (A:D²u - 2√(f det A)) = 0 over A ≥ 0 with tr A = 1 instead: the equation as one of Hamilton, Jacobi and
-Bellman, which only convex functions solve, and whose steps are elliptic from any state. `form="plain"` is Newton's method as it is in textbooks, for comparison.
+In two dimensions `form="convex"` freezes inf_A (A:D²u - 2√(f det A)) = 0 over A ≥ 0 with tr A = 1
+instead: the equation as one of Hamilton, Jacobi and Bellman, which only convex functions solve, and
+whose steps are elliptic from any state. `form="plain"` is Newton's method as it is in textbooks,
+for comparison.
 """
 
 import functools
@@ -24,12 +29,26 @@ from cordes.domains.domain import AbstractDomain
 from cordes.errors import CoefficientError, OptionError, unknown
 from cordes.jet import Jet
 from cordes.problems.boundary_curvature import Rough, rough_point
-from cordes.problems.coefficients import as_function, check_exact, check_finite, check_shape, sample, show
-from cordes.problems.linear import Coefficients, check_boundary_data, check_domain, check_interfaces, warn_about_jumps
+from cordes.problems.coefficients import (
+    as_function,
+    check_exact,
+    check_finite,
+    check_shape,
+    sample,
+    show,
+)
+from cordes.problems.linear import (
+    Coefficients,
+    check_boundary_data,
+    check_domain,
+    check_interfaces,
+    warn_about_jumps,
+)
 
 CHECK_POINTS = 2000
 FORMS = ("determinant", "convex", "plain")
-# Eigenvalues are raised to this share of f^(1/d), or of its mean over the domain times SMALL where f vanishes.
+# Eigenvalues are raised to this share of f^(1/d), or of its mean over the domain times SMALL where
+# f vanishes.
 FLOOR, SMALL = 1e-2, 1e-2
 
 
@@ -44,9 +63,10 @@ class UnboundedHessianWarning(ConvexityWarning):
 class MongeAmpere:
     """det D²u = f in `domain`, u convex, u = g on its boundary.
 
-    Checked when made, at sampled points: shapes, traceability, NaN, f ≥ 0, continuity of g. Assumed: f is integrable, and there is a convex function with
-    these boundary values; a solve that ends without convexity says so (`convexity_lost`). A solve warns where f and g leave no room for bounded second
-    derivatives (`UnboundedHessianWarning`).
+    Checked when made, at sampled points: shapes, traceability, NaN, f ≥ 0, continuity of g.
+    Assumed: f is integrable, and there is a convex function with these boundary values; a solve
+    that ends without convexity says so (`convexity_lost`). A solve warns where f and g leave no
+    room for bounded second derivatives (`UnboundedHessianWarning`).
     """
 
     linear = False
@@ -78,7 +98,13 @@ class MongeAmpere:
         self._check()
 
     def _frozen(self, form: str) -> Callable:
-        return jax.jit(jax.vmap(lambda x, value, gradient, hessian, t: self.linearise(x, Jet(value, gradient, hessian), form, t)))
+        return jax.jit(
+            jax.vmap(
+                lambda x, value, gradient, hessian, t: self.linearise(
+                    x, Jet(value, gradient, hessian), form, t
+                )
+            )
+        )
 
     def _check(self) -> None:
         points = self.domain.interior_points(CHECK_POINTS, seed=11)
@@ -89,12 +115,15 @@ class MongeAmpere:
         if np.min(values) < 0:
             i = int(np.argmin(values))
             raise CoefficientError(
-                f"f is negative: f({show(points[i])}) = {values[i]:.6g}. The determinant of D²u is never negative for a convex u: check the sign and the formula "
-                "of f, or use jnp.maximum(f, 0) if rounding is the cause."
+                f"f is negative: f({show(points[i])}) = {values[i]:.6g}. The determinant of D²u "
+                "is never negative for a convex u: check the sign and the formula of f, or use "
+                "jnp.maximum(f, 0) if rounding is the cause."
             )
         check_boundary_data(self.g, self.domain)
         self.impossible = self._dented_edge()
-        self.curvature = float(np.mean(values ** (1 / self.domain.dimension))) or self._size_of_curvature()
+        self.curvature = (
+            float(np.mean(values ** (1 / self.domain.dimension))) or self._size_of_curvature()
+        )
         check_exact(self.exact, x)
         warn_about_jumps(self.data(), self.domain, self.interfaces)
 
@@ -103,7 +132,8 @@ class MongeAmpere:
         return self.domain.dimension == 2
 
     def _dented_edge(self) -> bool:
-        """Along a straight edge or in a flat face g must be convex, or no convex function has these values; a warning says where it is not."""
+        """Along a straight edge or in a flat face g must be convex, or no convex function has these
+        values; a warning says where it is not."""
         starts, ends = _chords_of_the_boundary(self.domain)
         if not len(starts):
             return False
@@ -114,8 +144,10 @@ class MongeAmpere:
         if excess[i] <= 1e-9 * max(float(np.max(np.abs(np.concatenate([low, high])))), 1e-300):
             return False
         warnings.warn(
-            f"g is not convex along the boundary: g = {at_middle[i]:.6g} at {show(middle[i])}, but {low[i]:.6g} and {high[i]:.6g} at {show(starts[i])} and "
-            f"{show(ends[i])} on the same edge. No convex function takes these values: replace g by a function that is convex along each edge.",
+            f"g is not convex along the boundary: g = {at_middle[i]:.6g} at {show(middle[i])}, "
+            f"but {low[i]:.6g} and {high[i]:.6g} at {show(starts[i])} and {show(ends[i])} on the "
+            "same edge. No convex function takes these values: replace g by a function that is "
+            "convex along each edge.",
             ConvexityWarning,
             stacklevel=4,
         )
@@ -123,7 +155,8 @@ class MongeAmpere:
 
     @functools.cached_property
     def rough(self) -> Rough | None:
-        """Where the boundary values leave no room for bounded second derivatives, and why; None where nothing speaks against them."""
+        """Where the boundary values leave no room for bounded second derivatives, and why; None
+        where nothing speaks against them."""
         return None if self.impossible else rough_point(self.domain, self.f, self.g)
 
     def warn(self) -> None:
@@ -132,7 +165,8 @@ class MongeAmpere:
             warnings.warn(self.rough.sentence, UnboundedHessianWarning, stacklevel=3)
 
     def _size_of_curvature(self) -> float:
-        """A size for D²u where f vanishes everywhere: that of the boundary values over the square of the domain's diameter."""
+        """A size for D²u where f vanishes everywhere: that of the boundary values over the square
+        of the domain's diameter."""
         points, _ = self.domain.boundary_points(200, seed=18)
         lower, upper = self.domain.bounding_box
         return float(np.ptp(sample(self.g, points))) / float(np.sum((upper - lower) ** 2)) or 1.0
@@ -141,16 +175,23 @@ class MongeAmpere:
         """Everything the user gave about the interior, as functions of one point."""
         return {"f": self.f}
 
-    def linearise(self, x: Array, jet: Jet, form: str = "determinant", damping: float | Array = 1.0) -> Coefficients:
-        """The equation frozen at one point. `damping` t < 1 aims at det H + t (f - det H) instead of f."""
+    def linearise(
+        self, x: Array, jet: Jet, form: str = "determinant", damping: float | Array = 1.0
+    ) -> Coefficients:
+        """The equation frozen at one point. `damping` t < 1 aims at det H + t (f - det H) instead
+        of f."""
         f = jnp.maximum(jnp.asarray(self.f(x), float), 0.0)
         if form == "convex":
             A, right = self._convex(f, jet.hessian, damping)
         else:
-            A, right = self._determinant(f, jet.hessian, damping, raise_eigenvalues=form == "determinant")
+            A, right = self._determinant(
+                f, jet.hessian, damping, raise_eigenvalues=form == "determinant"
+            )
         return Coefficients(A, jnp.zeros(self.domain.dimension), jnp.zeros(()), right)
 
-    def _determinant(self, f: Array, hessian: Array, damping: float | Array, raise_eigenvalues: bool) -> tuple[Array, Array]:
+    def _determinant(
+        self, f: Array, hessian: Array, damping: float | Array, raise_eigenvalues: bool
+    ) -> tuple[Array, Array]:
         d = self.domain.dimension
         floor = FLOOR * jnp.maximum(f ** (1 / d), SMALL * self.curvature)
         eigenvalues, vectors = jnp.linalg.eigh(hessian)
@@ -158,7 +199,8 @@ class MongeAmpere:
         others = jnp.stack([jnp.prod(jnp.where(jnp.arange(d) == i, 1.0, raised)) for i in range(d)])
         A = (vectors * others) @ vectors.T
         determinant = jnp.prod(raised)
-        # det(H₊) + cof(H₊):(D²u - H₊) is the tangent; at H itself it has the value `now`, and the step goes from there towards f.
+        # det(H₊) + cof(H₊):(D²u - H₊) is the tangent; at H itself it has the value `now`, and the
+        # step goes from there towards f.
         now = determinant + jnp.sum(others * (eigenvalues - raised))
         return A, (d - 1) * determinant + now + damping * (f - now)
 
@@ -175,16 +217,28 @@ class MongeAmpere:
         """det D²u - f at one point."""
         return jnp.linalg.det(jet.hessian) - self.f(x)
 
-    def coefficients(self, points: np.ndarray, jet: Jet | None = None, form: str = "determinant", damping: float = 1.0) -> Coefficients:
-        """The equation frozen at points (N, d); without a state, Δu = d f^(1/d), which every solution with a round Hessian satisfies."""
+    def coefficients(
+        self,
+        points: np.ndarray,
+        jet: Jet | None = None,
+        form: str = "determinant",
+        damping: float = 1.0,
+    ) -> Coefficients:
+        """The equation frozen at points (N, d); without a state, Δu = d f^(1/d), which every
+        solution with a round Hessian satisfies."""
         if form not in FORMS:
             raise unknown("form", form, FORMS)
         if form == "convex" and self.domain.dimension != 2:
-            raise OptionError(f"form = 'convex' exists in two dimensions, this problem has {self.domain.dimension}: use form='determinant'.")
+            raise OptionError(
+                "form = 'convex' exists in two dimensions, this problem has "
+                f"{self.domain.dimension}: use form='determinant'."
+            )
         n, d = points.shape
         if jet is None:
             f = np.maximum(in_blocks(self._source, (points,)), 0.0)
-            return Coefficients(*(np.tile(np.eye(d), (n, 1, 1)), np.zeros((n, d)), np.zeros(n), d * f ** (1 / d)))  # pyright: ignore[reportArgumentType]
+            return Coefficients(
+                *(np.tile(np.eye(d), (n, 1, 1)), np.zeros((n, d)), np.zeros(n), d * f ** (1 / d))
+            )  # pyright: ignore[reportArgumentType]
         return in_blocks(self._compiled[form], (points, *jet, np.full(n, damping)))
 
     def family(self, points: np.ndarray) -> Coefficients:
@@ -199,8 +253,11 @@ class MongeAmpere:
         return f"MongeAmpere({self.name!r}, {self.domain!r})"
 
 
-def _chords_of_the_boundary(domain: AbstractDomain, count: int = 64) -> tuple[np.ndarray, np.ndarray]:
-    """Random chords that lie in the boundary: in the edges of a polygon, in the faces of a box; none where the boundary is curved."""
+def _chords_of_the_boundary(
+    domain: AbstractDomain, count: int = 64
+) -> tuple[np.ndarray, np.ndarray]:
+    """Random chords that lie in the boundary: in the edges of a polygon, in the faces of a box;
+    none where the boundary is curved."""
     generator = np.random.default_rng(19)
     if domain.vertices is not None:
         first, second = domain.vertices, np.roll(domain.vertices, -1, axis=0)

@@ -10,9 +10,11 @@ from jax import Array
 
 @dataclass(frozen=True)
 class DiagonalPlusRank:
-    """A(x) = diag(diagonal(x)) + V(x)V(x)ᵀ, to be passed as the matrix of a problem: `diagonal` gives (d,), `columns` gives V of shape (d, r).
+    """A(x) = diag(diagonal(x)) + V(x)V(x)ᵀ, to be passed as the matrix of a problem: `diagonal`
+    gives (d,), `columns` gives V of shape (d, r).
 
-    Solvers in many dimensions then multiply with A for the price of 1 + 2r vectors instead of d. With controls both are functions of (x, a).
+    Solvers in many dimensions then multiply with A for the price of 1 + 2r vectors instead of d.
+    With controls both are functions of (x, a).
     """
 
     diagonal: Callable[..., Array]

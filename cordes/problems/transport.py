@@ -1,8 +1,11 @@
-"""Optimal transport with quadratic cost between densities on convex domains: the map is ∇u of a convex u with ν(∇u) det D²u = μ and ∇u(X) = Y.
+"""Optimal transport with quadratic cost between densities on convex domains: the map is ∇u of a
+convex u with ν(∇u) det D²u = μ and ∇u(X) = Y.
 
-Frozen at a state with p = ∇u, H = D²u, Newton's method gives a linear equation for the new potential w: ν(p) cof(H):D²w + det H ∇ν(p)·∇w = right-hand side, with
-a convection term where the target density varies. The boundary condition H_Y(∇u) = 0, H_Y a defining function of the target, becomes an oblique
-one, n·∇w = h with the normal n of the target at p. From box to box it is linear: each face goes to its own face.
+Frozen at a state with p = ∇u, H = D²u, Newton's method gives a linear equation for the new
+potential w: ν(p) cof(H):D²w + det H ∇ν(p)·∇w = right-hand side, with a convection term where the
+target density varies. The boundary condition H_Y(∇u) = 0, H_Y a defining function of the target,
+becomes an oblique one, n·∇w = h with the normal n of the target at p. From box to box it is linear:
+each face goes to its own face.
 """
 
 import functools
@@ -38,12 +41,16 @@ class MassError(CordesError):
 
 
 class Transport:
-    """The optimal map from the density `source` on `domain` to the density `target` on `target_domain`.
+    """The optimal map from the density `source` on `domain` to the density `target` on
+    `target_domain`.
 
-    The target domain is `domain` and the target uniform, with the mass of the source, when they are omitted. Masses that differ are refused, unless
-    `normalise=True`. `exact`, if known, is the map, a function of one point with values of shape (d,); it serves to measure errors and for nothing else.
+    The target domain is `domain` and the target uniform, with the mass of the source, when they are
+    omitted. Masses that differ are refused, unless `normalise=True`. `exact`, if known, is the map,
+    a function of one point with values of shape (d,); it serves to measure errors and for nothing
+    else.
 
-    Checked when made: densities are finite and positive at sampled points, masses agree. Assumed: both domains are convex.
+    Checked when made: densities are finite and positive at sampled points, masses agree. Assumed:
+    both domains are convex.
     """
 
     linear = False
@@ -72,7 +79,8 @@ class Transport:
         check_domain(self.target_domain)
         if self.target_domain.dimension != domain.dimension:
             raise CoefficientError(
-                f"The domain has {domain.dimension} dimensions, the target domain {self.target_domain.dimension}: they must be the same."
+                f"The domain has {domain.dimension} dimensions, the target domain "
+                f"{self.target_domain.dimension}: they must be the same."
             )
         self.name, self.source = name or "transport", source_of
         self.exact = exact
@@ -88,10 +96,13 @@ class Transport:
             self._check_density("target", wanted, self.target_domain)
             target_mass = mass(wanted, self.target_domain)
         self.masses = (source_mass, target_mass)
-        if not normalise and abs(source_mass - target_mass) > MASS_TOLERANCE * max(source_mass, target_mass):
+        if not normalise and abs(source_mass - target_mass) > MASS_TOLERANCE * max(
+            source_mass, target_mass
+        ):
             raise MassError(
-                f"The masses differ: the source has {source_mass:.9g}, the target {target_mass:.9g}. Pass normalise=True to scale both to "
-                "one, or correct a density."
+                f"The masses differ: the source has {source_mass:.9g}, the target "
+                f"{target_mass:.9g}. Pass normalise=True to scale both to one, or correct a "
+                "density."
             )
         # Both are probabilities from here on.
         self.mu: Callable[[Array], Array] = lambda x: jnp.asarray(given(x), float) / source_mass
@@ -101,14 +112,28 @@ class Transport:
         if exact is not None:
             check_shape("exact", exact, (domain.dimension,), jnp.asarray(domain.center))
         warn_about_jumps({"source": given}, domain, ())
-        self._frozen = jax.jit(jax.vmap(lambda x, value, gradient, hessian, t: self.linearise(x, Jet(value, gradient, hessian), t)))
+        self._frozen = jax.jit(
+            jax.vmap(
+                lambda x, value, gradient, hessian, t: self.linearise(
+                    x, Jet(value, gradient, hessian), t
+                )
+            )
+        )
         self._base = jax.jit(jax.vmap(jet_of(self.base)))
         self._mu, self._nu = jax.jit(jax.vmap(self.mu)), jax.jit(jax.vmap(self.nu))
         self._slopes = jax.jit(jax.vmap(jax.value_and_grad(self.target_domain.distance)))
 
     def blended(self, share: float) -> "Transport":
-        """The problem whose source is μ^share, normalised: a step on the way to a density that spans many orders."""
-        return Transport(self.domain, lambda x: self.mu(x) ** share, self.target_domain, self.nu, normalise=True, name=f"{self.name} ({share:g})")
+        """The problem whose source is μ^share, normalised: a step on the way to a density that
+        spans many orders."""
+        return Transport(
+            self.domain,
+            lambda x: self.mu(x) ** share,
+            self.target_domain,
+            self.nu,
+            normalise=True,
+            name=f"{self.name} ({share:g})",
+        )
 
     @functools.cached_property
     def spread(self) -> float:
@@ -124,21 +149,26 @@ class Transport:
         i = int(np.argmin(values))
         if values[i] <= 0:
             raise CoefficientError(
-                f"{name} is not positive: {name}({show(points[i])}) = {values[i]:.6g}. A density must be positive on its whole domain: add a small constant, or "
-                "restrict the domain to where there is mass."
+                f"{name} is not positive: {name}({show(points[i])}) = {values[i]:.6g}. A density "
+                "must be positive on its whole domain: add a small constant, or restrict the "
+                "domain to where there is mass."
             )
 
     def data(self) -> dict[str, Callable[[Array], Array]]:
         """Everything the user gave about the interior, as functions of one point."""
         return {"source": self.mu}
 
-    # The base: a map with the right stretch ---------------------------------------------------------------------------------------------------------------
+    # The base: a map with the right stretch -------------------------------------------------------
 
     def base(self, x: Array) -> Array:
-        """A quadratic potential whose gradient takes the centre to the centre; from box to box, each face to its own face."""
+        """A quadratic potential whose gradient takes the centre to the centre; from box to box,
+        each face to its own face."""
         offset = x - self.domain.center
         if self.box_to_box:
-            (low, high), (to_low, to_high) = self.domain.bounding_box, self.target_domain.bounding_box
+            (low, high), (to_low, to_high) = (
+                self.domain.bounding_box,
+                self.target_domain.bounding_box,
+            )
             scale = (to_high - to_low) / (high - low)
         else:
             scale = np.full(self.domain.dimension, 0.9 * self.stretch)
@@ -148,10 +178,11 @@ class Transport:
     def box_to_box(self) -> bool:
         return isinstance(self.domain, Box) and isinstance(self.target_domain, Box)
 
-    # The equation -------------------------------------------------------------------------------------------------------------------------------------------
+    # The equation ---------------------------------------------------------------------------------
 
     def linearise(self, x: Array, jet: Jet, damping: float | Array = 1.0) -> Coefficients:
-        """The equation frozen at one point. `damping` t < 1 aims at a part of the way from ν(∇u) det D²u to μ."""
+        """The equation frozen at one point. `damping` t < 1 aims at a part of the way from ν(∇u)
+        det D²u to μ."""
         d = self.domain.dimension
         mu, nu, slope = self.mu(x), self.nu(jet.gradient), jax.grad(self.nu)(jet.gradient)
         eigenvalues, vectors = jnp.linalg.eigh(jet.hessian)
@@ -167,7 +198,9 @@ class Transport:
         """ν(∇u) det D²u - μ at one point."""
         return self.nu(jet.gradient) * jnp.linalg.det(jet.hessian) - self.mu(x)
 
-    def coefficients(self, points: np.ndarray, jet: Jet | None = None, damping: float = 1.0) -> Coefficients:
+    def coefficients(
+        self, points: np.ndarray, jet: Jet | None = None, damping: float = 1.0
+    ) -> Coefficients:
         """The equation frozen at points (N, d); without a state, at the base."""
         if jet is None:
             jet = self.base_jet(points)
@@ -189,10 +222,13 @@ class Transport:
         """ν at points (N, d), of mass one."""
         return in_blocks(self._nu, (points,))
 
-    # The boundary -------------------------------------------------------------------------------------------------------------------------------------------
+    # The boundary ---------------------------------------------------------------------------------
 
-    def boundary_condition(self, normals: np.ndarray, gradient: np.ndarray, damping: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
-        """n (N, d) and h (N,) of the conditions n·∇w = h, from the normals of the domain and ∇u at boundary points."""
+    def boundary_condition(
+        self, normals: np.ndarray, gradient: np.ndarray, damping: float = 1.0
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """n (N, d) and h (N,) of the conditions n·∇w = h, from the normals of the domain and ∇u at
+        boundary points."""
         if self.box_to_box:
             directions, heights = normals, self._support(normals)
         elif (facets := self._facets()) is not None:
@@ -210,7 +246,8 @@ class Transport:
         return np.sum(np.where(directions > 0, high, low) * directions, axis=1)
 
     def _facets(self) -> tuple[np.ndarray, np.ndarray] | None:
-        """Outward normals (K, d) and heights (K,) of the facets of a polytope; None where the target is curved."""
+        """Outward normals (K, d) and heights (K,) of the facets of a polytope; None where the
+        target is curved."""
         target = self.target_domain
         if isinstance(target, Box):
             low, high = target.bounding_box
@@ -219,16 +256,21 @@ class Transport:
         if target.vertices is None:
             return None
         edges = np.roll(target.vertices, -1, axis=0) - target.vertices
-        normals = np.stack([edges[:, 1], -edges[:, 0]], axis=1) / np.linalg.norm(edges, axis=1, keepdims=True)
+        normals = np.stack([edges[:, 1], -edges[:, 0]], axis=1) / np.linalg.norm(
+            edges, axis=1, keepdims=True
+        )
         return normals, np.sum(normals * target.vertices, axis=1)
 
     def __repr__(self) -> str:
         return f"Transport({self.name!r}, {self.domain!r} to {self.target_domain!r})"
 
 
-def _active_facets(normals: np.ndarray, heights: np.ndarray, outward: np.ndarray, gradient: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The facet that each boundary point meets or violates most, among those that look the same way as the boundary there: the gradient of a convex
-    function is monotone, so that a point cannot land on the far side."""
+def _active_facets(
+    normals: np.ndarray, heights: np.ndarray, outward: np.ndarray, gradient: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The facet that each boundary point meets or violates most, among those that look the same way
+    as the boundary there: the gradient of a convex function is monotone, so that a point cannot
+    land on the far side."""
     excess = gradient @ normals.T - heights
     excess = np.where(outward @ normals.T > 1e-9, excess, -np.inf)
     active = np.argmax(excess, axis=1)
@@ -239,6 +281,8 @@ def mass(density: Callable, domain: AbstractDomain) -> float:
     """The integral, by Gauss rules; beyond three dimensions by 2¹⁶ Sobol points."""
     compiled = jax.jit(jax.vmap(lambda x: jnp.asarray(density(x), float)))
     if domain.dimension > 3:
-        return domain.volume * float(np.mean(in_blocks(compiled, (domain.interior_points(1 << 16, seed=21, kind="sobol"),))))
+        return domain.volume * float(
+            np.mean(in_blocks(compiled, (domain.interior_points(1 << 16, seed=21, kind="sobol"),)))
+        )
     points, weights = domain.quadrature(MASS_POINTS[domain.dimension][1])
     return float(np.sum(weights * in_blocks(compiled, (points,))))

@@ -1,21 +1,26 @@
-"""Chebyshev collocation on a graded grid of rectangles: the classical solution that answers without a closed form are compared with.
+"""Chebyshev collocation on a graded grid of rectangles: the classical solution that answers without
+a closed form are compared with.
 
-On each rectangle u is a polynomial of degree p in each variable, given by its values at tensor Chebyshev nodes; neighbours share the values on their
-common edge. The equations are
+On each rectangle u is a polynomial of degree p in each variable, given by its values at tensor
+Chebyshev nodes; neighbours share the values on their common edge. The equations are
 
-- A:D²u + b·∇u - cu = f at the (p-1)² Gauss points of each rectangle, which lie strictly inside: coefficients are never asked for on an interface;
+- A:D²u + b·∇u - cu = f at the (p-1)² Gauss points of each rectangle, which lie strictly inside:
+  coefficients are never asked for on an interface;
 - the normal derivative has no jump at the p-1 Gauss points of each inner edge;
 - at each inner vertex the jumps of the normal derivatives over its four edges sum to zero;
 - u = g at the nodes on the boundary.
 
-For g = 0 these are the equations of orthogonal spline collocation, written with fewer unknowns. The C¹ tensor splines of degree p that vanish on the
-boundary have as many parameters as there are Gauss points; the spline that satisfies the equation at all of them has no jumps at all, so it solves
-the square system above and, where that is regular, is its solution. Interior values are eliminated rectangle by rectangle; what is left is one
-sparse system for the values on edges.
+For g = 0 these are the equations of orthogonal spline collocation, written with fewer unknowns. The
+C¹ tensor splines of degree p that vanish on the boundary have as many parameters as there are Gauss
+points; the spline that satisfies the equation at all of them has no jumps at all, so it solves the
+square system above and, where that is regular, is its solution. Interior values are eliminated
+rectangle by rectangle; what is left is one sparse system for the values on edges.
 
-Convergence in p is exponential for solutions that are analytic away from corners, crossings of interfaces, ends of interfaces and the extra points,
-as the grid is graded towards all of these. In the last layer a singular function r^α keeps an error of order h^α, h the size of that layer.
-Rounding grows like 1/h, as a slope is a difference of values over h: on ex4.4-discontinuous it leaves 1e-11 with four layers and 1e-10 with five.
+Convergence in p is exponential for solutions that are analytic away from corners, crossings of
+interfaces, ends of interfaces and the extra points, as the grid is graded towards all of these. In
+the last layer a singular function r^α keeps an error of order h^α, h the size of that layer.
+Rounding grows like 1/h, as a slope is a difference of values over h: on ex4.4-discontinuous it
+leaves 1e-11 with four layers and 1e-10 with five.
 """
 
 import time
@@ -29,11 +34,18 @@ import scipy.sparse.linalg
 from cordes.domains import Box
 from cordes.errors import CoefficientError, DomainError, OptionError
 from cordes.problems.coefficients import check_finite, sample
-from cordes.references.chebyshev_grid import Nodes, chebyshev_nodes, find_breaks, graded_lines, interpolation
+from cordes.references.chebyshev_grid import (
+    Nodes,
+    chebyshev_nodes,
+    find_breaks,
+    graded_lines,
+    interpolation,
+)
 
 EVALUATION_CHUNK = 8192
 SINGULAR_MESSAGE = (
-    "The collocation system is singular. With c < 0 the equation may have no unique solution: change c a little. Otherwise check A at the interfaces."
+    "The collocation system is singular. With c < 0 the equation may have no unique solution: "
+    "change c a little. Otherwise check A at the interfaces."
 )
 
 
@@ -41,8 +53,9 @@ SINGULAR_MESSAGE = (
 class ChebyshevSolution:
     """A piecewise polynomial; call it on points (..., 2) of the closed box.
 
-    `error_estimate` is the largest difference to the solution with one layer and two degrees less, on a fixed grid that is refined towards the
-    singular coordinates. It measures the coarser of the two, so it is an overestimate where the method converges; it is no bound. `elements` is the
+    `error_estimate` is the largest difference to the solution with one layer and two degrees less,
+    on a fixed grid that is refined towards the singular coordinates. It measures the coarser of the
+    two, so it is an overestimate where the method converges; it is no bound. `elements` is the
     number of rectangles, `seconds` the time for both solutions.
     """
 
@@ -57,23 +70,36 @@ class ChebyshevSolution:
     def __call__(self, points: Any) -> np.ndarray:
         points = np.asarray(points, dtype=np.float64)
         if points.ndim == 0 or points.shape[-1] != 2:
-            raise OptionError(f"The points have shape {points.shape}: the last axis must have length 2.")
+            raise OptionError(
+                f"The points have shape {points.shape}: the last axis must have length 2."
+            )
         flat = points.reshape(-1, 2)
         self._check_inside(flat)
-        pieces = [_evaluate(self._grid, self._values, flat[k : k + EVALUATION_CHUNK]) for k in range(0, len(flat), EVALUATION_CHUNK)]
+        pieces = [
+            _evaluate(self._grid, self._values, flat[k : k + EVALUATION_CHUNK])
+            for k in range(0, len(flat), EVALUATION_CHUNK)
+        ]
         return np.concatenate([np.zeros(0), *pieces]).reshape(points.shape[:-1])
 
     def _check_inside(self, points: np.ndarray) -> None:
         for axis, lines in enumerate(self._grid.lines):
             # Rounding of a grid's last point is forgiven; NaN is not.
             slack = 1e-12 * (lines[-1] - lines[0])
-            outside = ~((points[:, axis] >= lines[0] - slack) & (points[:, axis] <= lines[-1] + slack))
+            outside = ~(
+                (points[:, axis] >= lines[0] - slack) & (points[:, axis] <= lines[-1] + slack)
+            )
             if np.any(outside):
                 point = points[np.argmax(outside)].tolist()
-                raise DomainError(f"The point {point} is outside the box: coordinate {axis} must lie in [{lines[0]}, {lines[-1]}].")
+                raise DomainError(
+                    f"The point {point} is outside the box: coordinate {axis} must lie in "
+                    f"[{lines[0]}, {lines[-1]}]."
+                )
 
     def __repr__(self) -> str:
-        return f"ChebyshevSolution(degree={self.degree}, elements={self.elements}, error_estimate={self.error_estimate:.1e})"
+        return (
+            f"ChebyshevSolution(degree={self.degree}, elements={self.elements}, "
+            f"error_estimate={self.error_estimate:.1e})"
+        )
 
 
 class Grid(NamedTuple):
@@ -85,7 +111,9 @@ class Grid(NamedTuple):
 
     def shape(self) -> tuple[int, int]:
         """Numbers of global nodes along the axes; neighbours share those on their common edge."""
-        return (len(self.lines[0]) - 1) * self.degree + 1, (len(self.lines[1]) - 1) * self.degree + 1
+        return (len(self.lines[0]) - 1) * self.degree + 1, (
+            len(self.lines[1]) - 1
+        ) * self.degree + 1
 
     def coordinates(self, axis: int) -> np.ndarray:
         """Coordinates of the global nodes; those on a line are exactly the line's."""
@@ -94,39 +122,70 @@ class Grid(NamedTuple):
         return np.append(inner.ravel(), lines[-1])
 
     def element_nodes(self, column: int) -> np.ndarray:
-        """Flat global numbers, shape (rows, p+1, p+1), of the nodes of the rectangles in one column."""
+        """Flat global numbers, shape (rows, p+1, p+1), of the nodes of the rectangles in one
+        column."""
         local = np.arange(self.degree + 1)
         along = column * self.degree + local
         across = self.degree * np.arange(len(self.lines[1]) - 1)[:, None] + local
         return along[None, :, None] * self.shape()[1] + across[:, None, :]
 
 
-def solve_chebyshev(problem: Any, degree: int = 14, layers: int = 4, extra_points: Any = (), ratio: float = 0.2) -> ChebyshevSolution:
-    """Solve a linear problem on a two-dimensional box and estimate the error by a second, coarser solution.
+def solve_chebyshev(
+    problem: Any, degree: int = 14, layers: int = 4, extra_points: Any = (), ratio: float = 0.2
+) -> ChebyshevSolution:
+    """Solve a linear problem on a two-dimensional box and estimate the error by a second, coarser
+    solution.
 
-    `layers` lines in geometric progression with `ratio` run towards every face, every interface and the coordinates of every extra point. Extra
-    points are those where A, b, c or f is continuous but not smooth. `layers=0` is right for solutions that are smooth between interfaces.
+    `layers` lines in geometric progression with `ratio` run towards every face, every interface and
+    the coordinates of every extra point. Extra points are those where A, b, c or f is continuous
+    but not smooth. `layers=0` is right for solutions that are smooth between interfaces.
 
-    Checked: the domain is a box in two dimensions, interfaces are lines parallel to the axes, coefficients are finite at the Gauss points. Assumed:
-    they are smooth within the rectangles, and A is elliptic.
+    Checked: the domain is a box in two dimensions, interfaces are lines parallel to the axes,
+    coefficients are finite at the Gauss points. Assumed: they are smooth within the rectangles, and
+    A is elliptic.
     """
     start = time.perf_counter()
     if not isinstance(problem.domain, Box) or problem.domain.dimension != 2:
-        raise OptionError(f"The Chebyshev solver needs a box in two dimensions, not {problem.domain!r}. Use cordes.solve.")
-    if int(degree) != degree or degree < 4 or int(layers) != layers or layers < 0 or not 0 < ratio < 1:
-        raise OptionError(f"degree = {degree}, layers = {layers}, ratio = {ratio}: give integers degree >= 4 and layers >= 0, and 0 < ratio < 1.")
+        raise OptionError(
+            f"The Chebyshev solver needs a box in two dimensions, not {problem.domain!r}. Use "
+            "cordes.solve."
+        )
+    if (
+        int(degree) != degree
+        or degree < 4
+        or int(layers) != layers
+        or layers < 0
+        or not 0 < ratio < 1
+    ):
+        raise OptionError(
+            f"degree = {degree}, layers = {layers}, ratio = {ratio}: give integers degree >= 4 "
+            "and layers >= 0, and 0 < ratio < 1."
+        )
     lower, upper = problem.domain.bounding_box
     breaks = find_breaks(lower, upper, problem.interfaces, extra_points)
-    grids = [_make_grid(breaks, degree, layers, ratio), _make_grid(breaks, degree - 2, max(layers - 1, 0), ratio)]
+    grids = [
+        _make_grid(breaks, degree, layers, ratio),
+        _make_grid(breaks, degree - 2, max(layers - 1, 0), ratio),
+    ]
     tables, boundaries = _collocate(problem, grids), _boundary_values(problem, grids)
     answers = [_solve_once(*each) for each in zip(grids, tables, boundaries, strict=True)]
     points = _comparison_points(breaks)
-    fine, coarse = (_evaluate(grid, values, points) for grid, values in zip(grids, answers, strict=True))
-    return ChebyshevSolution(grids[0], answers[0], float(np.max(np.abs(fine - coarse))), time.perf_counter() - start)
+    fine, coarse = (
+        _evaluate(grid, values, points) for grid, values in zip(grids, answers, strict=True)
+    )
+    return ChebyshevSolution(
+        grids[0], answers[0], float(np.max(np.abs(fine - coarse))), time.perf_counter() - start
+    )
 
 
-def _make_grid(breaks: tuple[np.ndarray, np.ndarray], degree: int, layers: int, ratio: float) -> Grid:
-    return Grid((graded_lines(breaks[0], layers, ratio), graded_lines(breaks[1], layers, ratio)), degree, chebyshev_nodes(degree))
+def _make_grid(
+    breaks: tuple[np.ndarray, np.ndarray], degree: int, layers: int, ratio: float
+) -> Grid:
+    return Grid(
+        (graded_lines(breaks[0], layers, ratio), graded_lines(breaks[1], layers, ratio)),
+        degree,
+        chebyshev_nodes(degree),
+    )
 
 
 def _comparison_points(breaks: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
@@ -136,7 +195,11 @@ def _comparison_points(breaks: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
         gaps = np.diff(values)[:, None]
         decades = gaps * 10.0 ** -np.arange(1, 6)
         near = [values[:-1, None] + decades, values[1:, None] - decades]
-        axes.append(np.concatenate([np.linspace(values[0], values[-1], 41), *(part.ravel() for part in near)]))
+        axes.append(
+            np.concatenate(
+                [np.linspace(values[0], values[-1], 41), *(part.ravel() for part in near)]
+            )
+        )
     return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
 
 
@@ -150,7 +213,9 @@ def _solve_once(grid: Grid, table: dict[str, np.ndarray], boundary: np.ndarray) 
     inner, rim = _inner_and_rim(grid.degree)
     for column, interior in enumerate(interiors):
         nodes = grid.element_nodes(column).reshape(len(interior), -1)
-        values[nodes[:, inner]] = np.einsum("eib,eb->ei", interior[:, :, :-1], values[nodes[:, rim]]) + interior[:, :, -1]
+        values[nodes[:, inner]] = (
+            np.einsum("eib,eb->ei", interior[:, :, :-1], values[nodes[:, rim]]) + interior[:, :, -1]
+        )
     return values.reshape(grid.shape())
 
 
@@ -166,18 +231,27 @@ def _gauss_points(degree: int) -> np.ndarray:
 
 
 def _collocate(problem: Any, grids: list[Grid]) -> list[dict[str, np.ndarray]]:
-    """A, b, c, f at the Gauss points of every rectangle, shape (columns, rows, (p-1)², ...), for each grid."""
+    """A, b, c, f at the Gauss points of every rectangle, shape (columns, rows, (p-1)², ...), for
+    each grid."""
     points, shapes = [], []
     for grid in grids:
         gauss = _gauss_points(grid.degree)
-        x, y = (lines[:-1, None] + np.diff(lines)[:, None] * (1 + gauss) / 2 for lines in grid.lines)
-        points.append(np.stack(np.broadcast_arrays(x[:, None, :, None], y[None, :, None, :]), axis=-1).reshape(-1, 2))
+        x, y = (
+            lines[:-1, None] + np.diff(lines)[:, None] * (1 + gauss) / 2 for lines in grid.lines
+        )
+        points.append(
+            np.stack(
+                np.broadcast_arrays(x[:, None, :, None], y[None, :, None, :]), axis=-1
+            ).reshape(-1, 2)
+        )
         shapes.append((len(x), len(y), len(gauss) ** 2))
     # All grids in one call, because every new number of points is compiled anew.
     flat = np.concatenate(points)
     splits = np.cumsum([len(each) for each in points])[:-1]
     names = ("A", "b", "c", "f")
-    evaluated = jax.jit(jax.vmap(lambda x: tuple(getattr(problem, name)(x) for name in names)))(flat)
+    evaluated = jax.jit(jax.vmap(lambda x: tuple(getattr(problem, name)(x) for name in names)))(
+        flat
+    )
     tables: list[dict[str, np.ndarray]] = [{} for _ in grids]
     for name, values in zip(names, evaluated, strict=True):
         values = np.asarray(values, dtype=np.float64)
@@ -187,41 +261,68 @@ def _collocate(problem: Any, grids: list[Grid]) -> list[dict[str, np.ndarray]]:
     return tables
 
 
-def _assemble(grid: Grid, table: dict[str, np.ndarray]) -> tuple[scipy.sparse.csr_array, np.ndarray, list[np.ndarray]]:
-    """Rows for the jumps of normal derivatives, and how interior values follow from those on the rims, for each column of rectangles.
+def _assemble(
+    grid: Grid, table: dict[str, np.ndarray]
+) -> tuple[scipy.sparse.csr_array, np.ndarray, list[np.ndarray]]:
+    """Rows for the jumps of normal derivatives, and how interior values follow from those on the
+    rims, for each column of rectangles.
 
-    An edge has one row for each of its nodes: the Gauss points take the numbers of the inner nodes, the vertices keep theirs, where the rows of
-    four edges add up. Rows on the boundary of the box are made too; they are left out when the system is solved.
+    An edge has one row for each of its nodes: the Gauss points take the numbers of the inner nodes,
+    the vertices keep theirs, where the rows of four edges add up. Rows on the boundary of the box
+    are made too; they are left out when the system is solved.
     """
     total = grid.shape()[0] * grid.shape()[1]
     _, rim = _inner_and_rim(grid.degree)
     widths = [np.diff(lines) for lines in grid.lines]
-    # A row is scaled by the smaller width at its line, so that small rectangles count as much as large ones.
-    weights = [np.minimum(np.append(width, np.inf), np.insert(width, 0, np.inf)) for width in widths]
+    # A row is scaled by the smaller width at its line, so that small rectangles count as much as
+    # large ones.
+    weights = [
+        np.minimum(np.append(width, np.inf), np.insert(width, 0, np.inf)) for width in widths
+    ]
     rows, columns, entries, rhs, interiors = [], [], [], np.zeros(total), []
     for column in range(len(widths[0])):
-        interior, derivatives = _element(grid, widths[0][column], widths[1], {name: values[column] for name, values in table.items()})
+        interior, derivatives = _element(
+            grid,
+            widths[0][column],
+            widths[1],
+            {name: values[column] for name, values in table.items()},
+        )
         interiors.append(interior)
         nodes = grid.element_nodes(column)
         left, right = weights[0][column], weights[0][column + 1]
         below, above = weights[1][:-1, None, None], weights[1][1:, None, None]
-        sides = ((nodes[:, 0], left), (nodes[:, -1], -right), (nodes[:, :, 0], below), (nodes[:, :, -1], -above))
+        sides = (
+            (nodes[:, 0], left),
+            (nodes[:, -1], -right),
+            (nodes[:, :, 0], below),
+            (nodes[:, :, -1], -above),
+        )
         for (numbers, weight), derivative in zip(sides, derivatives, strict=True):
             jump = weight * derivative
             shape = jump[:, :, :-1].shape
             rows.append(np.broadcast_to(numbers[:, :, None], shape).ravel())
-            columns.append(np.broadcast_to(nodes.reshape(len(nodes), 1, -1)[:, :, rim], shape).ravel())
+            columns.append(
+                np.broadcast_to(nodes.reshape(len(nodes), 1, -1)[:, :, rim], shape).ravel()
+            )
             entries.append(jump[:, :, :-1].ravel())
             np.subtract.at(rhs, numbers, jump[:, :, -1])
     indices = (np.concatenate(rows), np.concatenate(columns))
-    return scipy.sparse.csr_array((np.concatenate(entries), indices), shape=(total, total)), rhs, interiors
+    return (
+        scipy.sparse.csr_array((np.concatenate(entries), indices), shape=(total, total)),
+        rhs,
+        interiors,
+    )
 
 
-def _element(grid: Grid, width: float, heights: np.ndarray, table: dict[str, np.ndarray]) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
-    """Interior values and normal derivatives of the rectangles of one column, as affine functions of the 4p values on the rim.
+def _element(
+    grid: Grid, width: float, heights: np.ndarray, table: dict[str, np.ndarray]
+) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
+    """Interior values and normal derivatives of the rectangles of one column, as affine functions
+    of the 4p values on the rim.
 
-    The last axis of every array holds the 4p coefficients and the constant. Derivatives are those in the direction of the axis on the left, right,
-    lower and upper edge, at its first vertex, its Gauss points and its last vertex.
+    The last axis of every array holds the 4p coefficients and the constant. Derivatives are those
+    in the direction of the axis on the left, right, lower and upper edge, at its first vertex, its
+    Gauss points and its last vertex.
     """
     count, derivative = grid.degree + 1, grid.nodes.derivative
     zeroth = interpolation(grid.nodes, _gauss_points(grid.degree))
@@ -256,26 +357,33 @@ def _element(grid: Grid, width: float, heights: np.ndarray, table: dict[str, np.
 
 
 def _boundary_values(problem: Any, grids: list[Grid]) -> list[np.ndarray]:
-    """For each grid g at the nodes on the boundary of the box and NaN at all others; shape (nodes,)."""
+    """For each grid g at the nodes on the boundary of the box and NaN at all others; shape
+    (nodes,)."""
     points, masks = [], []
     for grid in grids:
         on_boundary = np.ones(grid.shape(), dtype=bool)
         on_boundary[1:-1, 1:-1] = False
-        nodes = np.stack(np.meshgrid(grid.coordinates(0), grid.coordinates(1), indexing="ij"), axis=-1)
+        nodes = np.stack(
+            np.meshgrid(grid.coordinates(0), grid.coordinates(1), indexing="ij"), axis=-1
+        )
         points.append(nodes[on_boundary])
         masks.append(on_boundary)
     flat = np.concatenate(points)
     g = sample(problem.g, flat)
     check_finite("g", g, flat, " of the boundary")
     results = []
-    for on_boundary, values in zip(masks, np.split(g, np.cumsum([len(each) for each in points])[:-1]), strict=True):
+    for on_boundary, values in zip(
+        masks, np.split(g, np.cumsum([len(each) for each in points])[:-1]), strict=True
+    ):
         table = np.full(on_boundary.shape, np.nan)
         table[on_boundary] = values
         results.append(table.ravel())
     return results
 
 
-def _solve_edges(grid: Grid, matrix: scipy.sparse.csr_array, rhs: np.ndarray, boundary: np.ndarray) -> np.ndarray:
+def _solve_edges(
+    grid: Grid, matrix: scipy.sparse.csr_array, rhs: np.ndarray, boundary: np.ndarray
+) -> np.ndarray:
     """Values on the boundary and on all edges; interior values are left zero."""
     along, across = (np.arange(count) % grid.degree == 0 for count in grid.shape())
     on_edge = (along[:, None] | across[None, :]).ravel()
@@ -287,11 +395,18 @@ def _solve_edges(grid: Grid, matrix: scipy.sparse.csr_array, rhs: np.ndarray, bo
     rhs = (rhs - matrix @ values)[free]
     system = matrix[free][:, free].tocsc()
     try:
-        # The pattern is symmetric: an ordering that keeps it so, with little pivoting, fills half as much.
-        factors = scipy.sparse.linalg.splu(system, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.01, options={"SymmetricMode": True})
+        # The pattern is symmetric: an ordering that keeps it so, with little pivoting, fills half
+        # as much.
+        factors = scipy.sparse.linalg.splu(
+            system,
+            permc_spec="MMD_AT_PLUS_A",
+            diag_pivot_thresh=0.01,
+            options={"SymmetricMode": True},
+        )
     except RuntimeError:
         raise np.linalg.LinAlgError from None
-    # Two steps of refinement: stretched rectangles and little pivoting cost the factors a few digits.
+    # Two steps of refinement: stretched rectangles and little pivoting cost the factors a few
+    # digits.
     for _ in range(3):
         values[free] += factors.solve(rhs - system @ values[free])
     return values
@@ -301,7 +416,9 @@ def _evaluate(grid: Grid, values: np.ndarray, points: np.ndarray) -> np.ndarray:
     """The piecewise polynomial at points (n, 2); on an edge either side gives the same value."""
     indices, weights = [], []
     for axis, lines in enumerate(grid.lines):
-        element = np.clip(np.searchsorted(lines, points[:, axis], side="right") - 1, 0, len(lines) - 2)
+        element = np.clip(
+            np.searchsorted(lines, points[:, axis], side="right") - 1, 0, len(lines) - 2
+        )
         left, right = lines[element], lines[element + 1]
         position = np.clip((2 * points[:, axis] - left - right) / (right - left), -1.0, 1.0)
         weights.append(interpolation(grid.nodes, position))

@@ -1,7 +1,8 @@
 """Lines and nodes for the Chebyshev solver: where a box is cut, and polynomials on one piece.
 
-The box is cut along straight lines x_i = const, so that the pieces form a tensor grid: at interfaces, and in geometric progression towards every
-coordinate at which the solution may be singular.
+The box is cut along straight lines x_i = const, so that the pieces form a tensor grid: at
+interfaces, and in geometric progression towards every coordinate at which the solution may be
+singular.
 """
 
 import itertools
@@ -20,7 +21,8 @@ SAME = 1e-10
 
 
 class Nodes(NamedTuple):
-    """Chebyshev points of the second kind on [-1, 1], ascending, their barycentric weights and the differentiation matrix."""
+    """Chebyshev points of the second kind on [-1, 1], ascending, their barycentric weights and the
+    differentiation matrix."""
 
     points: np.ndarray
     weights: np.ndarray
@@ -28,7 +30,8 @@ class Nodes(NamedTuple):
 
 
 def chebyshev_nodes(degree: int) -> Nodes:
-    """The degree + 1 nodes that carry a polynomial of this degree; rows of the matrix sum to zero, which keeps rounding small."""
+    """The degree + 1 nodes that carry a polynomial of this degree; rows of the matrix sum to zero,
+    which keeps rounding small."""
     # The sine is exactly odd in its argument, so the nodes are exactly symmetric.
     points = np.sin(np.pi * np.arange(-degree, degree + 1, 2) / (2 * degree))
     weights = (-1.0) ** np.arange(degree + 1)
@@ -41,7 +44,8 @@ def chebyshev_nodes(degree: int) -> Nodes:
 
 
 def interpolation(nodes: Nodes, targets: np.ndarray) -> np.ndarray:
-    """The matrix (targets, nodes) that takes values at the nodes to values at the targets, by the barycentric formula."""
+    """The matrix (targets, nodes) that takes values at the nodes to values at the targets, by the
+    barycentric formula."""
     differences = targets[:, None] - nodes.points[None, :]
     hits = differences == 0
     matrix = nodes.weights / np.where(hits, 1.0, differences)
@@ -52,8 +56,9 @@ def interpolation(nodes: Nodes, targets: np.ndarray) -> np.ndarray:
 def graded_lines(breaks: np.ndarray, layers: int, ratio: float) -> np.ndarray:
     """Lines between neighbouring breaks, `layers` in geometric progression towards each of the two.
 
-    On [σt, t] a function with a singularity at 0 is analytic in the Bernstein ellipse of radius (1 + √σ)/(1 - √σ), whatever t is. The first line
-    lies σ/(1 + σ) of the gap away from its break: that gives the middle piece the same radius.
+    On [σt, t] a function with a singularity at 0 is analytic in the Bernstein ellipse of radius (1
+    + √σ)/(1 - √σ), whatever t is. The first line lies σ/(1 + σ) of the gap away from its break:
+    that gives the middle piece the same radius.
     """
     steps = ratio / (1 + ratio) * ratio ** np.arange(layers)
     lines = [breaks]
@@ -62,23 +67,37 @@ def graded_lines(breaks: np.ndarray, layers: int, ratio: float) -> np.ndarray:
     return np.sort(np.concatenate(lines))
 
 
-def find_breaks(lower: np.ndarray, upper: np.ndarray, interfaces: Sequence[Callable], extra_points: Any) -> tuple[np.ndarray, np.ndarray]:
-    """For each axis the ascending coordinates of the faces, of the interfaces normal to it and of the extra points."""
+def find_breaks(
+    lower: np.ndarray, upper: np.ndarray, interfaces: Sequence[Callable], extra_points: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """For each axis the ascending coordinates of the faces, of the interfaces normal to it and of
+    the extra points."""
     coordinates = [[lower[0], upper[0]], [lower[1], upper[1]]]
     for k, interface in enumerate(interfaces):
         evaluate = jax.jit(jax.vmap(interface))
         for axis in range(2):
-            coordinates[axis] += list(_interface_lines(evaluate, f"interfaces[{k}]", axis, lower, upper))
+            coordinates[axis] += list(
+                _interface_lines(evaluate, f"interfaces[{k}]", axis, lower, upper)
+            )
     extra = np.asarray(extra_points, dtype=np.float64)
     extra = extra.reshape(0, 2) if extra.size == 0 else extra
     if extra.ndim != 2 or extra.shape[1] != 2:
-        raise OptionError(f"extra_points has shape {extra.shape}: give a list of points with two coordinates each, [(0.0, 0.0)].")
+        raise OptionError(
+            f"extra_points has shape {extra.shape}: give a list of points with two coordinates "
+            "each, [(0.0, 0.0)]."
+        )
     for point in extra:
         if not np.all((point >= lower) & (point <= upper)):
-            raise OptionError(f"The extra point {point.tolist()} is not in the box from {lower.tolist()} to {upper.tolist()}. Leave it out.")
+            raise OptionError(
+                f"The extra point {point.tolist()} is not in the box from {lower.tolist()} to "
+                f"{upper.tolist()}. Leave it out."
+            )
         for axis in range(2):
             coordinates[axis].append(point[axis])
-    first, second = (_distinct(values, low, high) for values, low, high in zip(coordinates, lower, upper, strict=True))
+    first, second = (
+        _distinct(values, low, high)
+        for values, low, high in zip(coordinates, lower, upper, strict=True)
+    )
     return first, second
 
 
@@ -91,11 +110,14 @@ def _distinct(coordinates: list[float], low: float, high: float) -> np.ndarray:
     return np.array([*kept, high])
 
 
-def _interface_lines(evaluate: Callable, name: str, axis: int, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+def _interface_lines(
+    evaluate: Callable, name: str, axis: int, lower: np.ndarray, upper: np.ndarray
+) -> np.ndarray:
     """Coordinates c in the box such that the interface contains the line x_axis = c.
 
-    The interface is scanned along lines parallel to the axis. Its zeros must be the same on all of them (none, if it lies across the other axis
-    only), or it is refused. Assumed: it changes its sign at its zeros, and they are farther apart than the samples.
+    The interface is scanned along lines parallel to the axis. Its zeros must be the same on all of
+    them (none, if it lies across the other axis only), or it is refused. Assumed: it changes its
+    sign at its zeros, and they are farther apart than the samples.
     """
 
     def positive(along: np.ndarray, across: np.ndarray) -> np.ndarray:
@@ -104,7 +126,9 @@ def _interface_lines(evaluate: Callable, name: str, axis: int, lower: np.ndarray
 
     width = upper - lower
     along = lower[axis] + width[axis] * np.linspace(0, 1, SCAN_SAMPLES)
-    across = lower[1 - axis] + width[1 - axis] * (np.arange(SCAN_LINES) + 1 / np.sqrt(2)) / SCAN_LINES
+    across = (
+        lower[1 - axis] + width[1 - axis] * (np.arange(SCAN_LINES) + 1 / np.sqrt(2)) / SCAN_LINES
+    )
     signs = positive(*np.broadcast_arrays(along[None, :], across[:, None]))
     line, left = np.nonzero(signs[:, 1:] != signs[:, :-1])
     if len(line) == 0:
@@ -121,7 +145,10 @@ def _interface_lines(evaluate: Callable, name: str, axis: int, lower: np.ndarray
     counts = np.bincount(line, minlength=SCAN_LINES)
     if np.any(counts != counts[0]):
         other = int(np.argmax(counts != counts[0]))
-        there = f"{counts[0]} zeros on x_{2 - axis} = {across[0]:.6g} and {counts[other]} on x_{2 - axis} = {across[other]:.6g}"
+        there = (
+            f"{counts[0]} zeros on x_{2 - axis} = {across[0]:.6g} and {counts[other]} on "
+            f"x_{2 - axis} = {across[other]:.6g}"
+        )
         raise _not_parallel(name, there)
     table = zeros.reshape(SCAN_LINES, -1)
     drift = np.abs(table - table[:1])
@@ -129,12 +156,18 @@ def _interface_lines(evaluate: Callable, name: str, axis: int, lower: np.ndarray
         other, k = np.unravel_index(np.argmax(drift), drift.shape)
         first, second = np.full(2, table[0, k]), np.full(2, table[other, k])
         first[1 - axis], second[1 - axis] = across[0], across[other]
-        raise _not_parallel(name, f"it is zero at ({first[0]:.6g}, {first[1]:.6g}) and at ({second[0]:.6g}, {second[1]:.6g})")
+        raise _not_parallel(
+            name,
+            (
+                f"it is zero at ({first[0]:.6g}, {first[1]:.6g}) and at ({second[0]:.6g}, "
+                f"{second[1]:.6g})"
+            ),
+        )
     return np.median(table, axis=0)
 
 
 def _not_parallel(name: str, evidence: str) -> OptionError:
     return OptionError(
-        f"{name} is not a set of lines parallel to the axes: {evidence}. The Chebyshev solver cuts boxes along x_i = const only; "
-        "use cordes.solve for other interfaces."
+        f"{name} is not a set of lines parallel to the axes: {evidence}. The Chebyshev solver "
+        "cuts boxes along x_i = const only; use cordes.solve for other interfaces."
     )

@@ -1,4 +1,5 @@
-"""What the end of a solve means, and what to do about it, for somebody at the command line: from the facts of `solve --json`."""
+"""What the end of a solve means, and what to do about it, for somebody at the command line: from
+the facts of `solve --json`."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -6,18 +7,22 @@ from typing import Any
 
 from cordes.results import Result
 
-# A larger network helps if it leaves at most this share of the residual; the solvers stop by the same rule.
+# A larger network helps if it leaves at most this share of the residual; the solvers stop by the
+# same rule.
 HELPS = 0.5
 
 
 def bounded(facts: Mapping[str, Any]) -> bool:
     """Whether the certificate has any bound of the error itself."""
     certificate = facts["certificate"]
-    return certificate is not None and any(certificate[name] is not None for name in ("rms", "Linf", "map_L2"))
+    return certificate is not None and any(
+        certificate[name] is not None for name in ("rms", "Linf", "map_L2")
+    )
 
 
 def verdict(facts: Mapping[str, Any]) -> str:
-    """What follows the word of the result: a small residual is not a small error unless a theorem says so."""
+    """What follows the word of the result: a small residual is not a small error unless a theorem
+    says so."""
     result = Result(facts["result"])
     if result is not Result.converged:
         return f": {result.sentence}"
@@ -26,7 +31,8 @@ def verdict(facts: Mapping[str, Any]) -> str:
     if bounded(facts):
         return ": The residual on fresh points stopped falling at a small value."
     return (
-        ", but nothing is known of the error: the residual on fresh points is small, and no theorem says what follows from it (see the reason below)."
+        ", but nothing is known of the error: the residual on fresh points is small, and no "
+        "theorem says what follows from it (see the reason below)."
     )
 
 
@@ -34,8 +40,14 @@ def remedy(facts: Mapping[str, Any]) -> str:
     """What to do about a result that is not as it should be, in the words of the command line."""
     result = Result(facts["result"])
     if result is Result.converged:
-        more = {"least-squares": f"--features {2 * facts['parameters']}", "gauss-newton": "more --steps"}.get(facts["method"], "more --epochs")
-        return f"Compare it with another solve (--seed 1, {more}): where the two differ, neither can be trusted."
+        more = {
+            "least-squares": f"--features {2 * facts['parameters']}",
+            "gauss-newton": "more --steps",
+        }.get(facts["method"], "more --epochs")
+        return (
+            f"Compare it with another solve (--seed 1, {more}): where the two differ, neither can "
+            "be trusted."
+        )
     if result is Result.tolerance_not_reached and facts["method"] == "least-squares":
         return _more_features(facts)
     return result.command_remedy
@@ -45,21 +57,31 @@ def _more_features(facts: Mapping[str, Any]) -> str:
     """Whether more features are any use is seen in what the last ones did."""
     tolerance = facts["tolerance"]
     found = tolerance["stages"]
-    less = f"ask for less: --tol {_above(tolerance['certified'])} is met" if tolerance["certified"] is not None else "ask for less"
+    less = (
+        f"ask for less: --tol {_above(tolerance['certified'])} is met"
+        if tolerance["certified"] is not None
+        else "ask for less"
+    )
     if len(found) < 2 or found[-1]["residual"] <= HELPS * found[-2]["residual"]:
         return (
-            f"Allow more features, which still helped at the end: --features {2 * (found[-1]['size'] if found else facts['parameters'])}. Or {less}."
+            "Allow more features, which still helped at the end: --features "
+            f"{2 * (found[-1]['size'] if found else facts['parameters'])}. Or {less}."
         )
     before, after = found[-2:]
-    fell = f"from {before['size']} to {after['size']} of them the residual fell from {before['residual']:.2g} to {after['residual']:.2g}"
+    fell = (
+        f"from {before['size']} to {after['size']} of them the residual fell from "
+        f"{before['residual']:.2g} to {after['residual']:.2g}"
+    )
     return (
-        f"More features hardly help: {fell}. So the solution is rough somewhere: declare interfaces where coefficients or their derivatives jump, "
-        f"try --method gauss-newton, or {less}."
+        f"More features hardly help: {fell}. So the solution is rough somewhere: declare "
+        "interfaces where coefficients or their derivatives jump, try --method gauss-newton, or "
+        f"{less}."
     )
 
 
 def stages(history: Sequence[Mapping[str, Any]]) -> list[tuple[int, float]]:
-    """The sizes of the networks of a solve in turn, each with the smallest residual that it left."""
+    """The sizes of the networks of a solve in turn, each with the smallest residual that it
+    left."""
     found: dict[int, float] = {}
     for step in history:
         size = step.get("features", step.get("size"))

@@ -1,4 +1,5 @@
-"""The figure of a certificate: where the residual lives, and how large the error can be at each point."""
+"""The figure of a certificate: where the residual lives, and how large the error can be at each
+point."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +15,8 @@ if TYPE_CHECKING:
 
 
 def plot_certificate(certificate: "Certificate", path: str | Path | None = None) -> Figure:
-    """The residual on a logarithmic scale and, where the maximum principle gives one, the pointwise bound of |u - u_θ|."""
+    """The residual on a logarithmic scale and, where the maximum principle gives one, the pointwise
+    bound of |u - u_θ|."""
     picture = certificate.picture
     if picture is None:
         raise OptionError(f"There is nothing to draw: {certificate.reason}")
@@ -26,7 +28,14 @@ def plot_certificate(certificate: "Certificate", path: str | Path | None = None)
         first = " — ".join([picture.problem.name, *where_cut(picture.problem.domain)])
         if certificate.rms is None:
             return f"{first}\nno bound"
-        largest = f", everywhere at most {directed(certificate.Linf, 2, up=True):.1e}" if certificate.Linf is not None else ""
-        return f"{first}\nerror at most {directed(certificate.rms, 2, up=True):.1e} (root mean square){largest}; level: {certificate.level}"
+        largest = (
+            f", everywhere at most {directed(certificate.Linf, 2, up=True):.1e}"
+            if certificate.Linf is not None
+            else ""
+        )
+        return (
+            f"{first}\nerror at most {directed(certificate.rms, 2, up=True):.1e} (root mean "
+            f"square){largest}; level: {certificate.level}"
+        )
 
     return draw_panels(picture.problem.domain, panels, headline, path)

@@ -8,21 +8,36 @@ if TYPE_CHECKING:
     from cordes.condition import Condition
     from cordes.solution import Solution
 
-# Gallery problems without an exact solution that a classical solver can do, with the points where their coefficients are not smooth.
-REFERENCES: dict[str, list[tuple[float, float]]] = {"ex4.4-continuous": [(0.0, 0.0)], "ex4.4-discontinuous": []}
+# Gallery problems without an exact solution that a classical solver can do, with the points where
+# their coefficients are not smooth.
+REFERENCES: dict[str, list[tuple[float, float]]] = {
+    "ex4.4-continuous": [(0.0, 0.0)],
+    "ex4.4-discontinuous": [],
+}
 
 
 def condition_facts(condition: "Condition") -> dict[str, Any]:
-    return {"epsilon": condition.epsilon, "satisfied": bool(condition.satisfied), "lambda": condition.lambda_, "source": condition.source}
+    return {
+        "epsilon": condition.epsilon,
+        "satisfied": bool(condition.satisfied),
+        "lambda": condition.lambda_,
+        "source": condition.source,
+    }
 
 
 def negative_facts(condition: "Condition") -> dict[str, Any] | None:
     """Where c < 0, and what that means; None where it is not."""
     negative = condition.negative
-    return None if negative is None else {"value": negative.value, "point": negative.point.tolist(), "meaning": str(negative)}
+    return (
+        None
+        if negative is None
+        else {"value": negative.value, "point": negative.point.tolist(), "meaning": str(negative)}
+    )
 
 
-def solution_facts(solution: "Solution", condition: "Condition", seconds: dict[str, Any]) -> dict[str, Any]:
+def solution_facts(
+    solution: "Solution", condition: "Condition", seconds: dict[str, Any]
+) -> dict[str, Any]:
     error, certificate = solution.error(), solution.certificate
     return {
         "problem": solution.problem.name,
@@ -41,23 +56,35 @@ def solution_facts(solution: "Solution", condition: "Condition", seconds: dict[s
 
 
 def _tolerance_facts(solution: "Solution") -> dict[str, Any]:
-    """Where a tolerance was asked for: of which norm, what was certified, and how the residual fell with the size of the network."""
+    """Where a tolerance was asked for: of which norm, what was certified, and how the residual fell
+    with the size of the network."""
     asked, norm = solution.facts.get("tol"), solution.problem.tolerance_norm
     if asked is None:
         return {}
     found = [{"size": size, "residual": residual} for size, residual in stages(solution.history)]
-    return {"tolerance": {"asked": asked, "norm": norm, "certified": getattr(solution.certificate, norm), "stages": found}}
+    return {
+        "tolerance": {
+            "asked": asked,
+            "norm": norm,
+            "certified": getattr(solution.certificate, norm),
+            "stages": found,
+        }
+    }
 
 
 def _outer_facts(solution: "Solution") -> dict[str, Any]:
-    """The steps of the outer loop of a nonlinear problem, and the smallest eigenvalue of D²u where it must be positive."""
+    """The steps of the outer loop of a nonlinear problem, and the smallest eigenvalue of D²u where
+    it must be positive."""
     if solution.problem.linear:
         return {}
     facts: dict[str, Any] = {"outer": [step for step in solution.history if "outer" in step]}
     if hasattr(solution, "cost"):
         return facts | {"transport": _transport_facts(solution)}
     if solution.convexity is not None:
-        facts["convexity"] = {"smallest_eigenvalue": solution.convexity.smallest, "point": solution.convexity.point.tolist()}
+        facts["convexity"] = {
+            "smallest_eigenvalue": solution.convexity.smallest,
+            "point": solution.convexity.point.tolist(),
+        }
     return facts
 
 

@@ -31,7 +31,14 @@ def study_table(facts: Mapping[str, Any]) -> RenderableType:
         table.add_column(name, justify="left" if name == "method" else "right")
     for row in facts["milestones"]:
         paper = row["paper"] or {}
-        newton = [_plain(paper.get("newton")), Summary(row["newton"]).text(".0f", missing="–") if "newton" in row else "–"] if nonlinear else []
+        newton = (
+            [
+                _plain(paper.get("newton")),
+                Summary(row["newton"]).text(".0f", missing="–") if "newton" in row else "–",
+            ]
+            if nonlinear
+            else []
+        )
         table.add_row(
             f"{row['target']:.0e}",
             row["method"],
@@ -39,7 +46,10 @@ def study_table(facts: Mapping[str, Any]) -> RenderableType:
             Summary(row["epochs"]).text(".0f"),
             *newton,
             _plain(paper.get("seconds")),
-            *(Summary(row[key]).text(form, missing="–") for key, form in (("seconds", ".3g"), ("l2", ".2e"), ("linf", ".2e"))),
+            *(
+                Summary(row[key]).text(form, missing="–")
+                for key, form in (("seconds", ".3g"), ("l2", ".2e"), ("linf", ".2e"))
+            ),
             end_section=row["method"] == list(facts["final"])[-1],
         )
     return Group(table, _lines(facts))
@@ -53,33 +63,65 @@ def _lines(facts: Mapping[str, Any]) -> Table:
         cost = facts["cost"][name]
         table.add_row(
             name,
-            f"ends after {Summary(final['epochs']).text('.0f')} epochs with l2 {Summary(final['l2']).text('.2e')}, linf {Summary(final['linf']).text('.2e')}; "
-            f"{cost['ms_per_epoch_and_seed']:.3g} ms for each epoch and seed, compile {cost['compile_seconds']:.1f} s",
+            f"ends after {Summary(final['epochs']).text('.0f')} epochs with l2 "
+            f"{Summary(final['l2']).text('.2e')}, linf {Summary(final['linf']).text('.2e')}; "
+            f"{cost['ms_per_epoch_and_seed']:.3g} ms for each epoch and seed, compile "
+            f"{cost['compile_seconds']:.1f} s",
         )
     for ratio in facts["speed_up"]:
         table.add_row(
             "speed-up",
-            f"{ratio['rival']} takes {_times(ratio['median'])} times the epochs of C-PINN to {ratio['target']:.0e} ({len(ratio['ratios'])} seeds)",
+            (
+                f"{ratio['rival']} takes {_times(ratio['median'])} times the epochs of C-PINN to "
+                f"{ratio['target']:.0e} ({len(ratio['ratios'])} seeds)"
+            ),
         )
     spread = facts["multiplier"]
-    table.add_row("multiplier", f"γ from {spread['min']:.3g} to {spread['max']:.3g}, deviation / mean {spread['variation']:.2g}")
+    table.add_row(
+        "multiplier",
+        (
+            f"γ from {spread['min']:.3g} to {spread['max']:.3g}, deviation / mean "
+            f"{spread['variation']:.2g}"
+        ),
+    )
     for name, found in facts["contraction"].items():
         if not found["records"]:
             continue
         bound = (
-            f"at most {found['bound']:.3g} by the theorem, exceeded {found['exceeded']} of {found['records']} times"
+            (
+                f"at most {found['bound']:.3g} by the theorem, exceeded {found['exceeded']} of "
+                f"{found['records']} times"
+            )
             if found["bound"] is not None
             else "no bound"
         )
-        lost = f", the condition fails at {found['without_condition']}" if found["without_condition"] else ""
+        lost = (
+            f", the condition fails at {found['without_condition']}"
+            if found["without_condition"]
+            else ""
+        )
         table.add_row(
-            "contraction", f"{name}: {found['first']:.3g} at first, {found['last']:.3g} at last, largest {found['largest']:.3g}; {bound}{lost}"
+            "contraction",
+            (
+                f"{name}: {found['first']:.3g} at first, {found['last']:.3g} at last, largest "
+                f"{found['largest']:.3g}; {bound}{lost}"
+            ),
         )
     for when, spectra in facts["conditioning"].items():
-        table.add_row("conditioning", f"κ₁₀ at the {when}: " + ", ".join(f"{name} {_short(one['kappa_10'])}" for name, one in spectra.items()))
+        table.add_row(
+            "conditioning",
+            f"κ₁₀ at the {when}: "
+            + ", ".join(f"{name} {_short(one['kappa_10'])}" for name, one in spectra.items()),
+        )
     auto = facts["auto"]
     if auto["l2"] is not None:
-        table.add_row("auto", f"l2 {auto['l2']:.1e}, linf {auto['linf']:.1e}; {auto['solve_s']:.2g} s, {auto['epochs_equivalent']:.3g} plain epochs")
+        table.add_row(
+            "auto",
+            (
+                f"l2 {auto['l2']:.1e}, linf {auto['linf']:.1e}; {auto['solve_s']:.2g} s, "
+                f"{auto['epochs_equivalent']:.3g} plain epochs"
+            ),
+        )
     if facts.get("files"):
         table.add_row("files", Text("\n".join(facts["files"])))
     return table
@@ -92,16 +134,27 @@ def all_table(facts: Mapping[str, Any]) -> RenderableType:
         return Group(*tables)
     lines = Table(show_header=False, box=None)
     for which, found in facts["correlation"].items():
-        for key, words in (("variation", "the variation of γ"), ("gain", "the gain in conditioning")):
+        for key, words in (
+            ("variation", "the variation of γ"),
+            ("gain", "the gain in conditioning"),
+        ):
             if found[key] is not None:
                 without = "" if which == "all" else ", without the two widest multipliers"
-                lines.add_row("speed-up", f"rank correlation with {words}: {found[key]:.2f} over {found['problems']} problems{without}")
+                lines.add_row(
+                    "speed-up",
+                    (
+                        f"rank correlation with {words}: {found[key]:.2f} over {found['problems']} "
+                        f"problems{without}"
+                    ),
+                )
     lines.add_row("files", Text("\n".join(facts["files"])))
     return Group(*tables, lines)
 
 
 def _trained_table(facts: Mapping[str, Any]) -> Table:
-    table = Table(title=f"{facts['problem']}: trained, {len(facts['seeds'])} seeds", title_justify="left")
+    table = Table(
+        title=f"{facts['problem']}: trained, {len(facts['seeds'])} seeds", title_justify="left"
+    )
     for name in ("method", "epochs", "ms per epoch and seed"):
         table.add_column(name, justify="left" if name == "method" else "right")
     for name, cost in facts["trained"].items():
@@ -110,7 +163,9 @@ def _trained_table(facts: Mapping[str, Any]) -> Table:
 
 
 def _paper_epochs(paper: Mapping[str, Any] | None) -> str:
-    return "–" if paper is None else "not reached" if paper["epochs"] is None else str(paper["epochs"])
+    return (
+        "–" if paper is None else "not reached" if paper["epochs"] is None else str(paper["epochs"])
+    )
 
 
 def _times(ratio: float | None) -> str:

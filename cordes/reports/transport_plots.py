@@ -1,4 +1,5 @@
-"""Figures of transport maps: a grid over the source with its density, and where the map takes it."""
+"""Figures of transport maps: a grid over the source with its density, and where the map takes
+it."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,8 @@ RESOLUTION = 240
 
 
 def plot_transport(solution: "TransportSolution", path: str | Path | None = None) -> Figure:
-    """Source density and grid on the left; on the right the same grid after the map, over the target density."""
+    """Source density and grid on the left; on the right the same grid after the map, over the
+    target density."""
     if path is not None:
         path = check_writable(path)
     problem = solution.problem
@@ -29,12 +31,18 @@ def plot_transport(solution: "TransportSolution", path: str | Path | None = None
     _density(figure, left, problem.domain, problem.source_density, "source density")
     left.add_collection(LineCollection(lines, colors="white", linewidths=0.5, alpha=0.8))
     _density(figure, right, problem.target_domain, problem.target_density, "target density")
-    right.add_collection(LineCollection([solution.map(line) for line in lines], colors="white", linewidths=0.5, alpha=0.8))
+    right.add_collection(
+        LineCollection(
+            [solution.map(line) for line in lines], colors="white", linewidths=0.5, alpha=0.8
+        )
+    )
     left.set_title("source, with a grid")
     right.set_title("target, with the image of the grid")
     error = solution.error()
     measured = (
-        f"map error: l2 {error.l2:.1e}, maximum {error.linf:.1e}" if error else f"density error {solution.pushforward.rms:.1e} (root mean square)"
+        f"map error: l2 {error.l2:.1e}, maximum {error.linf:.1e}"
+        if error
+        else f"density error {solution.pushforward.rms:.1e} (root mean square)"
     )
     figure.suptitle(f"{problem.name} — {measured}")
     if path is not None:
@@ -63,7 +71,8 @@ def _density(figure: Figure, axes: Any, domain: Any, density: Any, label: str) -
 
 
 def grid_lines(domain: Any, lines: int, points: int) -> list[np.ndarray]:
-    """Vertical and horizontal lines, so many each with so many points, cut to the domain; each an array (n, 2)."""
+    """Vertical and horizontal lines, so many each with so many points, cut to the domain; each an
+    array (n, 2)."""
     lower, upper = domain.bounding_box
     found = []
     for axis in (0, 1):

@@ -1,4 +1,5 @@
-"""Isolated points where a coefficient has the tip of a cone, such as |x| in A: u is then rough there (r³Φ(θ)) although nothing jumps."""
+"""Isolated points where a coefficient has the tip of a cone, such as |x| in A: u is then rough
+there (r³Φ(θ)) although nothing jumps."""
 
 from collections.abc import Callable
 
@@ -10,16 +11,24 @@ DIRECTIONS = np.stack([np.cos(np.arange(4) * np.pi / 4), np.sin(np.arange(4) * n
 
 
 def _bend(values: Callable, points: np.ndarray, step: float) -> np.ndarray:
-    """Largest second difference over the step: of the order of the step where the coefficients are smooth, of order one across a kink."""
+    """Largest second difference over the step: of the order of the step where the coefficients are
+    smooth, of order one across a kink."""
     n = len(points)
-    around = np.concatenate([points] + [points + sign * step * e for e in DIRECTIONS for sign in (-1, 1)])
+    around = np.concatenate(
+        [points] + [points + sign * step * e for e in DIRECTIONS for sign in (-1, 1)]
+    )
     table = np.nan_to_num(values(around)).reshape(1 + 2 * len(DIRECTIONS), n, -1)
     second = table[1::2] + table[2::2] - 2 * table[0]
     return np.max(np.abs(second), axis=(0, 2)) / step
 
 
-def find_cones(domain: AbstractDomain, values: Callable[[np.ndarray], np.ndarray], avoid: Callable[[np.ndarray], np.ndarray]) -> list[np.ndarray]:
-    """Tips of cones of the coefficients `values` (n, 2) -> (n, k), away from the points where `avoid` is true (interfaces)."""
+def find_cones(
+    domain: AbstractDomain,
+    values: Callable[[np.ndarray], np.ndarray],
+    avoid: Callable[[np.ndarray], np.ndarray],
+) -> list[np.ndarray]:
+    """Tips of cones of the coefficients `values` (n, 2) -> (n, k), away from the points where
+    `avoid` is true (interfaces)."""
     lower, upper = domain.bounding_box
     size = float(np.max(upper - lower))
     ticks = [np.linspace(a, b, 34)[1:-1] for a, b in zip(lower, upper, strict=True)]
@@ -45,10 +54,17 @@ def find_cones(domain: AbstractDomain, values: Callable[[np.ndarray], np.ndarray
     ring = reach * np.stack([np.cos(angles), np.sin(angles)], axis=1)
     tips: list[np.ndarray] = []
     for point, before, after in zip(points, first, bend, strict=True):
-        if after <= 0.3 * before or after <= 1e-6 or any(np.linalg.norm(point - tip) <= 1e-3 * size for tip in tips):
+        if (
+            after <= 0.3 * before
+            or after <= 1e-6
+            or any(np.linalg.norm(point - tip) <= 1e-3 * size for tip in tips)
+        ):
             continue
-        # A kink along a curve persists on the ring too; a tip does not. Steps longer than the ring's gaps, so that no curve slips through.
-        at_point, around = (_bend(values, where, 0.03 * reach) for where in (point[None], point + ring))
+        # A kink along a curve persists on the ring too; a tip does not. Steps longer than the
+        # ring's gaps, so that no curve slips through.
+        at_point, around = (
+            _bend(values, where, 0.03 * reach) for where in (point[None], point + ring)
+        )
         if np.max(around) < 0.1 * at_point[0]:
             tips.append(point)
     return tips

@@ -13,7 +13,8 @@ from cordes.results import Result
 class Answer(NamedTuple):
     """The state of the ansatz, how the solve ended, and how it went.
 
-    `residual` is the root mean square of the (scaled) residual on fresh points. `history` holds one dictionary for each stage or step.
+    `residual` is the root mean square of the (scaled) residual on fresh points. `history` holds one
+    dictionary for each stage or step.
     """
 
     network: AbstractNetwork
@@ -26,4 +27,6 @@ class Answer(NamedTuple):
 
     @property
     def parameters(self) -> int:
-        return sum(int(np.size(leaf)) for leaf in jax.tree.leaves(self.network.parameters)) + int(np.size(self.amplitudes))
+        return sum(int(np.size(leaf)) for leaf in jax.tree.leaves(self.network.parameters)) + int(
+            np.size(self.amplitudes)
+        )

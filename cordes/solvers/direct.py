@@ -1,7 +1,9 @@
-"""The rival of the outer loop: Adam on the nonlinear residual itself, as a plain PINN does it. Nothing is frozen; the loss is not quadratic in u.
+"""The rival of the outer loop: Adam on the nonlinear residual itself, as a plain PINN does it.
+Nothing is frozen; the loss is not quadratic in u.
 
-For Hamilton–Jacobi–Bellman equations the best control is chosen anew in every epoch, and its choice is not differentiated (its derivative is zero almost
-everywhere). The multiplier, if wanted, is that of the frozen matrix, not differentiated either.
+For Hamilton–Jacobi–Bellman equations the best control is chosen anew in every epoch, and its choice
+is not differentiated (its derivative is zero almost everywhere). The multiplier, if wanted, is that
+of the frozen matrix, not differentiated either.
 """
 
 import functools
@@ -38,17 +40,26 @@ def solve_direct(
     precision: str = "float32",
     choices: dict[str, Any] | None = None,
 ) -> Answer:
-    """Full-batch Adam on points drawn once; the best state by the residual on fresh points is returned."""
+    """Full-batch Adam on points drawn once; the best state by the residual on fresh points is
+    returned."""
     if epochs < CHUNK:
-        raise OptionError(f"epochs = {epochs}: at least {CHUNK} are needed, which is one compiled run.")
+        raise OptionError(
+            f"epochs = {epochs}: at least {CHUNK} are needed, which is one compiled run."
+        )
     dtype = jnp.dtype(precision)
     state = initial_state(system, start, width, depth, activation, seed, "uniform", dtype)
     choices = choices or {}
 
     def prepared(collocation) -> tuple:
-        """Points, weights, and what is fixed about the ansatz there: the jets of the lift and of the distance."""
+        """Points, weights, and what is fixed about the ansatz there: the jets of the lift and of
+        the distance."""
         x = jnp.asarray(collocation.x)
-        fixed = jax.jit(lambda x: (jax.vmap(jet_of(system.ansatz.lift))(x), jax.vmap(jet_of(system.ansatz.distance))(x)))(x)
+        fixed = jax.jit(
+            lambda x: (
+                jax.vmap(jet_of(system.ansatz.lift))(x),
+                jax.vmap(jet_of(system.ansatz.distance))(x),
+            )
+        )(x)
         return cast((x, collocation.weight, *fixed), dtype)
 
     rows, fresh = prepared(system.points(points, seed)), prepared(system.fresh_points(seed))
@@ -66,12 +77,18 @@ def solve_direct(
     first = float(measure(state))
     history = [{"epoch": 0, "residual": first, "seconds": clock.seconds}]
     memory = optimiser.init(state.parameters)
-    best, best_residual, result = run_epochs(state, memory, advance, measure, epochs, tol, 0.1 * first, clock, progress, history)
+    best, best_residual, result = run_epochs(
+        state, memory, advance, measure, epochs, tol, 0.1 * first, clock, progress, history
+    )
     best = cast(best, jnp.float64)
-    return Answer(best.network, best.amplitudes, result, best_residual, len(np.asarray(rows[0])), history)
+    return Answer(
+        best.network, best.amplitudes, result, best_residual, len(np.asarray(rows[0])), history
+    )
 
 
-def nonlinear_loss(parameters: Any, data: tuple, system: System, template: State, choices: dict[str, Any]) -> jax.Array:
+def nonlinear_loss(
+    parameters: Any, data: tuple, system: System, template: State, choices: dict[str, Any]
+) -> jax.Array:
     """The sum of the squares of the weighted nonlinear residual."""
     x, weight, lift, distance = data
     state, problem = template.with_parameters(parameters), system.problem

@@ -1,11 +1,15 @@
-"""Gauss–Newton in many dimensions: fresh points in every step, the dual form, momentum, and damping that is chosen on points of its own.
+"""Gauss–Newton in many dimensions: fresh points in every step, the dual form, momentum, and damping
+that is chosen on points of its own.
 
-With N points and P ≫ N parameters a step is δ = ζ - Jᵀ(JJᵀ + μI)⁻¹(r + Jζ), where ζ is the last step shrunk by `momentum` (SPRING: Goldshlager, Abrahamsen,
-Lin 2024; for equations Guzmán-Cordero et al. 2025). A step fits its own N points as well as one likes, whatever it does elsewhere: so μ and the length are
-those that are best on other fresh points. Everything happens in one compiled function, the drawing of points included.
+With N points and P ≫ N parameters a step is δ = ζ - Jᵀ(JJᵀ + μI)⁻¹(r + Jζ), where ζ is the last
+step shrunk by `momentum` (SPRING: Goldshlager, Abrahamsen, Lin 2024; for equations Guzmán-Cordero
+et al. 2025). A step fits its own N points as well as one likes, whatever it does elsewhere: so μ
+and the length are those that are best on other fresh points. Everything happens in one compiled
+function, the drawing of points included.
 
-A Hamilton–Jacobi–Bellman equation with finitely many controls needs no outer loop here: the control that is best at the current state is frozen in each step,
-which is policy iteration with one Gauss–Newton step for each policy.
+A Hamilton–Jacobi–Bellman equation with finitely many controls needs no outer loop here: the control
+that is best at the current state is frozen in each step, which is policy iteration with one
+Gauss–Newton step for each policy.
 """
 
 import functools
@@ -20,7 +24,14 @@ from jaxtyping import PyTree
 
 from cordes import distribution
 from cordes.errors import OptionError
-from cordes.networks.directional import Directional, Factored, directional_features, directional_rows, expression, hidden_columns
+from cordes.networks.directional import (
+    Directional,
+    Factored,
+    directional_features,
+    directional_rows,
+    expression,
+    hidden_columns,
+)
 from cordes.networks.network import AbstractNetwork
 from cordes.problems.structured import DiagonalPlusRank
 from cordes.results import Result
@@ -33,27 +44,37 @@ from cordes.solvers.training import State, early_end, initial_state, late_end
 
 # Dampings relative to the last one, and lengths of the step, that are tried in each step.
 PROBES, LENGTHS = (1.0,), (1.0, 0.5, 0.2, 0.1, 0.05)
-# The first damping, relative to the mean of the squared rows. In 5 and 10 dimensions the smaller one is four times faster, in 100 the larger one twice.
+# The first damping, relative to the mean of the squared rows. In 5 and 10 dimensions the smaller
+# one is four times faster, in 100 the larger one twice.
 FEW, FEW_DAMPING, MANY_DAMPING, LIMITS = 20, 4e-6, 4e-4, (1e-13, 1e2)
 # A step that makes the loss this much larger is refused.
 REFUSED = 1.5
-# The damping grows by this factor after a refused step and comes back by the other one after each that is taken.
+# The damping grows by this factor after a refused step and comes back by the other one after each
+# that is taken.
 CAUTIOUS, RELAXED = 10.0, 1.5
 CHUNK = 10
-# The last layer is solved for after this many steps, and again whenever their number has grown by the factor: fresh points leave noise in the weights of which
-# that takes a factor of three to five away, for as much time as ten steps.
+# The last layer is solved for after this many steps, and again whenever their number has grown by
+# the factor: fresh points leave noise in the weights of which that takes a factor of three to five
+# away, for as much time as ten steps.
 POLISH, GROWTH = 20, 1.25
-# A run without a time limit ends when the steps since the last progress are this many, and this share of all.
+# A run without a time limit ends when the steps since the last progress are this many, and this
+# share of all.
 PATIENCE, SHARE = 120, 0.4
 FRESH = 1024
 
 
 class PointEquation:
-    """A problem, linear or with finitely many controls, as rows of a network at points on the device."""
+    """A problem, linear or with finitely many controls, as rows of a network at points on the
+    device."""
 
     def __init__(self, system: System):
         problem = system.problem
-        self.problem, self.ansatz, self.multiplier, self.delta = problem, system.ansatz, system.multiplier, system.delta
+        self.problem, self.ansatz, self.multiplier, self.delta = (
+            problem,
+            system.ansatz,
+            system.multiplier,
+            system.delta,
+        )
         self.controls = None if problem.linear else jnp.asarray(problem.controls)
         self.sign = 1.0 if problem.linear else problem.sign
         self._sampler = device_sampler(problem.domain)
@@ -63,9 +84,12 @@ class PointEquation:
         return self._sampler is not None
 
     def draw(self, source: Array, count: int) -> tuple[Array, Array]:
-        """Points and weights, from a key, or the points themselves where the host makes them. Inside a compiled function all devices share what is done with
-        them; every one draws the same."""
-        return self._sampler(source, count) if self._sampler is not None else (source, jnp.ones(count))
+        """Points and weights, from a key, or the points themselves where the host makes them.
+        Inside a compiled function all devices share what is done with them; every one draws the
+        same."""
+        return (
+            self._sampler(source, count) if self._sampler is not None else (source, jnp.ones(count))
+        )
 
     def sources(self, seed: int, chunk: int, steps: int, count: int) -> Array:
         """What `draw` takes, for each of several steps."""
@@ -99,7 +123,9 @@ class PointEquation:
         assert self.controls is not None
         return jax.vmap(one)(self.controls)
 
-    def freeze(self, network: AbstractNetwork, x: Array, weight: Array) -> tuple[Directional, Array]:
+    def freeze(
+        self, network: AbstractNetwork, x: Array, weight: Array
+    ) -> tuple[Directional, Array]:
         """Linear rows at points (N, d): those of the best control at the state `network`."""
 
         def one(x: Array, weight: Array) -> tuple[Directional, Array]:
@@ -111,13 +137,16 @@ class PointEquation:
         return jax.vmap(one)(*distribution.spread((x, weight)))
 
     def measure(self, x: Array, weight: Array) -> Callable[[AbstractNetwork], Array]:
-        """The root mean square of the residual at points, as a function of the network: what does not depend on it is done once."""
+        """The root mean square of the residual at points, as a function of the network: what does
+        not depend on it is done once."""
         if self.controls is None:
             columns, target = self.freeze(None, x, weight)  # pyright: ignore[reportArgumentType]
             rows = lambda network: directional_rows(network, columns) - target  # noqa: E731
         else:
             shared = distribution.spread((x, weight))
-            rows = lambda network: jax.vmap(lambda x, w: jnp.max(self.sign * self._defects(network, x, w)))(*shared)  # noqa: E731
+            rows = lambda network: jax.vmap(
+                lambda x, w: jnp.max(self.sign * self._defects(network, x, w))
+            )(*shared)
 
         def loss(network: AbstractNetwork) -> Array:
             value = jnp.sqrt(jnp.mean(rows(network) ** 2))
@@ -133,7 +162,8 @@ def equation_of(system: System) -> PointEquation:
 
 
 class Carry(NamedTuple):
-    """Parameters, the last step, the residual at the start, by which the damping is scaled, and a factor that refused steps make larger."""
+    """Parameters, the last step, the residual at the start, by which the damping is scaled, and a
+    factor that refused steps make larger."""
 
     parameters: PyTree
     step: PyTree
@@ -161,14 +191,21 @@ def _times(J: PyTree, vector: PyTree) -> Array:
 
 
 def _transposed(J: PyTree, y: Array) -> PyTree:
-    return jax.tree.map(lambda block: (y @ block.reshape(len(block), -1)).reshape(block.shape[1:]), J)
+    return jax.tree.map(
+        lambda block: (y @ block.reshape(len(block), -1)).reshape(block.shape[1:]), J
+    )
 
 
 def _gram(J: PyTree) -> Array:
-    return sum(block.reshape(len(block), -1) @ block.reshape(len(block), -1).T for block in jax.tree.leaves(J))  # pyright: ignore[reportReturnType]
+    return sum(
+        block.reshape(len(block), -1) @ block.reshape(len(block), -1).T
+        for block in jax.tree.leaves(J)
+    )  # pyright: ignore[reportReturnType]
 
 
-def dual_step(carry: Carry, source: Array, equation: PointEquation, template: AbstractNetwork, sizes: Sizes) -> tuple[Carry, Array]:
+def dual_step(
+    carry: Carry, source: Array, equation: PointEquation, template: AbstractNetwork, sizes: Sizes
+) -> tuple[Carry, Array]:
     """One step on fresh points; returns the residual after it on others."""
     x, weight = equation.draw(source, sizes.points + sizes.trial)
     n = sizes.points
@@ -186,13 +223,22 @@ def dual_step(carry: Carry, source: Array, equation: PointEquation, template: Ab
     right = values - target + _times(J, kept)
     gram = _gram(J)
     scale = jnp.trace(gram) / n
-    dampings = jnp.clip(carry.caution * sizes.damping * jnp.minimum(1.0, before / carry.first) * jnp.asarray(PROBES), *LIMITS)
+    dampings = jnp.clip(
+        carry.caution
+        * sizes.damping
+        * jnp.minimum(1.0, before / carry.first)
+        * jnp.asarray(PROBES),
+        *LIMITS,
+    )
 
     def attempt(damping: Array) -> tuple[PyTree, Array, Array]:
         factor = jax.scipy.linalg.cho_factor(gram + damping * scale * jnp.eye(n))
         full = _add(kept, _transposed(J, jax.scipy.linalg.cho_solve(factor, right)), -1.0)
         lengths = jnp.asarray(LENGTHS)
-        losses = jax.lax.map(lambda length: loss(template.with_parameters(_add(carry.parameters, full, length))), lengths)
+        losses = jax.lax.map(
+            lambda length: loss(template.with_parameters(_add(carry.parameters, full, length))),
+            lengths,
+        )
         best = jnp.argmin(losses)
         return full, lengths[best], losses[best]
 
@@ -200,15 +246,24 @@ def dual_step(carry: Carry, source: Array, equation: PointEquation, template: Ab
     best = jnp.argmin(losses)
     accepted = losses[best] < REFUSED * loss(network)
     step = jax.tree.map(lambda part: jnp.where(accepted, part[best], 0.0), steps)
-    # Remembered as it was, a step of which only a part was taken misleads the next ones; shortened as much, it is soon forgotten.
+    # Remembered as it was, a step of which only a part was taken misleads the next ones; shortened
+    # as much, it is soon forgotten.
     kept = jax.tree.map(lambda part: jnp.sqrt(lengths[best]) * part, step)
-    caution = jnp.where(accepted, jnp.maximum(carry.caution / RELAXED, 1.0), CAUTIOUS * carry.caution)
-    return Carry(_add(carry.parameters, step, lengths[best]), kept, carry.first, caution), losses[best]
+    caution = jnp.where(
+        accepted, jnp.maximum(carry.caution / RELAXED, 1.0), CAUTIOUS * carry.caution
+    )
+    return Carry(_add(carry.parameters, step, lengths[best]), kept, carry.first, caution), losses[
+        best
+    ]
 
 
 @functools.partial(jax.jit, static_argnames=("equation", "sizes"))
-def _advance(carry: Carry, sources: Array, template: AbstractNetwork, equation: PointEquation, sizes: Sizes) -> tuple[Carry, Array]:
-    return jax.lax.scan(lambda c, source: dual_step(c, source, equation, template, sizes), carry, sources)
+def _advance(
+    carry: Carry, sources: Array, template: AbstractNetwork, equation: PointEquation, sizes: Sizes
+) -> tuple[Carry, Array]:
+    return jax.lax.scan(
+        lambda c, source: dual_step(c, source, equation, template, sizes), carry, sources
+    )
 
 
 @functools.partial(jax.jit, static_argnames=("equation", "count"))
@@ -218,17 +273,26 @@ def judge(network: AbstractNetwork, source: Array, equation: PointEquation, coun
 
 
 @functools.partial(jax.jit, static_argnames=("equation", "count"))
-def _last_layer(network: AbstractNetwork, source: Array, equation: PointEquation, count: int) -> tuple[Array, Array]:
+def _last_layer(
+    network: AbstractNetwork, source: Array, equation: PointEquation, count: int
+) -> tuple[Array, Array]:
     """The least-squares matrix and the target of the last layer."""
     columns, target = equation.freeze(network, *equation.draw(source, count))
     return distribution.everywhere((directional_features(network, columns), target))
 
 
-def solve_last_layer(network: AbstractNetwork, equation: PointEquation, seed: int, count: int, blocks: int = 4) -> AbstractNetwork:
+def solve_last_layer(
+    network: AbstractNetwork, equation: PointEquation, seed: int, count: int, blocks: int = 4
+) -> AbstractNetwork:
     """The best coefficients for the hidden weights as they are."""
-    parts = [_last_layer(network, source, equation, count) for source in equation.sources(seed, 1_000_003, blocks, count)]
+    parts = [
+        _last_layer(network, source, equation, count)
+        for source in equation.sources(seed, 1_000_003, blocks, count)
+    ]
     matrix, target = (np.concatenate([np.asarray(part[k]) for part in parts]) for k in range(2))
-    return network.with_coefficients(jnp.asarray(distribution.agreed(solve_rank_revealing(matrix, target, 1e-12, damped=0))))
+    return network.with_coefficients(
+        jnp.asarray(distribution.agreed(solve_rank_revealing(matrix, target, 1e-12, damped=0)))
+    )
 
 
 def solve_dual(
@@ -247,12 +311,15 @@ def solve_dual(
     damping: float | None = None,
     watch: Callable[[State, int], bool] | None = None,
 ) -> Answer:
-    """Train until the residual on fresh points is at most `tol`, the steps or the time are used up, or nothing improves; a last-layer solve ends it. `watch` sees
-    the state after every chunk of steps and may end the run."""
+    """Train until the residual on fresh points is at most `tol`, the steps or the time are used up,
+    or nothing improves; a last-layer solve ends it. `watch` sees the state after every chunk of
+    steps and may end the run."""
     check_problem(system)
     equation = equation_of(system)
     points, steps = points or 1000, steps or 600
-    state = initial_state(system, start, width or 64, depth or 3, activation or "sine", seed, "glorot")
+    state = initial_state(
+        system, start, width or 64, depth or 3, activation or "sine", seed, "glorot"
+    )
     template = state.network
     if damping is None:
         damping = FEW_DAMPING if system.domain.dimension <= FEW else MANY_DAMPING
@@ -260,9 +327,18 @@ def solve_dual(
     # The points that judge are the same all along, and no step sees them.
     fresh = equation.sources(seed + 1_000_003, 0, 1, FRESH)[0]
     best, best_residual = template, float(judge(template, fresh, equation, FRESH))
-    scale = float(judge(template.with_coefficients(0 * template.coefficients), fresh, equation, FRESH))
-    carry = Carry(template.parameters, jax.tree.map(jnp.zeros_like, template.parameters), jnp.asarray(scale), jnp.ones(()))
-    history = [{"step": 0, "loss": best_residual, "residual": best_residual, "seconds": clock.seconds}]
+    scale = float(
+        judge(template.with_coefficients(0 * template.coefficients), fresh, equation, FRESH)
+    )
+    carry = Carry(
+        template.parameters,
+        jax.tree.map(jnp.zeros_like, template.parameters),
+        jnp.asarray(scale),
+        jnp.ones(()),
+    )
+    history = [
+        {"step": 0, "loss": best_residual, "residual": best_residual, "seconds": clock.seconds}
+    ]
 
     def polished(network: AbstractNetwork, before: float) -> tuple[AbstractNetwork, float]:
         better = solve_last_layer(network, equation, seed + 7, points)
@@ -274,14 +350,27 @@ def solve_dual(
         for chunk in range(-(-steps // CHUNK)):
             sources = equation.sources(seed, chunk, CHUNK, sizes.points + sizes.trial)
             carry, losses = _advance(carry, sources, template, equation, sizes)
-            current, done = template.with_parameters(distribution.local(carry.parameters)), (chunk + 1) * CHUNK
+            current, done = (
+                template.with_parameters(distribution.local(carry.parameters)),
+                (chunk + 1) * CHUNK,
+            )
             value = float(judge(current, fresh, equation, FRESH))
             if done >= next_polish:
                 next_polish = GROWTH * done
-                # Steps go on from the weights as they were: going on from the better ones gains nothing.
+                # Steps go on from the weights as they were: going on from the better ones gains
+                # nothing.
                 current, value = polished(current, value)
-            history.append({"step": done, "loss": float(losses[-1]), "residual": value, "seconds": clock.seconds})
-            progress.update(step=done, total=steps, loss=float(losses[-1]), residual=min(value, best_residual))
+            history.append(
+                {
+                    "step": done,
+                    "loss": float(losses[-1]),
+                    "residual": value,
+                    "seconds": clock.seconds,
+                }
+            )
+            progress.update(
+                step=done, total=steps, loss=float(losses[-1]), residual=min(value, best_residual)
+            )
             progressed = done if value < 0.99 * best_residual else progressed
             if value < best_residual:
                 best, best_residual = current, value
@@ -303,7 +392,10 @@ def check_problem(system: System) -> None:
     problem = system.problem
     if not problem.linear and (not hasattr(problem, "controls") or problem.maximiser is not None):
         raise OptionError(
-            f"{problem.name}: Gauss–Newton without an outer loop is for linear problems and for HJB problems with a finite set of controls."
+            f"{problem.name}: Gauss–Newton without an outer loop is for linear problems and "
+            "for HJB problems with a finite set of controls."
         )
     if system.columns:
-        raise OptionError(f"{problem.name}: singular functions belong to two dimensions: pass singular=False.")
+        raise OptionError(
+            f"{problem.name}: singular functions belong to two dimensions: pass singular=False."
+        )

@@ -1,10 +1,13 @@
-"""Gauss–Newton for trained networks: Levenberg–Marquardt steps, primal or dual by size, damping by trial, momentum for fresh points.
+"""Gauss–Newton for trained networks: Levenberg–Marquardt steps, primal or dual by size, damping by
+trial, momentum for fresh points.
 
-With N rows and P parameters a step solves (JᵀJ + μI)δ = -Jᵀr (P ≤ N) or δ = -Jᵀ(JJᵀ + μI)⁻¹r (P > N), the same δ. The damping μ follows the loss down;
-several values around that and several lengths of the step are tried, and the one with the smallest loss is kept. With fresh points in every step
-(`resample`) the last step, shrunk by `momentum`, is kept in the directions that the new points do not see (SPRING: Goldshlager, Abrahamsen, Lin 2024).
-On ex4.2-continuous three tanh layers of 24 with fresh points and momentum reached a residual of 4e-3 in 50 steps; a fixed set of points without momentum
-and with greedy damping (layers of 20) was at 2e-2 after 60.
+With N rows and P parameters a step solves (JᵀJ + μI)δ = -Jᵀr (P ≤ N) or δ = -Jᵀ(JJᵀ + μI)⁻¹r (P >
+N), the same δ. The damping μ follows the loss down; several values around that and several lengths
+of the step are tried, and the one with the smallest loss is kept. With fresh points in every step
+(`resample`) the last step, shrunk by `momentum`, is kept in the directions that the new points do
+not see (SPRING: Goldshlager, Abrahamsen, Lin 2024). On ex4.2-continuous three tanh layers of 24
+with fresh points and momentum reached a residual of 4e-3 in 50 steps; a fixed set of points without
+momentum and with greedy damping (layers of 20) was at 2e-2 after 60.
 """
 
 import functools
@@ -22,15 +25,25 @@ from cordes.solvers.answer import Answer
 from cordes.solvers.dual import solve_dual
 from cordes.solvers.progress import Progress
 from cordes.solvers.system import Clock, System
-from cordes.solvers.training import State, early_end, initial_state, late_end, residual, residual_norm, solve_last_layer, stack
+from cordes.solvers.training import (
+    State,
+    early_end,
+    initial_state,
+    late_end,
+    residual,
+    residual_norm,
+    solve_last_layer,
+    stack,
+)
 
 PROBES = np.array([0.3, 1.0, 3.0])
 LENGTHS = np.array([1.0, 0.5, 0.2, 0.05])
 DAMPING = 4e-3
 SMALLEST_DAMPING = 1e-14
 CHUNK = 10
-# From this dimension on linear problems go to `solve_dual`. Its many cheap steps suit a GPU; on a CPU, where the Jacobian costs most, one with several dampings
-# goes further (ex4.3-cube5, layers of 40, 1000 points: 4e-4 after 63 s of processor time, against 7e-4 after 75 s).
+# From this dimension on linear problems go to `solve_dual`. Its many cheap steps suit a GPU; on a
+# CPU, where the Jacobian costs most, one with several dampings goes further (ex4.3-cube5, layers of
+# 40, 1000 points: 4e-4 after 63 s of processor time, against 7e-4 after 75 s).
 DUAL = {"cpu": 6, "gpu": 4, "tpu": 4}
 
 
@@ -52,7 +65,9 @@ def _jacobian(vector: Array, unravel, template: State, rows: Rows) -> Array:
     return jax.vmap(one)(rows)
 
 
-def _step(carry: Carry, rows: Rows, unravel, template: State, momentum: float) -> tuple[Carry, Array]:
+def _step(
+    carry: Carry, rows: Rows, unravel, template: State, momentum: float
+) -> tuple[Carry, Array]:
     """One damped step on one set of rows; returns the loss after it."""
 
     def loss_at(vector: Array) -> Array:
@@ -72,17 +87,22 @@ def _step(carry: Carry, rows: Rows, unravel, template: State, momentum: float) -
         factor = jax.scipy.linalg.cho_factor(gram + damping * scale * jnp.eye(gram.shape[0]))
         solve = functools.partial(jax.scipy.linalg.cho_solve, factor)
         full = kept - (solve(J.T @ right) if primal else J.T @ solve(right))
-        losses = jax.lax.map(lambda length: loss_at(carry.vector + length * full), jnp.asarray(LENGTHS))
+        losses = jax.lax.map(
+            lambda length: loss_at(carry.vector + length * full), jnp.asarray(LENGTHS)
+        )
         best = jnp.argmin(losses)
         return jnp.asarray(LENGTHS)[best] * full, losses[best]
 
     damping = DAMPING * jnp.minimum(1.0, before / carry.first_loss)
     steps, losses = jax.lax.map(attempt, jnp.maximum(damping * PROBES, SMALLEST_DAMPING))
     best = jnp.argmin(losses)
-    # On fixed points a step must help. On fresh ones noise is expected, and only nonsense is refused.
+    # On fixed points a step must help. On fresh ones noise is expected, and only nonsense is
+    # refused.
     accept = losses[best] < (2.0 if momentum else 1.0) * before
     step = jnp.where(accept, steps[best], 0.0)
-    return Carry(carry.vector + step, step, carry.first_loss), jnp.where(accept, losses[best], before)
+    return Carry(carry.vector + step, step, carry.first_loss), jnp.where(
+        accept, losses[best], before
+    )
 
 
 @functools.partial(jax.jit, static_argnames="momentum")
@@ -108,8 +128,9 @@ def solve_gauss_newton(
     momentum: float | None = None,
     extra_rows: Rows | None = None,
 ) -> Answer:
-    """Train until the residual on fresh points is at most `tol`, the steps are used up, or nothing improves; a last-layer solve ends it. In many dimensions
-    `solve_dual` does the work, which draws fresh points on the device and needs no rows."""
+    """Train until the residual on fresh points is at most `tol`, the steps are used up, or nothing
+    improves; a last-layer solve ends it. In many dimensions `solve_dual` does the work, which draws
+    fresh points on the device and needs no rows."""
     if (
         system.domain.dimension >= DUAL.get(jax.default_backend(), 4)
         and system.problem.linear
@@ -117,8 +138,22 @@ def solve_gauss_newton(
         and extra_rows is None
         and not system.columns
     ):
-        return solve_dual(system, tol, seed, clock, progress, start, width, depth, activation, points, steps, momentum)
-    # In few dimensions one wide layer of sines, whose last-layer solve is nearly the answer; in many, a deep and narrow network learns its features.
+        return solve_dual(
+            system,
+            tol,
+            seed,
+            clock,
+            progress,
+            start,
+            width,
+            depth,
+            activation,
+            points,
+            steps,
+            momentum,
+        )
+    # In few dimensions one wide layer of sines, whose last-layer solve is nearly the answer; in
+    # many, a deep and narrow network learns its features.
     shallow = system.domain.dimension <= 3 if depth is None else depth == 1
     depth = depth or (1 if shallow else 3)
     width = width or (250 if shallow else 40)
@@ -127,7 +162,15 @@ def solve_gauss_newton(
     steps = steps or (40 if shallow else 400)
     resample = True if resample is None else resample
     momentum = (0.9 if resample else 0.0) if momentum is None else momentum
-    state = initial_state(system, start, width, depth, activation, seed, "fourier" if shallow and activation == "sine" else "glorot")
+    state = initial_state(
+        system,
+        start,
+        width,
+        depth,
+        activation,
+        seed,
+        "fourier" if shallow and activation == "sine" else "glorot",
+    )
     rows = stack(system.rows(system.points(points, seed)), extra_rows)
     if start is None and shallow:
         state = solve_last_layer(state, rows)
@@ -136,17 +179,45 @@ def solve_gauss_newton(
     fresh = stack(system.rows(system.fresh_points(seed)), extra_rows)
     best, best_residual = state, float(residual_norm(state, fresh))
     scale = float(np.linalg.norm(fresh.target))
-    history = [{"step": 0, "loss": float(residual_norm(state, rows)), "residual": best_residual, "seconds": clock.seconds}]
+    history = [
+        {
+            "step": 0,
+            "loss": float(residual_norm(state, rows)),
+            "residual": best_residual,
+            "seconds": clock.seconds,
+        }
+    ]
     result, patience = None, 0
     try:
         for chunk in range(-(-steps // CHUNK)):
-            seeds = [seed + 17 + chunk * CHUNK + k for k in range(CHUNK)] if resample else [None] * CHUNK
-            several = [rows if s is None else stack(system.rows(system.points(points, s)), extra_rows) for s in seeds]
-            carry, losses = _advance(carry, jax.tree.map(lambda *leaves: jnp.stack(leaves), *several), state, momentum)
+            seeds = (
+                [seed + 17 + chunk * CHUNK + k for k in range(CHUNK)]
+                if resample
+                else [None] * CHUNK
+            )
+            several = [
+                rows if s is None else stack(system.rows(system.points(points, s)), extra_rows)
+                for s in seeds
+            ]
+            carry, losses = _advance(
+                carry, jax.tree.map(lambda *leaves: jnp.stack(leaves), *several), state, momentum
+            )
             current = state.with_parameters(unravel(carry.vector))
             value = float(residual_norm(current, fresh))
-            history.append({"step": (chunk + 1) * CHUNK, "loss": float(losses[-1]), "residual": value, "seconds": clock.seconds})
-            progress.update(step=(chunk + 1) * CHUNK, total=steps, loss=float(losses[-1]), residual=min(value, best_residual))
+            history.append(
+                {
+                    "step": (chunk + 1) * CHUNK,
+                    "loss": float(losses[-1]),
+                    "residual": value,
+                    "seconds": clock.seconds,
+                }
+            )
+            progress.update(
+                step=(chunk + 1) * CHUNK,
+                total=steps,
+                loss=float(losses[-1]),
+                residual=min(value, best_residual),
+            )
             patience = 0 if value < 0.98 * best_residual else patience + 1
             if value < best_residual:
                 best, best_residual = current, value
@@ -155,7 +226,9 @@ def solve_gauss_newton(
                 break
     except KeyboardInterrupt:
         result = Result.interrupted
-    polished = solve_last_layer(best, stack(system.rows(system.points(4 * points, seed + 7)), extra_rows))
+    polished = solve_last_layer(
+        best, stack(system.rows(system.points(4 * points, seed + 7)), extra_rows)
+    )
     if (value := float(residual_norm(polished, fresh))) < best_residual:
         best, best_residual = polished, value
     if result is None:

@@ -1,4 +1,5 @@
-"""Inner solvers of the outer loop: what each method does with one frozen linear equation after the other."""
+"""Inner solvers of the outer loop: what each method does with one frozen linear equation after the
+other."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -9,18 +10,28 @@ import numpy as np
 from cordes.ansatz import Rows
 from cordes.results import Result
 from cordes.solvers.answer import Answer
-from cordes.solvers.least_squares import GROWTH, OVERSAMPLING, Search, first_candidates, stage_widths, usual_size
+from cordes.solvers.least_squares import (
+    GROWTH,
+    OVERSAMPLING,
+    Search,
+    first_candidates,
+    stage_widths,
+    usual_size,
+)
 from cordes.solvers.progress import Progress
 from cordes.solvers.system import Clock, System
 from cordes.solvers.training import State, initial_state
 
-# Features of a higher frequency than this share of their number per direction are not resolved; a frequency is raised further if that helps so much.
+# Features of a higher frequency than this share of their number per direction are not resolved; a
+# frequency is raised further if that helps so much.
 RESOLVED, HELPS = 0.8, 0.7
 
 
 class FeatureSteps:
-    """Least squares. One kind of random features serves all steps of one size; the network grows when it, and not the linearisation, limits the residual:
-    most steps are taken with small networks. When it cannot grow any more, singular functions are tried (two dimensions). `confined` forbids to grow."""
+    """Least squares. One kind of random features serves all steps of one size; the network grows
+    when it, and not the linearisation, limits the residual: most steps are taken with small
+    networks. When it cannot grow any more, singular functions are tried (two dimensions).
+    `confined` forbids to grow."""
 
     def __init__(
         self,
@@ -37,7 +48,8 @@ class FeatureSteps:
         inputs: list[str] | None = None,
         staged: bool = False,
     ):
-        """`inputs` are those that compete at the start; `staged` keeps sizes beyond the usual one back until `extend` is called."""
+        """`inputs` are those that compete at the start; `staged` keeps sizes beyond the usual one
+        back until `extend` is called."""
         self.search = Search(system, None, seed, activation, extra_rows, oversampling)
         self.clock, self.given = clock, frequency
         self.widths = stage_widths(system.domain.dimension, features, None, demanding)
@@ -65,7 +77,9 @@ class FeatureSteps:
         best = search.best
         assert best is not None
         self.kind, self.grown = (best.frequency, best.inputs), False
-        return Answer(best.network, best.amplitudes, Result.converged, best.residual, search.points, [])
+        return Answer(
+            best.network, best.amplitudes, Result.converged, best.residual, search.points, []
+        )
 
     def _choices(self) -> Iterator[tuple[float, str]]:
         """Frequencies and inputs that compete now; each choice sees what the last one gave."""
@@ -76,14 +90,20 @@ class FeatureSteps:
             yield frequency * GROWTH, inputs
             yield self.kind
             if self.stages == 1 and self._best() == frequency:
-                # The start may have been rougher than the solution, so that the frequency may fall once; later it can only rise.
+                # The start may have been rougher than the solution, so that the frequency may fall
+                # once; later it can only rise.
                 yield frequency / GROWTH, inputs
         else:
             yield self.kind
             return
-        # Oscillating solutions need more than one stage can guess: on as long as it helps, up to what so many features can resolve.
+        # Oscillating solutions need more than one stage can guess: on as long as it helps, up to
+        # what so many features can resolve.
         limit, residual = RESOLVED * self.width ** (1 / self.search.system.domain.dimension), np.inf
-        while self.given is None and self._best() >= self._largest and self.search.residual < HELPS * residual:
+        while (
+            self.given is None
+            and self._best() >= self._largest
+            and self.search.residual < HELPS * residual
+        ):
             assert self.search.best is not None
             frequency, residual = self._best() * GROWTH, self.search.residual
             if frequency > limit:
@@ -112,9 +132,18 @@ class FeatureSteps:
 
 
 class TrainedSteps:
-    """Gauss–Newton or Adam: the network that one step leaves is where the next one starts. There is always more to train."""
+    """Gauss–Newton or Adam: the network that one step leaves is where the next one starts. There is
+    always more to train."""
 
-    def __init__(self, solver: Callable[..., Answer], seed: int, clock: Clock, progress: Progress, first: dict[str, Any], later: dict[str, Any]):
+    def __init__(
+        self,
+        solver: Callable[..., Answer],
+        seed: int,
+        clock: Clock,
+        progress: Progress,
+        first: dict[str, Any],
+        later: dict[str, Any],
+    ):
         self.solver, self.seed, self.clock, self.progress = solver, seed, clock, progress
         self.first, self.later = first, later
 
@@ -130,6 +159,10 @@ class TrainedSteps:
 
 def untrained(system: System, seed: int, options: dict[str, Any]) -> Answer:
     """A fresh network as it is: the start without a warm-up."""
-    width, depth, activation = options.get("width", 64), options.get("depth", 4), options.get("activation", "silu")
+    width, depth, activation = (
+        options.get("width", 64),
+        options.get("depth", 4),
+        options.get("activation", "silu"),
+    )
     state = initial_state(system, None, width, depth, activation, seed, "uniform")
     return Answer(state.network, state.amplitudes, Result.converged, math.inf, 0, [])

@@ -1,7 +1,8 @@
 """Least squares: with frozen hidden weights a linear equation is one rank-revealing solve.
 
-The number and the frequency of the features grow until the residual on fresh points meets the tolerance, reaches rounding level, or stops falling.
-At each size a few candidates compete on fresh points: the frequency reached so far, a higher one, and (first stage) which inputs the features see.
+The number and the frequency of the features grow until the residual on fresh points meets the
+tolerance, reaches rounding level, or stops falling. At each size a few candidates compete on fresh
+points: the frequency reached so far, a higher one, and (first stage) which inputs the features see.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,13 +21,15 @@ from cordes.solvers.rank_revealing import solve_rank_revealing
 from cordes.solvers.system import Clock, System
 from cordes.solvers.training import State, stack
 
-# Without a tolerance a fresh residual below this share of the target's size is good enough: the error is then near rounding level.
+# Without a tolerance a fresh residual below this share of the target's size is good enough: the
+# error is then near rounding level.
 ROUNDING = 1e-10
 OVERSAMPLING = 2.5
 # Inputs that leave a smaller share than this at the first size need no rival.
 PROMISING = 1e-4
-# The same where an interface of a jump meets a smooth boundary. Away from there the solution is smooth on both sides of it, for which φ|φ| is right however
-# few features are; other inputs win by chance at first and get no better.
+# The same where an interface of a jump meets a smooth boundary. Away from there the solution is
+# smooth on both sides of it, for which φ|φ| is right however few features are; other inputs win by
+# chance at first and get no better.
 PROMISING_JUMP = 0.1
 FIRST_FREQUENCIES = (1.0, 2.0, 4.0)
 GROWTH = 1.6
@@ -49,9 +52,11 @@ def usual_size(dimension: int) -> int:
     return USUAL.get(dimension, 4000)
 
 
-def stage_widths(dimension: int, features: int | None, start: int | None, demanding: bool = False) -> list[int]:
-    """Sizes of the stages, each twice the last, up to `features`; a tolerance (`demanding`) may take twice as many. A continued solve begins beyond
-    where it was."""
+def stage_widths(
+    dimension: int, features: int | None, start: int | None, demanding: bool = False
+) -> list[int]:
+    """Sizes of the stages, each twice the last, up to `features`; a tolerance (`demanding`) may
+    take twice as many. A continued solve begins beyond where it was."""
     largest = features or (2 * start if start else (1 + demanding) * usual_size(dimension))
     widths = [min(2 * start, largest) if start else min(COLUMNS, largest)]
     while widths[-1] < largest:
@@ -72,16 +77,32 @@ def still_helps(history: Sequence[dict]) -> bool:
 class Search:
     """Random networks compete on fresh points; the best one so far is kept."""
 
-    def __init__(self, system: System, tol: float | None, seed: int, activation: str, extra_rows: Rows | None, oversampling: float = OVERSAMPLING):
+    def __init__(
+        self,
+        system: System,
+        tol: float | None,
+        seed: int,
+        activation: str,
+        extra_rows: Rows | None,
+        oversampling: float = OVERSAMPLING,
+    ):
         self.oversampling = oversampling
-        self.system, self.tol, self.seed, self.activation, self.extra_rows = system, tol, seed, activation, extra_rows
+        self.system, self.tol, self.seed, self.activation, self.extra_rows = (
+            system,
+            tol,
+            seed,
+            activation,
+            extra_rows,
+        )
         self.best: Candidate | None = None
         self.points = 0
         self.renew()
 
     def renew(self) -> None:
         """Fresh rows, at the start and after the singular functions changed."""
-        self.fresh = distribution.share(stack(self.system.rows(self.system.fresh_points(self.seed)), self.extra_rows))
+        self.fresh = distribution.share(
+            stack(self.system.rows(self.system.fresh_points(self.seed)), self.extra_rows)
+        )
         self.scale = max(distribution.norm(self.fresh.target), 1e-300)
 
     @property
@@ -92,11 +113,20 @@ class Search:
     def done(self) -> bool:
         return self.residual <= (ROUNDING * self.scale if self.tol is None else self.tol)
 
-    def judge(self, network: RandomFeatures, solution: np.ndarray, frequency: float, inputs: str, fresh: np.ndarray | None = None) -> Candidate:
+    def judge(
+        self,
+        network: RandomFeatures,
+        solution: np.ndarray,
+        frequency: float,
+        inputs: str,
+        fresh: np.ndarray | None = None,
+    ) -> Candidate:
         fresh = feature_matrix(network, self.fresh) if fresh is None else fresh
         residual = distribution.norm(fresh @ solution - np.asarray(self.fresh.target))
         width = network.coefficients.shape[0]
-        return Candidate(network.with_parameters(solution[:width]), solution[width:], residual, frequency, inputs)
+        return Candidate(
+            network.with_parameters(solution[:width]), solution[width:], residual, frequency, inputs
+        )
 
     def rows(self, width: int) -> Rows:
         collocation = self.system.points(int(self.oversampling * width), self.seed)
@@ -106,13 +136,24 @@ class Search:
     def attempt(self, rows: Rows, width: int, frequency: float, inputs: str) -> None:
         """Fit one random network and keep it if it is the best."""
         ansatz = self.system.ansatz
-        network = RandomFeatures(ansatz.inputs, width, frequency, self.seed, ansatz.inputs.active(inputs), self.activation)
+        network = RandomFeatures(
+            ansatz.inputs,
+            width,
+            frequency,
+            self.seed,
+            ansatz.inputs.active(inputs),
+            self.activation,
+        )
         fresh = feature_matrix(network, self.fresh)
-        matrix, target = distribution.reduced(feature_matrix(network, rows), np.asarray(rows.target))
+        matrix, target = distribution.reduced(
+            feature_matrix(network, rows), np.asarray(rows.target)
+        )
         for used in self.shares(width):
             columns = np.r_[:used, width : matrix.shape[1]]
             solution = np.zeros(matrix.shape[1])
-            solution[columns] = distribution.agreed(solve_rank_revealing(matrix[:, columns], target, damped=rows.singular.shape[1]))
+            solution[columns] = distribution.agreed(
+                solve_rank_revealing(matrix[:, columns], target, damped=rows.singular.shape[1])
+            )
             candidate = self.judge(network, solution, frequency, inputs, fresh)
             if self.best is None or not candidate.residual >= self.best.residual:
                 self.best = candidate
@@ -120,8 +161,13 @@ class Search:
                 break
 
     def shares(self, width: int) -> list[int]:
-        """How many of the features are tried: a loose tolerance is met by few, which leave a smoother residual that is cheaper to certify."""
-        return [width // 8, width // 3, width] if self.tol is not None and width <= COLUMNS else [width]
+        """How many of the features are tried: a loose tolerance is met by few, which leave a
+        smoother residual that is cheaper to certify."""
+        return (
+            [width // 8, width // 3, width]
+            if self.tol is not None and width <= COLUMNS
+            else [width]
+        )
 
 
 def solve_least_squares(
@@ -143,7 +189,12 @@ def solve_least_squares(
     interrupted = False
     if start is not None:
         search.best = search.judge(*_continued(start))
-    widths = stage_widths(system.domain.dimension, features, start.network.coefficients.shape[0] if start else None, tol is not None)
+    widths = stage_widths(
+        system.domain.dimension,
+        features,
+        start.network.coefficients.shape[0] if start else None,
+        tol is not None,
+    )
     try:
         while widths and not search.done and not (clock.over and search.best):
             width, before = widths.pop(0), search.residual
@@ -157,7 +208,8 @@ def solve_least_squares(
             if search.residual > HELPS * before and not search.done and not clock.over:
                 if tol is None or not system.enrich():
                     break
-                # More features of this kind do not help any more; more singular functions may. The same size is tried again with them.
+                # More features of this kind do not help any more; more singular functions may. The
+                # same size is tried again with them.
                 assert search.best is not None
                 search.renew()
                 search.best = search.best._replace(residual=np.inf)
@@ -168,7 +220,14 @@ def solve_least_squares(
         interrupted = True
     best = search.best
     assert best is not None
-    return Answer(best.network, best.amplitudes, _verdict(search, clock, interrupted), best.residual, search.points, history)
+    return Answer(
+        best.network,
+        best.amplitudes,
+        _verdict(search, clock, interrupted),
+        best.residual,
+        search.points,
+        history,
+    )
 
 
 def _continued(start: State) -> tuple[RandomFeatures, np.ndarray, float, str]:
@@ -178,8 +237,19 @@ def _continued(start: State) -> tuple[RandomFeatures, np.ndarray, float, str]:
     weight = np.asarray(network.layers[0][0])
     used = np.any(weight != 0, axis=1)
     d = len(network.inputs.center)
-    inputs = "coordinates" if not np.any(used[d:]) else "powers" if np.all(used) and network.inputs.powers else "interfaces"
-    return network, np.concatenate([network.coefficients, start.amplitudes]), float(np.std(weight[used])), inputs
+    inputs = (
+        "coordinates"
+        if not np.any(used[d:])
+        else "powers"
+        if np.all(used) and network.inputs.powers
+        else "interfaces"
+    )
+    return (
+        network,
+        np.concatenate([network.coefficients, start.amplitudes]),
+        float(np.std(weight[used])),
+        inputs,
+    )
 
 
 def _facts(search: Search, width: int, clock: Clock) -> dict:
@@ -196,10 +266,15 @@ def _facts(search: Search, width: int, clock: Clock) -> dict:
 
 
 def _candidates(search: Search, frequency: float | None) -> Iterator[tuple[float, str]]:
-    """Frequencies and inputs that compete at one size: at first both are open, one after the other; then the frequency may only rise."""
+    """Frequencies and inputs that compete at one size: at first both are open, one after the other;
+    then the frequency may only rise."""
     best = search.best
     if best is not None:
-        yield from [(frequency, best.inputs)] if frequency else [(best.frequency * GROWTH, best.inputs), (best.frequency, best.inputs)]
+        yield from (
+            [(frequency, best.inputs)]
+            if frequency
+            else [(best.frequency * GROWTH, best.inputs), (best.frequency, best.inputs)]
+        )
     else:
         yield from first_candidates(search, frequency)
 
@@ -207,16 +282,26 @@ def _candidates(search: Search, frequency: float | None) -> Iterator[tuple[float
 def input_choices(system: System) -> list[str]:
     """The inputs that may compete, given the most that a network may see."""
     most = system.inputs if system.ansatz.inputs.interfaces else "coordinates"
-    return {"coordinates": ["coordinates"], "interfaces": ["interfaces", "coordinates"], "powers": ["interfaces", "powers", "coordinates"]}[most]
+    return {
+        "coordinates": ["coordinates"],
+        "interfaces": ["interfaces", "coordinates"],
+        "powers": ["interfaces", "powers", "coordinates"],
+    }[most]
 
 
-def first_candidates(search: Search, frequency: float | None, choices: list[str] | None = None) -> Iterator[tuple[float, str]]:
-    """At the first size, inputs compete with the middle frequency, then frequencies with the best inputs; each choice sees what the last one gave."""
+def first_candidates(
+    search: Search, frequency: float | None, choices: list[str] | None = None
+) -> Iterator[tuple[float, str]]:
+    """At the first size, inputs compete with the middle frequency, then frequencies with the best
+    inputs; each choice sees what the last one gave."""
     low, middle, high = FIRST_FREQUENCIES
     system = search.system
     for inputs in choices or input_choices(system):
         yield frequency or middle, inputs
-        if search.residual < (PROMISING_JUMP if system.jump_meets_boundary else PROMISING) * search.scale:
+        if (
+            search.residual
+            < (PROMISING_JUMP if system.jump_meets_boundary else PROMISING) * search.scale
+        ):
             break
     if frequency is None:
         assert search.best is not None

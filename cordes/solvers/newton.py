@@ -1,8 +1,11 @@
-"""The outer loop for nonlinear equations: freeze the equation at the state, solve the linear equation that is left with any inner solver, repeat.
+"""The outer loop for nonlinear equations: freeze the equation at the state, solve the linear
+equation that is left with any inner solver, repeat.
 
-Each step is solved for the new iterate and never for the increment: what an early iterate lost to rounding is forgotten. For Hamilton–Jacobi–Bellman equations
-this is policy iteration; for Monge–Ampère it is Newton's method with cofactors, damped so that a convex iterate is followed by a convex one. The
-loop knows neither the equation nor the solver: it sees a problem that can be frozen, and a solver that takes frozen rows to zero and may be able to refine.
+Each step is solved for the new iterate and never for the increment: what an early iterate lost to
+rounding is forgotten. For Hamilton–Jacobi–Bellman equations this is policy iteration; for
+Monge–Ampère it is Newton's method with cofactors, damped so that a convex iterate is followed by a
+convex one. The loop knows neither the equation nor the solver: it sees a problem that can be
+frozen, and a solver that takes frozen rows to zero and may be able to refine.
 """
 
 from collections.abc import Callable
@@ -20,7 +23,8 @@ from cordes.solvers.training import State
 JetAt = Callable[[np.ndarray], Jet]
 # Lengths of a step that are tried when the full one loses convexity or makes things worse.
 LENGTHS = (1.0, 0.5, 0.25, 0.125)
-# An outer residual within this factor of what the linear solve left is due to the network, not to the linearisation.
+# An outer residual within this factor of what the linear solve left is due to the network, not to
+# the linearisation.
 LIMITED = 2.0
 # A step must reduce the residual by this factor, or it counts as stalled.
 STALLED, PATIENCE = 0.9, 2
@@ -42,20 +46,23 @@ class Inner(Protocol):
 
 
 class Outer(NamedTuple):
-    """How the loop goes on: the largest number of steps, whether steps are damped, what the problem is told when it is frozen, and whether the contracting fixed
-    point takes the place of Newton's method from the start (`fixed_point`) or where that stalls (`fallback`)."""
+    """How the loop goes on: the largest number of steps, whether steps are damped, what the problem
+    is told when it is frozen, and whether the contracting fixed point takes the place of Newton's
+    method from the start (`fixed_point`) or where that stalls (`fallback`)."""
 
     steps: int = 30
     damped: bool = True
     choices: dict[str, Any] = {}  # noqa: RUF012
     fixed_point: bool = False
     fallback: bool = True
-    # A residual below this share of the right-hand side is a success where no tolerance was asked for.
+    # A residual below this share of the right-hand side is a success where no tolerance was asked
+    # for.
     small: float = 1e-3
 
 
 class Iterate(NamedTuple):
-    """A state with its residual on fresh points, the size of the right-hand side there, its policy, and its smallest eigenvalue (Monge–Ampère)."""
+    """A state with its residual on fresh points, the size of the right-hand side there, its policy,
+    and its smallest eigenvalue (Monge–Ampère)."""
 
     answer: Answer | None
     jet: JetAt
@@ -68,22 +75,39 @@ class Iterate(NamedTuple):
 
     @property
     def state(self) -> State | None:
-        return None if self.answer is None else State(self.answer.network, self.answer.amplitudes)  # pyright: ignore[reportArgumentType]
+        return None if self.answer is None else State(self.answer.network, self.answer.amplitudes)  # pyright: ignore
 
 
 class NewtonLoop:
     """See the module."""
 
-    def __init__(self, system: System, inner: Inner, outer: Outer, seed: int, clock: Clock, progress: Progress, history: list[dict] | None = None):
+    def __init__(
+        self,
+        system: System,
+        inner: Inner,
+        outer: Outer,
+        seed: int,
+        clock: Clock,
+        progress: Progress,
+        history: list[dict] | None = None,
+    ):
         """`history` is that of a loop that is continued."""
-        self.system, self.inner, self.outer, self.seed, self.clock, self.progress = system, inner, outer, seed, clock, progress
+        self.system, self.inner, self.outer, self.seed, self.clock, self.progress = (
+            system,
+            inner,
+            outer,
+            seed,
+            clock,
+            progress,
+        )
         self.problem = system.problem
         self.fresh = system.fresh_points(seed)
         self.history = history if history is not None else []
         self.contracting = outer.fixed_point
 
     def run(self, tol: float | None, start: JetAt | None, continued: State | None = None) -> Answer:
-        """From a state given by its jet, or from the problem's own start, until the residual meets `tol`, is at rounding level, or nothing helps."""
+        """From a state given by its jet, or from the problem's own start, until the residual meets
+        `tol`, is at rounding level, or nothing helps."""
         best: Iterate | None = None
         result: Result | None = None
         try:
@@ -105,8 +129,11 @@ class NewtonLoop:
                     continue
                 if (not limited and self._fall_back()) or self.inner.refine(self.system):
                     stalled, current = 0, best
-                elif stalled >= PATIENCE or (limited and stalled and self.history[-1].get("changed") == 0):
-                    # The same controls give the same linear equation, and the same network the same answer.
+                elif stalled >= PATIENCE or (
+                    limited and stalled and self.history[-1].get("changed") == 0
+                ):
+                    # The same controls give the same linear equation, and the same network the same
+                    # answer.
                     break
         except KeyboardInterrupt:
             if best is None or best.answer is None:
@@ -122,18 +149,26 @@ class NewtonLoop:
         return Result.time_out if self.clock.over else None
 
     def _limited(self, current: Iterate, found: Iterate) -> bool:
-        """Whether the network limits the residual and not the linearisation. One that limits a step may still do for the next, as long as steps
-        help: early iterates are rougher than the solution."""
+        """Whether the network limits the residual and not the linearisation. One that limits a step
+        may still do for the next, as long as steps help: early iterates are rougher than the
+        solution."""
         assert found.answer is not None
         return PROGRESS * current.residual < found.residual <= LIMITED * found.answer.residual
 
-    # Steps --------------------------------------------------------------------------------------------------------------------------------------------
+    # Steps ----------------------------------------------------------------------------------------
 
     def _start(self, start: JetAt | None, continued: State | None) -> Iterate:
         if start is not None:
             current = self._iterate(None, start)
             if continued is not None:
-                answer = Answer(continued.network, continued.amplitudes, Result.converged, current.residual, 0, [])
+                answer = Answer(
+                    continued.network,
+                    continued.amplitudes,
+                    Result.converged,
+                    current.residual,
+                    0,
+                    [],
+                )
                 current = current._replace(answer=answer)
         else:
             self.system.freeze(None)
@@ -144,16 +179,25 @@ class NewtonLoop:
         return current
 
     def _step(self, current: Iterate) -> Iterate:
-        """One linear solve, or a few with shorter steps; if none is acceptable, the one with the smallest residual."""
+        """One linear solve, or a few with shorter steps; if none is acceptable, the one with the
+        smallest residual."""
         trials: list[Iterate] = []
-        for length in LENGTHS if self.outer.damped and current.convexity is not None else LENGTHS[:1]:
+        for length in (
+            LENGTHS if self.outer.damped and current.convexity is not None else LENGTHS[:1]
+        ):
             self._freeze(current.jet, length)
             answer = self.inner.solve(self.system, current.state)
             found = self._iterate(answer, self.jet_of(answer))
             trials.append(found)
-            if self._acceptable(current, found, answer) or self.clock.over or answer.result is Result.interrupted:
+            if (
+                self._acceptable(current, found, answer)
+                or self.clock.over
+                or answer.result is Result.interrupted
+            ):
                 return found
-        return min(trials, key=lambda trial: trial.residual if np.isfinite(trial.residual) else np.inf)
+        return min(
+            trials, key=lambda trial: trial.residual if np.isfinite(trial.residual) else np.inf
+        )
 
     def _acceptable(self, current: Iterate, found: Iterate, answer: Answer) -> bool:
         if not np.isfinite(found.residual):
@@ -161,7 +205,9 @@ class NewtonLoop:
         if current.convexity is None or found.convexity is None:
             return True
         limited = found.residual <= LIMITED * answer.residual
-        return limited or (found.residual < current.residual and found.convexity >= min(0.0, current.convexity))
+        return limited or (
+            found.residual < current.residual and found.convexity >= min(0.0, current.convexity)
+        )
 
     def _freeze(self, jet: JetAt, length: float = 1.0) -> None:
         choices = dict(self.outer.choices)
@@ -172,13 +218,14 @@ class NewtonLoop:
         self.system.freeze(jet, **choices)
 
     def _fall_back(self) -> bool:
-        """Newton's method stalls: the contracting fixed point, where the problem has one, converges from anywhere."""
+        """Newton's method stalls: the contracting fixed point, where the problem has one, converges
+        from anywhere."""
         if self.contracting or not self.outer.fallback or not hasattr(self.problem, "contraction"):
             return False
         self.contracting = self.problem.contraction() < 1
         return self.contracting
 
-    # Measures -----------------------------------------------------------------------------------------------------------------------------------------
+    # Measures -------------------------------------------------------------------------------------
 
     def jet_of(self, answer: Answer) -> JetAt:
         ansatz = self.system.ansatz
@@ -198,15 +245,23 @@ class NewtonLoop:
         return Iterate(answer, jet, self.system.place, residual, scale, policy, convexity, epsilon)
 
     def _done(self, best: Iterate, tol: float | None) -> bool:
-        return best.answer is not None and best.residual <= (ROUNDING * best.scale if tol is None else tol)
+        return best.answer is not None and best.residual <= (
+            ROUNDING * best.scale if tol is None else tol
+        )
 
     def _record(self, before: Iterate | None, found: Iterate) -> None:
-        facts: dict[str, Any] = {"outer": len(self.history), "residual": found.residual, "seconds": self.clock.seconds}
+        facts: dict[str, Any] = {
+            "outer": len(self.history),
+            "residual": found.residual,
+            "seconds": self.clock.seconds,
+        }
         if found.answer is not None:
             facts |= {"linear": found.answer.residual, "size": found.answer.parameters}
         if found.policy is not None and before is not None and before.policy is not None:
             # Controls of a continuum always move a little.
-            moved = np.abs(found.policy - before.policy) > UNCHANGED * np.ptp(self.problem.controls, axis=0)
+            moved = np.abs(found.policy - before.policy) > UNCHANGED * np.ptp(
+                self.problem.controls, axis=0
+            )
             facts["changed"] = float(np.mean(np.any(moved.reshape(len(moved), -1), axis=1)))
         if found.convexity is not None:
             facts["convexity"] = found.convexity
@@ -226,11 +281,18 @@ class NewtonLoop:
             elif tol is not None:
                 result = Result.tolerance_not_reached
             else:
-                result = Result.converged if best.residual <= self.outer.small * best.scale else Result.stagnated
+                result = (
+                    Result.converged
+                    if best.residual <= self.outer.small * best.scale
+                    else Result.stagnated
+                )
         return best.answer._replace(result=result, residual=best.residual, history=self.history)
 
 
 def cofactor_epsilon(eigenvalues: np.ndarray) -> float:
-    """The smallest Cordès ε of cof(D²u) over points, from the eigenvalues (N, d) of D²u: those of the cofactors are in the ratios of 1/λ."""
+    """The smallest Cordès ε of cof(D²u) over points, from the eigenvalues (N, d) of D²u: those of
+    the cofactors are in the ratios of 1/λ."""
     inverse = 1 / eigenvalues
-    return float(np.min(np.sum(inverse, axis=1) ** 2 / np.sum(inverse**2, axis=1))) - (eigenvalues.shape[1] - 1)
+    return float(np.min(np.sum(inverse, axis=1) ** 2 / np.sum(inverse**2, axis=1))) - (
+        eigenvalues.shape[1] - 1
+    )

@@ -24,20 +24,24 @@ from cordes.solvers.training import State
 # Outer steps, by method; Adam takes as many as its epochs allow.
 STEPS = {"least-squares": 40, "gauss-newton": 8}
 INNER_EPOCHS = 1000
-# Residuals, relative to the right-hand side, that count as a success: those of the methods for linear equations.
+# Residuals, relative to the right-hand side, that count as a success: those of the methods for
+# linear equations.
 SMALL = {"least-squares": 1e-3, "gauss-newton": 1e-2, "adam": 0.1}
 # Gauss–Newton steps within one outer step, after the first.
 INNER_STEPS = 10
 # Ends after which another form of the equation is worth a try.
 FAILURES = (Result.stagnated, Result.convexity_lost, Result.tolerance_not_reached)
-# Source densities of transport problems that span more than this are reached in stages, each with at most so many steps.
+# Source densities of transport problems that span more than this are reached in stages, each with
+# at most so many steps.
 WIDE, SHARES, STAGE_STEPS = 30.0, (0.25, 0.5, 0.75), 6
-# The smallest eigenvalue of D²u may be below zero by this share of the mean of f^(1/d) before convexity counts as lost.
+# The smallest eigenvalue of D²u may be below zero by this share of the mean of f^(1/d) before
+# convexity counts as lost.
 LOST = 0.05
 
 
 class NonlinearRun:
-    """One solve of a nonlinear problem; called again with a smaller tolerance it goes on where it was."""
+    """One solve of a nonlinear problem; called again with a smaller tolerance it goes on where it
+    was."""
 
     def __init__(
         self,
@@ -62,7 +66,11 @@ class NonlinearRun:
         if options.pop("argmax", "scaled") == "unscaled":
             self.choices["scaled"] = False
         damped, steps = options.pop("damping", True), options.pop("outer_steps", None)
-        extra = system.boundary_rows(1000, seed, settings["boundary_weight"]) if settings["boundary"] == "soft" else None
+        extra = (
+            system.boundary_rows(1000, seed, settings["boundary_weight"])
+            if settings["boundary"] == "soft"
+            else None
+        )
         self.options = options
         if self.kind == "direct":
             for name in ("warm_up", "inner_epochs"):
@@ -86,23 +94,51 @@ class NonlinearRun:
             )
             self.inner = self.features(None)
         elif method == "gauss-newton":
-            later = {**options, "steps": min(options.get("steps") or INNER_STEPS, INNER_STEPS), "extra_rows": extra}
-            self.inner = TrainedSteps(solve_gauss_newton, seed, clock, bar, {**options, "extra_rows": extra}, later)
+            later = {
+                **options,
+                "steps": min(options.get("steps") or INNER_STEPS, INNER_STEPS),
+                "extra_rows": extra,
+            }
+            self.inner = TrainedSteps(
+                solve_gauss_newton, seed, clock, bar, {**options, "extra_rows": extra}, later
+            )
         else:
             epochs, inner = options.pop("epochs", 5000), options.pop("inner_epochs", INNER_EPOCHS)
             warm_up = min(options.pop("warm_up", INNER_EPOCHS), epochs)
             shared = {**options, "extra_rows": extra}
-            self.inner = TrainedSteps(solve_adam, seed, clock, bar, {**shared, "epochs": warm_up}, {**shared, "epochs": min(inner, epochs)})
+            self.inner = TrainedSteps(
+                solve_adam,
+                seed,
+                clock,
+                bar,
+                {**shared, "epochs": warm_up},
+                {**shared, "epochs": min(inner, epochs)},
+            )
             steps = steps or max((epochs - warm_up) // inner, 1)
         if system.problem.impossible:
             # No convex function takes the boundary values: a short run shows it.
             steps = 2
-        self.outer = Outer(steps or STEPS[method], damped, self.choices, self.kind == "fixed-point", small=SMALL[method])
+        self.outer = Outer(
+            steps or STEPS[method],
+            damped,
+            self.choices,
+            self.kind == "fixed-point",
+            small=SMALL[method],
+        )
 
     def _many_dimensions(self, extra: Any) -> bool:
-        """Whether policies and Gauss–Newton steps alternate on fresh points, without an outer loop: finitely many controls in many dimensions."""
-        problem, wanted = self.system.problem, self.options.get("resample") is not False and extra is None and self.kind == "newton"
-        if not wanted or problem.domain.dimension < MANY or getattr(problem, "controls", None) is None or problem.maximiser is not None:
+        """Whether policies and Gauss–Newton steps alternate on fresh points, without an outer loop:
+        finitely many controls in many dimensions."""
+        problem, wanted = (
+            self.system.problem,
+            self.options.get("resample") is not False and extra is None and self.kind == "newton",
+        )
+        if (
+            not wanted
+            or problem.domain.dimension < MANY
+            or getattr(problem, "controls", None) is None
+            or problem.maximiser is not None
+        ):
             return False
         self.options.pop("resample", None)
         return True
@@ -110,39 +146,70 @@ class NonlinearRun:
     @staticmethod
     def _stages(problem: Any, wanted: bool | None) -> tuple[float, ...]:
         """Shares of the way to a source density that spans many orders."""
-        if not isinstance(problem, Transport) or wanted is False or (wanted is None and problem.spread < WIDE):
+        if (
+            not isinstance(problem, Transport)
+            or wanted is False
+            or (wanted is None and problem.spread < WIDE)
+        ):
             return ()
         return SHARES
 
     def __call__(self, tol: float | None, state: State | None) -> Answer:
         if self.kind == "direct":
             continued = state or self._continued()
-            return solve_direct(self.system, tol, self.seed, self.clock, self.bar, continued, choices=self.choices, **self.options)
+            return solve_direct(
+                self.system,
+                tol,
+                self.seed,
+                self.clock,
+                self.bar,
+                continued,
+                choices=self.choices,
+                **self.options,
+            )
         if self.kind == "dual":
-            return solve_dual(self.system, tol, self.seed, self.clock, self.bar, state or self._continued(), **self.options)
+            return solve_dual(
+                self.system,
+                tol,
+                self.seed,
+                self.clock,
+                self.bar,
+                state or self._continued(),
+                **self.options,
+            )
         jet: JetAt | None = None
         if state is not None:
             ansatz = self.system.ansatz
-            jet, continued = lambda x: ansatz.jet(state.network, state.amplitudes, x), state  # pyright: ignore[reportAssignmentType]
+            jet, continued = lambda x: ansatz.jet(state.network, state.amplitudes, x), state  # pyright: ignore
         else:
             jet, continued = None if self.start is None else self.start.jet, self._continued()
-        answer = self._with_rival(self._solve(tol, jet, continued, self.record if state is not None else []), tol, jet)
+        answer = self._with_rival(
+            self._solve(tol, jet, continued, self.record if state is not None else []), tol, jet
+        )
         self.record = answer.history
         return answer
 
     def extend(self) -> bool:
         """Allow larger networks than usual, where there are any and steps are left."""
         staged, self.staged = self.staged, False
-        if not staged or self.kind in ("direct", "dual") or not isinstance(self.inner, FeatureSteps) or self._steps_left(self.record) < 1:
+        if (
+            not staged
+            or self.kind in ("direct", "dual")
+            or not isinstance(self.inner, FeatureSteps)
+            or self._steps_left(self.record) < 1
+        ):
             return False
         return self.inner.extend(self.system)
 
     def _steps_left(self, history: list[dict]) -> int:
-        """Of the steps that the user allows in all; the first entry is the start, and the stages on the way to a wide density are not counted."""
+        """Of the steps that the user allows in all; the first entry is the start, and the stages on
+        the way to a wide density are not counted."""
         taken = sum("share" not in step for step in history)
         return self.outer.steps - max(taken - (len(history) == taken), 0)
 
-    def _solve(self, tol: float | None, jet: JetAt | None, continued: State | None, history: list[dict]) -> Answer:
+    def _solve(
+        self, tol: float | None, jet: JetAt | None, continued: State | None, history: list[dict]
+    ) -> Answer:
         history = list(history)
         if jet is None and self.stages:
             jet, history = self._continuation()
@@ -150,7 +217,9 @@ class NonlinearRun:
             jet, continued, history = self._tournament(tol)
         loop = self._loop(self.inner, history)
         answer = loop.run(tol, jet, continued)
-        return self._judged(self.system.finished(answer._replace(points=answer.points or self.points)), loop.fresh.x)
+        return self._judged(
+            self.system.finished(answer._replace(points=answer.points or self.points)), loop.fresh.x
+        )
 
     def _continuation(self) -> tuple[JetAt, list[dict]]:
         """Easier densities first, each with a small network, from the last one's answer."""
@@ -161,7 +230,15 @@ class NonlinearRun:
                 inner.confined = True
             self.system.problem = problem.blended(share)
             try:
-                loop = NewtonLoop(self.system, inner, self.outer._replace(steps=STAGE_STEPS), self.seed, self.clock, self.bar, history)
+                loop = NewtonLoop(
+                    self.system,
+                    inner,
+                    self.outer._replace(steps=STAGE_STEPS),
+                    self.seed,
+                    self.clock,
+                    self.bar,
+                    history,
+                )
                 answer = loop.run(None, jet)
             finally:
                 self.system.problem = problem
@@ -170,9 +247,20 @@ class NonlinearRun:
         return jet, history  # pyright: ignore[reportReturnType]
 
     def _with_rival(self, answer: Answer, tol: float | None, jet: JetAt | None) -> Answer:
-        """Where the cofactors of a Monge–Ampère equation in the plane lead nowhere, its convex form is tried, and the better answer kept."""
-        open_form = self.system.problem.has_convex_form and "form" not in self.choices and self.method == "least-squares"
-        if not open_form or answer.result not in FAILURES or self.clock.over or self.system.problem.impossible or self.staged:
+        """Where the cofactors of a Monge–Ampère equation in the plane lead nowhere, its convex form
+        is tried, and the better answer kept."""
+        open_form = (
+            self.system.problem.has_convex_form
+            and "form" not in self.choices
+            and self.method == "least-squares"
+        )
+        if (
+            not open_form
+            or answer.result not in FAILURES
+            or self.clock.over
+            or self.system.problem.impossible
+            or self.staged
+        ):
             return answer
         place = self.system.place
         self.choices["form"] = "convex"
@@ -183,7 +271,9 @@ class NonlinearRun:
             answer.result is Result.convexity_lost,
             answer.residual,
         ):
-            return rival._replace(history=[*answer.history, *({**step, "form": "convex"} for step in rival.history)])
+            return rival._replace(
+                history=[*answer.history, *({**step, "form": "convex"} for step in rival.history)]
+            )
         del self.choices["form"]
         self.system.place = place
         return answer
@@ -193,8 +283,9 @@ class NonlinearRun:
         return NewtonLoop(self.system, inner, outer, self.seed, self.clock, self.bar, history)
 
     def _tournament(self, tol: float | None) -> tuple[JetAt | None, State | None, list[dict]]:
-        """Which inputs suit the solution is seen at the end of the loop only, since early iterates are rougher: with interfaces, a small network of each kind
-        runs through it, and the one with the smallest residual goes on."""
+        """Which inputs suit the solution is seen at the end of the loop only, since early iterates
+        are rougher: with interfaces, a small network of each kind runs through it, and the one with
+        the smallest residual goes on."""
         choices = input_choices(self.system)
         if len(choices) == 1:
             return None, None, []
@@ -205,18 +296,29 @@ class NonlinearRun:
             trials.append((self._loop(inner).run(tol, None), inner))
             if self.clock.over or trials[-1][0].result is Result.interrupted:
                 break
-        answer, inner = min(trials, key=lambda trial: trial[0].residual if np.isfinite(trial[0].residual) else np.inf)
+        answer, inner = min(
+            trials,
+            key=lambda trial: trial[0].residual if np.isfinite(trial[0].residual) else np.inf,
+        )
         inner.confined = False
         self.inner, ansatz = inner, self.system.ansatz
         self.points = answer.points
-        return lambda x: ansatz.jet(answer.network, answer.amplitudes, x), State(answer.network, jnp.asarray(answer.amplitudes)), answer.history
+        return (
+            lambda x: ansatz.jet(answer.network, answer.amplitudes, x),
+            State(answer.network, jnp.asarray(answer.amplitudes)),
+            answer.history,
+        )
 
     def _continued(self) -> State | None:
-        """The weights of the start, where the same method can train them further; of any other start only the jet is used."""
+        """The weights of the start, where the same method can train them further; of any other
+        start only the jet is used."""
         start = self.start
         if start is None or self.method == "least-squares" or start.facts["method"] != self.method:
             return None
-        if len(start.problem.interfaces) != len(self.system.problem.interfaces) or len(start.amplitudes) != self.system.ansatz.singular.count:
+        if (
+            len(start.problem.interfaces) != len(self.system.problem.interfaces)
+            or len(start.amplitudes) != self.system.ansatz.singular.count
+        ):
             return None
         return State(start.network, jnp.asarray(start.amplitudes))
 

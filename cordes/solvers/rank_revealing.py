@@ -3,19 +3,25 @@
 import numpy as np
 import scipy.linalg
 
-# Columns whose pivot is below this share of the largest are dropped. Lower keeps rounding noise, higher loses digits.
+# Columns whose pivot is below this share of the largest are dropped. Lower keeps rounding noise,
+# higher loses digits.
 RANK_TOLERANCE = 1e-14
 DAMPING = 1e-9
 
 
-def solve_rank_revealing(matrix: np.ndarray, target: np.ndarray, tolerance: float = RANK_TOLERANCE, damped: int = 0) -> np.ndarray:
-    """Least squares with columns scaled to length one and a numerically dependent remainder left out.
+def solve_rank_revealing(
+    matrix: np.ndarray, target: np.ndarray, tolerance: float = RANK_TOLERANCE, damped: int = 0
+) -> np.ndarray:
+    """Least squares with columns scaled to length one and a numerically dependent remainder left
+    out.
 
-    The last `damped` columns (singular functions) carry a tiny penalty on their amplitudes. They are C¹ across their rays to rounding only; amplitudes of
-    1e9 that cancel each other would turn that into a kink, which no residual shows.
+    The last `damped` columns (singular functions) carry a tiny penalty on their amplitudes. They
+    are C¹ across their rays to rounding only; amplitudes of 1e9 that cancel each other would turn
+    that into a kink, which no residual shows.
 
-    QR without Q (the target rides along as the last column), then a column-pivoted QR of the small triangle, whose basic solution is a third of
-    the price of a singular value decomposition and as accurate here.
+    QR without Q (the target rides along as the last column), then a column-pivoted QR of the small
+    triangle, whose basic solution is a third of the price of a singular value decomposition and as
+    accurate here.
     """
     count = matrix.shape[1]
     size = np.linalg.norm(matrix, axis=0)
@@ -27,9 +33,13 @@ def solve_rank_revealing(matrix: np.ndarray, target: np.ndarray, tolerance: floa
         system = np.concatenate([system, penalty])
     triangle: np.ndarray = np.linalg.qr(system, mode="r")  # pyright: ignore[reportAssignmentType]
     right = triangle[:count, count]
-    q, r, order = scipy.linalg.qr(triangle[:count, :count], pivoting=True, mode="economic", check_finite=False)  # pyright: ignore[reportAssignmentType]
+    q, r, order = scipy.linalg.qr(
+        triangle[:count, :count], pivoting=True, mode="economic", check_finite=False
+    )  # pyright: ignore[reportAssignmentType]
     pivots = np.abs(np.diag(r))
     rank = int(np.sum(pivots > tolerance * pivots[0]))
     solution = np.zeros(count)
-    solution[order[:rank]] = scipy.linalg.solve_triangular(r[:rank, :rank], np.asarray(q)[:, :rank].T @ right, check_finite=False)
+    solution[order[:rank]] = scipy.linalg.solve_triangular(
+        r[:rank, :rank], np.asarray(q)[:, :rank].T @ right, check_finite=False
+    )
     return solution / size

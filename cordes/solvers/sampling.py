@@ -1,4 +1,5 @@
-"""Points drawn on the device, inside a compiled step, with the weights that make sums of squares a mean square over the domain."""
+"""Points drawn on the device, inside a compiled step, with the weights that make sums of squares a
+mean square over the domain."""
 
 import math
 from collections.abc import Callable
@@ -12,13 +13,15 @@ from cordes.domains import Ball, Box, Ellipsoid
 from cordes.domains.domain import AbstractDomain
 
 Draw = Callable[[Array, int], tuple[Array, Array]]
-# From this dimension on the points of a box are drawn from the density Π(1 - y²)² instead of a constant one.
+# From this dimension on the points of a box are drawn from the density Π(1 - y²)² instead of a
+# constant one.
 PEAKED = 6
 
 
 def device_sampler(domain: AbstractDomain) -> Draw | None:
-    """A function of a key and a number that gives points (N, d) and row weights (N,), Σ(weight·r)²/N an estimate of the mean square of r; None for domains
-    whose points are made on the host."""
+    """A function of a key and a number that gives points (N, d) and row weights (N,),
+    Σ(weight·r)²/N an estimate of the mean square of r; None for domains whose points are made on
+    the host."""
     if isinstance(domain, Box):
         return _box(domain)
     if isinstance(domain, Ball):
@@ -37,19 +40,25 @@ def golden_ratios(d: int) -> np.ndarray:
 
 
 def _box(domain: Box) -> Draw:
-    """Uniform points in few dimensions. In many, D = Π(1 - y²) spans so many orders that nearly all of the norm of D·N sits on a few of them: points of the
-    density (15/16)(1 - y²)² in each coordinate, which is that of the median of five uniform ones, see it evenly."""
+    """Uniform points in few dimensions. In many, D = Π(1 - y²) spans so many orders that nearly all
+    of the norm of D·N sits on a few of them: points of the density (15/16)(1 - y²)² in each
+    coordinate, which is that of the median of five uniform ones, see it evenly."""
     center, half, d = jnp.asarray(domain.center), jnp.asarray(domain.widths / 2), domain.dimension
 
     def uniform(key: Array, count: int) -> tuple[Array, Array]:
-        # The numbers nα of generalised golden ratios, shifted at random: even in few dimensions, where fits on independent points have gaps.
-        turns = jax.random.uniform(key, (d,)) + jnp.arange(count)[:, None] * jnp.asarray(golden_ratios(d))
+        # The numbers nα of generalised golden ratios, shifted at random: even in few dimensions,
+        # where fits on independent points have gaps.
+        turns = jax.random.uniform(key, (d,)) + jnp.arange(count)[:, None] * jnp.asarray(
+            golden_ratios(d)
+        )
         return center + half * (2 * (turns - jnp.floor(turns)) - 1), jnp.ones(count)
 
     def peaked(key: Array, count: int) -> tuple[Array, Array]:
         y = jnp.sort(jax.random.uniform(key, (5, count, d), jnp.float64, -1.0, 1.0), axis=0)[2]
         # 1/√(density·volume)
-        return center + half * y, jnp.exp(-jnp.sum(jnp.log1p(-(y**2)), axis=1) - d / 2 * math.log(15 / 8))
+        return center + half * y, jnp.exp(
+            -jnp.sum(jnp.log1p(-(y**2)), axis=1) - d / 2 * math.log(15 / 8)
+        )
 
     return uniform if d < PEAKED else peaked
 
@@ -61,6 +70,8 @@ def _ball(domain: Ball | Ellipsoid, matrix: Array) -> Draw:
         one, two = jax.random.split(key)
         direction = jax.random.normal(one, (count, d))
         radius = jax.random.uniform(two, (count, 1)) ** (1 / d)
-        return center + (radius * direction / jnp.linalg.norm(direction, axis=1, keepdims=True)) @ matrix.T, jnp.ones(count)
+        return center + (
+            radius * direction / jnp.linalg.norm(direction, axis=1, keepdims=True)
+        ) @ matrix.T, jnp.ones(count)
 
     return draw

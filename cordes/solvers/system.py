@@ -18,7 +18,8 @@ from cordes.problems.linear import Coefficients, cordes_multiplier
 from cordes.singular import SingularFunctions, SingularPoint, curves, find_singular_points
 from cordes.solvers.answer import Answer
 
-# Generic powers of |φ| for solutions that are rougher at an interface than a jump of D²u; chosen once, without looking at any exact solution.
+# Generic powers of |φ| for solutions that are rougher at an interface than a jump of D²u; chosen
+# once, without looking at any exact solution.
 POWERS = (2.25, 2.5, 3.0, 3.5)
 # Largest exponent and angular degree of the singular functions, by richness.
 RICHNESS = ((4.0, 5), (5.0, 6), (6.0, 8))
@@ -27,10 +28,13 @@ FRESH = 2048
 
 
 class System:
-    """A problem, its ansatz and the choice of the multiplier. `rows` freezes the equation at points.
+    """A problem, its ansatz and the choice of the multiplier. `rows` freezes the equation at
+    points.
 
-    A nonlinear problem is frozen again after every outer step (`freeze`); its singular points depend on the answer and are found late (`find_singular`).
-    `inputs` says what networks may see of the interfaces: nothing (`coordinates`), φ|φ| (`interfaces`), or φ|φ| and generic powers (`powers`).
+    A nonlinear problem is frozen again after every outer step (`freeze`); its singular points
+    depend on the answer and are found late (`find_singular`). `inputs` says what networks may see
+    of the interfaces: nothing (`coordinates`), φ|φ| (`interfaces`), or φ|φ| and generic powers
+    (`powers`).
     """
 
     def __init__(
@@ -56,7 +60,11 @@ class System:
         if singular_points is not None:
             self.singular_points = singular_points
         elif singular and hard and problem.linear:
-            self.singular_points = _kept(problem, "singular", lambda: find_singular_points(self.domain, problem.interfaces, self.coefficients))
+            self.singular_points = _kept(
+                problem,
+                "singular",
+                lambda: find_singular_points(self.domain, problem.interfaces, self.coefficients),
+            )
         self.inputs = inputs
         self.richness = self._affordable_richness() if richness is None else richness
         made = self._ansatz(fits) if fits else _kept(problem, (hard, inputs), self._ansatz)
@@ -67,10 +75,13 @@ class System:
         g = None if problem.zero_g else problem.g
         shown = problem.interfaces if self.inputs != "coordinates" else ()
         powers = POWERS if shown and self.inputs == "powers" else ()
-        return Ansatz(self.domain, g, problem.interfaces, shown, powers=powers, hard=self.hard, fits=fits)
+        return Ansatz(
+            self.domain, g, problem.interfaces, shown, powers=powers, hard=self.hard, fits=fits
+        )
 
     def _affordable_richness(self) -> int:
-        """The richest singular functions that do not dominate the cost; `enrich` can go on from there."""
+        """The richest singular functions that do not dominate the cost; `enrich` can go on from
+        there."""
         for level in reversed(range(1, len(RICHNESS))):
             if self._singular_functions(level).count <= AFFORDABLE:
                 return level
@@ -82,7 +93,8 @@ class System:
         return SingularFunctions(self.domain, self.singular_points, largest, degree, curved)
 
     def freeze(self, jet: Callable[[np.ndarray], Jet] | None, **choices: Any) -> None:
-        """Freeze a nonlinear problem at a state, given by its jet at points; `choices` go to the problem."""
+        """Freeze a nonlinear problem at a state, given by its jet at points; `choices` go to the
+        problem."""
         if jet is None:
             self.coefficients = self.problem.coefficients
         else:
@@ -92,7 +104,12 @@ class System:
         """Singular points of the equation as it is frozen now; False where there are none."""
         found = find_singular_points(self.domain, self.problem.interfaces, self.coefficients)
         # A frozen matrix that is not elliptic at a corner has no exponents.
-        points = [point for point in found if np.all(np.isfinite(point.matrices)) and np.min(np.linalg.eigvalsh(point.matrices)) > 0]
+        points = [
+            point
+            for point in found
+            if np.all(np.isfinite(point.matrices))
+            and np.min(np.linalg.eigvalsh(point.matrices)) > 0
+        ]
         if not points:
             return False
         self.singular_points = points
@@ -144,14 +161,21 @@ class System:
 
     def rows(self, points: Points) -> Rows:
         coefficients = self.coefficients(points.x)
-        return self.ansatz.freeze(points.x, *coefficients, factor=self.factors(coefficients) * points.weight)  # pyright: ignore[reportArgumentType]
+        return self.ansatz.freeze(
+            points.x, *coefficients, factor=self.factors(coefficients) * points.weight
+        )  # pyright: ignore[reportArgumentType]
 
-    def measure(self, points: Points, jet: Callable[[np.ndarray], Jet], at: Jet, choices: dict[str, Any]) -> tuple[float, float]:
-        """The residual of a nonlinear equation at a state, scaled as the rows are, and the size of the right-hand side; `at` is the jet at the points."""
+    def measure(
+        self, points: Points, jet: Callable[[np.ndarray], Jet], at: Jet, choices: dict[str, Any]
+    ) -> tuple[float, float]:
+        """The residual of a nonlinear equation at a state, scaled as the rows are, and the size of
+        the right-hand side; `at` is the jet at the points."""
         coefficients = self.problem.coefficients(points.x, at, **choices)
         A, b, c, f = (np.asarray(part) for part in coefficients)
         factor = self.factors(coefficients) * points.weight
-        defect = np.sum(A * at.hessian, axis=(1, 2)) + np.sum(b * at.gradient, axis=1) - c * at.value - f
+        defect = (
+            np.sum(A * at.hessian, axis=(1, 2)) + np.sum(b * at.gradient, axis=1) - c * at.value - f
+        )
         return float(np.linalg.norm(factor * defect)), float(np.linalg.norm(factor * f))
 
     def finished(self, answer: Answer) -> Answer:
@@ -164,11 +188,19 @@ class System:
         d = self.domain.dimension
         size = (weight / count) ** 0.5
         g = np.asarray(jax.vmap(self.problem.g)(jnp.asarray(x)))
-        return self.ansatz.freeze(x, np.zeros((count, d, d)), np.zeros((count, d)), -np.ones(count), g, np.full(count, size))
+        return self.ansatz.freeze(
+            x,
+            np.zeros((count, d, d)),
+            np.zeros((count, d)),
+            -np.ones(count),
+            g,
+            np.full(count, size),
+        )
 
 
 def _kept(problem: Any, key: Any, make: Callable[[], Any]) -> Any:
-    """What follows from a problem alone and serves all its solves, with what is compiled for it: other seeds or sizes do not prepare it again."""
+    """What follows from a problem alone and serves all its solves, with what is compiled for it:
+    other seeds or sizes do not prepare it again."""
     owner, prepared = problem.__dict__.get("_prepared", (None, None))
     if owner is None or owner() is not problem:
         # A copy of a problem, with other data perhaps, prepares itself.

@@ -17,22 +17,33 @@ from cordes.solvers.answer import Answer
 from cordes.solvers.training import State
 
 SAMPLES, SEED = 256, 5_550_005
-# The residual is asked to be this much smaller than the certificate is expected to need, since it is measured on few points.
+# The residual is asked to be this much smaller than the certificate is expected to need, since it
+# is measured on few points.
 SAFETY = 0.5
 ATTEMPTS = 5
 
 
 def residual_target(problem: Any, multiplier: bool, tol: float) -> float:
-    """The scaled residual, root mean square, that should certify `tol`; a guess made from sampled coefficients for a residual of even size."""
+    """The scaled residual, root mean square, that should certify `tol`; a guess made from sampled
+    coefficients for a residual of even size."""
     domain, d = problem.domain, problem.domain.dimension
     local = Local(*problem.family(domain.interior_points(SAMPLES, SEED, "sobol"))[:3])
     unscaled = 1 / cordes_multiplier(local.A) if multiplier else np.ones(len(local.c))
     size = math.inf
     for matrix in preconditioners(local):
         pilot = Pilot(
-            local.whitened(matrix), local.invariants(matrix), unscaled, first_eigenvalue(domain, matrix), problem.has_drift, problem.has_reaction
+            local.whitened(matrix),
+            local.invariants(matrix),
+            unscaled,
+            first_eigenvalue(domain, matrix),
+            problem.has_drift,
+            problem.has_reaction,
         )
-        schemes = choose_weighted(pilot, evaluations=120) if problem.has_drift or problem.has_reaction else [TraceSplit()]
+        schemes = (
+            choose_weighted(pilot, evaluations=120)
+            if problem.has_drift or problem.has_reaction
+            else [TraceSplit()]
+        )
         size = min([size, *(pilot.size(scheme) for scheme in schemes)])
     density = (unscaled / np.linalg.det(local.A) ** (1 / d)) ** d
     maximum = largest_polar_factor(domain) * (domain.volume * float(np.mean(density))) ** (1 / d)
@@ -48,10 +59,13 @@ def reach(
     start: State | None,
     extend: Callable[[], bool] = lambda: False,
 ) -> Solution:
-    """Solve, certify, and ask for a smaller residual while the certificate is too large and the solver still gets what it is asked for.
+    """Solve, certify, and ask for a smaller residual while the certificate is too large and the
+    solver still gets what it is asked for.
 
-    `extend` lets the solver be larger than usual and says whether that is any use: it is asked once the usual size has missed the residual, and after a look
-    at the certificate, which may be small enough all the same. The answer with the smallest bound is kept: a smaller residual need not have it.
+    `extend` lets the solver be larger than usual and says whether that is any use: it is asked once
+    the usual size has missed the residual, and after a look at the certificate, which may be small
+    enough all the same. The answer with the smallest bound is kept: a smaller residual need not
+    have it.
     """
     state, best, smallest = start, None, math.inf
     for attempt in range(ATTEMPTS):
@@ -64,10 +78,20 @@ def reach(
         if best is None or (bound is not None and bound < smallest):
             best, smallest = solution, math.inf if bound is None else bound
         missed = answer.result is not Result.converged
-        # Whether a theorem covers a linear equation does not depend on the answer; a nonlinear answer that is not good enough may still become so, but not
-        # where the data leave no room for a smooth one.
-        hopeless = bound is None and (solution.problem.linear or not missed or getattr(solution.problem, "rough", None) is not None)
-        if hopeless or attempt + 1 == ATTEMPTS or answer.result in ENDS or (missed and not extend()):
+        # Whether a theorem covers a linear equation does not depend on the answer; a nonlinear
+        # answer that is not good enough may still become so, but not where the data leave no room
+        # for a smooth one.
+        hopeless = bound is None and (
+            solution.problem.linear
+            or not missed
+            or getattr(solution.problem, "rough", None) is not None
+        )
+        if (
+            hopeless
+            or attempt + 1 == ATTEMPTS
+            or answer.result in ENDS
+            or (missed and not extend())
+        ):
             break
         if not missed:
             assert bound is not None

@@ -1,4 +1,5 @@
-"""What the two training methods share: a network with amplitudes as one tree of parameters, its residual, and the start by a last-layer solve."""
+"""What the two training methods share: a network with amplitudes as one tree of parameters, its
+residual, and the start by a last-layer solve."""
 
 from typing import NamedTuple
 
@@ -44,13 +45,30 @@ def residual_norm(state: State, rows: Rows) -> Array:
 
 def cast(tree, dtype):
     """All floating arrays of a tree in another precision."""
-    return jax.tree.map(lambda leaf: jnp.asarray(leaf, dtype) if jnp.issubdtype(jnp.asarray(leaf).dtype, jnp.floating) else leaf, tree)
+    return jax.tree.map(
+        lambda leaf: (
+            jnp.asarray(leaf, dtype)
+            if jnp.issubdtype(jnp.asarray(leaf).dtype, jnp.floating)
+            else leaf
+        ),
+        tree,
+    )
 
 
-def initial_state(system: System, start: State | None, width: int, depth: int, activation: str, seed: int, initial: str, dtype=jnp.float64) -> State:
+def initial_state(
+    system: System,
+    start: State | None,
+    width: int,
+    depth: int,
+    activation: str,
+    seed: int,
+    initial: str,
+    dtype=jnp.float64,
+) -> State:
     """A fresh network, or the one to continue from."""
     if start is not None:
-        # Not the inputs: their scale is not kept in a file, but made again from the domain, and must not be rounded.
+        # Not the inputs: their scale is not kept in a file, but made again from the domain, and
+        # must not be rounded.
         return start.with_parameters(cast(start.parameters, dtype))
     network = MLP(system.ansatz.inputs, width, depth, activation, seed, initial, dtype)
     return State(network, jnp.zeros(system.columns, dtype))
@@ -58,14 +76,24 @@ def initial_state(system: System, start: State | None, width: int, depth: int, a
 
 def solve_last_layer(state: State, rows: Rows, tolerance: float = 1e-12) -> State:
     """The best coefficients and amplitudes for the hidden weights as they are."""
-    solution = solve_rank_revealing(feature_matrix(state.network, rows), np.asarray(rows.target), tolerance, damped=rows.singular.shape[1])
+    solution = solve_rank_revealing(
+        feature_matrix(state.network, rows),
+        np.asarray(rows.target),
+        tolerance,
+        damped=rows.singular.shape[1],
+    )
     width = state.network.coefficients.shape[0]
-    return State(state.network.with_coefficients(jnp.asarray(solution[:width])), jnp.asarray(solution[width:]))
+    return State(
+        state.network.with_coefficients(jnp.asarray(solution[:width])),
+        jnp.asarray(solution[width:]),
+    )
 
 
 def stack(rows: Rows, extra: Rows | None) -> Rows:
     """Interior rows followed by extra ones (soft boundary values)."""
-    return rows if extra is None else jax.tree.map(lambda a, b: jnp.concatenate([a, b]), rows, extra)
+    return (
+        rows if extra is None else jax.tree.map(lambda a, b: jnp.concatenate([a, b]), rows, extra)
+    )
 
 
 def early_end(value: float, best_residual: float, tol: float | None, clock: Clock) -> Result | None:

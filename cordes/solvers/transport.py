@@ -1,7 +1,9 @@
-"""Transport as rows: the frozen equation inside, the oblique condition on the boundary, one row that fixes the constant, one multiplier for the mass.
+"""Transport as rows: the frozen equation inside, the oblique condition on the boundary, one row
+that fixes the constant, one multiplier for the mass.
 
-The linear equation is solvable only if its right-hand side has the right mean, and with boundary values in the least-squares sense it never has it exactly: the
-unknown constant c in ν(∇u) det D²u = μ + c takes what is missing. It rides along as the last amplitude, and is reported.
+The linear equation is solvable only if its right-hand side has the right mean, and with boundary
+values in the least-squares sense it never has it exactly: the unknown constant c in ν(∇u) det D²u =
+μ + c takes what is missing. It rides along as the last amplitude, and is reported.
 """
 
 from collections.abc import Callable
@@ -22,7 +24,8 @@ BOUNDARY_SEEDS = 1 << 31
 
 
 class TransportSystem(System):
-    """The rows of a transport problem. Nothing about the boundary is built into the ansatz: base + network."""
+    """The rows of a transport problem. Nothing about the boundary is built into the ansatz: base +
+    network."""
 
     def __init__(self, problem: Any, multiplier: bool = True, delta: float = 0.0):
         self.problem, self.domain = problem, problem.domain
@@ -45,44 +48,62 @@ class TransportSystem(System):
         return False
 
     def points(self, uniform: int, seed: int, per_function: float = 2.5) -> Points:
-        return Points(self.domain.interior_points(uniform, seed, "sobol"), np.full(uniform, uniform**-0.5))
+        return Points(
+            self.domain.interior_points(uniform, seed, "sobol"), np.full(uniform, uniform**-0.5)
+        )
 
     def rows(self, points: Points) -> Rows:
-        """Interior rows with the column of the multiplier, boundary rows, and the row u(centre) = base(centre)."""
+        """Interior rows with the column of the multiplier, boundary rows, and the row u(centre) =
+        base(centre)."""
         coefficients = self.coefficients(points.x)
         factor = self.factors(coefficients) * points.weight
-        inside = self.ansatz.freeze(points.x, *coefficients, factor=factor)  # pyright: ignore[reportArgumentType]
+        inside = self.ansatz.freeze(points.x, *coefficients, factor=factor)  # pyright: ignore
         inside = inside._replace(singular=-factor[:, None])
         x, normals = self._boundary(points)
-        gradient = self._gradient(x) if self._gradient is not None else np.asarray(self.problem.base_jet(x).gradient)
+        gradient = (
+            self._gradient(x)
+            if self._gradient is not None
+            else np.asarray(self.problem.base_jet(x).gradient)
+        )
         directions, heights = self.problem.boundary_condition(normals, gradient, self._damping)
         n, d = x.shape
         weight = np.full(n, WEIGHT * n**-0.5)
         rim = self.ansatz.freeze(x, np.zeros((n, d, d)), directions, np.zeros(n), heights, weight)
         center = np.asarray(self.domain.center)[None]
         value = np.asarray([float(self.problem.base(center[0]))])
-        gauge = self.ansatz.freeze(center, np.zeros((1, d, d)), np.zeros((1, d)), -np.ones(1), value, np.ones(1))
+        gauge = self.ansatz.freeze(
+            center, np.zeros((1, d, d)), np.zeros((1, d)), -np.ones(1), value, np.ones(1)
+        )
         outside = stack(rim, gauge)
         return stack(inside, outside._replace(singular=np.zeros((n + 1, 1))))
 
     def _boundary(self, points: Points) -> tuple[np.ndarray, np.ndarray]:
-        """As many points as belong to those inside, which also seed them: fitting and judging use different ones on the boundary too."""
+        """As many points as belong to those inside, which also seed them: fitting and judging use
+        different ones on the boundary too."""
         count, d = points.x.shape
         number = int(max(SHARE * count, 4 * count ** ((d - 1) / d), 8))
-        return self.domain.boundary_points(number, int(np.frombuffer(points.x[0].tobytes(), np.uint32).sum()) % BOUNDARY_SEEDS)
+        return self.domain.boundary_points(
+            number, int(np.frombuffer(points.x[0].tobytes(), np.uint32).sum()) % BOUNDARY_SEEDS
+        )
 
-    def measure(self, points: Points, jet: Callable[[np.ndarray], Jet], at: Jet, choices: dict[str, Any]) -> tuple[float, float]:
+    def measure(
+        self, points: Points, jet: Callable[[np.ndarray], Jet], at: Jet, choices: dict[str, Any]
+    ) -> tuple[float, float]:
         """Interior and boundary residuals together."""
         inside, scale = super().measure(points, jet, at, choices)
         return float(np.hypot(inside, WEIGHT * self.rim_defect(points, jet))), scale
 
     def finished(self, answer: Answer) -> Answer:
-        """The multiplier leaves the amplitudes and becomes a fact: the mass that the equation lacks is c|X|."""
+        """The multiplier leaves the amplitudes and becomes a fact: the mass that the equation lacks
+        is c|X|."""
         c = float(np.asarray(answer.amplitudes)[0]) if np.size(answer.amplitudes) else 0.0
-        return answer._replace(amplitudes=np.zeros(0), facts={"mass_defect": c * self.domain.volume})
+        return answer._replace(
+            amplitudes=np.zeros(0), facts={"mass_defect": c * self.domain.volume}
+        )
 
     def rim_defect(self, points: Points, jet: Callable[[np.ndarray], Jet]) -> float:
-        """How far the image of the boundary is from the boundary of the target, root mean square."""
+        """How far the image of the boundary is from the boundary of the target, root mean
+        square."""
         x, normals = self._boundary(points)
         gradient = np.asarray(jet(x).gradient)
         directions, heights = self.problem.boundary_condition(normals, gradient)

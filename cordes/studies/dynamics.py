@@ -1,7 +1,9 @@
-"""What happens along a run: error, gradient norm and the paper's proxy of the largest curvature, and the contraction of its theorem.
+"""What happens along a run: error, gradient norm and the paper's proxy of the largest curvature,
+and the contraction of its theorem.
 
-A loss that is multiplied with a constant c has c times the gradient and c times the curvature, and Adam does not notice. C-PINN multiplies the squared residual
-with γ², so its gradient norm and its proxy are smaller by about the mean of γ² for no other reason; `mean_square` tells by how much.
+A loss that is multiplied with a constant c has c times the gradient and c times the curvature, and
+Adam does not notice. C-PINN multiplies the squared residual with γ², so its gradient norm and its
+proxy are smaller by about the mean of γ² for no other reason; `mean_square` tells by how much.
 """
 
 from typing import Any
@@ -22,14 +24,21 @@ def curves(run: Run) -> dict[str, Any]:
     facts: dict[str, Any] = {"epochs": run.epochs[chosen].tolist()}
     for name, values in run.measured._asdict().items():
         facts[name] = [_significant(value) for value in np.median(values[chosen], axis=1)]
-    facts["l2_range"] = [[_significant(value) for value in edge(run.measured.l2[chosen], axis=1)] for edge in (np.min, np.max)]
+    facts["l2_range"] = [
+        [_significant(value) for value in edge(run.measured.l2[chosen], axis=1)]
+        for edge in (np.min, np.max)
+    ]
     late = slice(int(LATE * len(run.epochs)), None)
-    facts["late"] = {name: _significant(np.median(values[late])) for name, values in run.measured._asdict().items()}
+    facts["late"] = {
+        name: _significant(np.median(values[late]))
+        for name, values in run.measured._asdict().items()
+    }
     return facts
 
 
 def contraction_facts(run: Run) -> dict[str, Any]:
-    """The largest and the median ‖Δw - γA:D²w‖/‖Δw‖ over chunks and seeds, the bound √(1-ε) of the theorem, and how often it was exceeded or not defined."""
+    """The largest and the median ‖Δw - γA:D²w‖/‖Δw‖ over chunks and seeds, the bound √(1-ε) of the
+    theorem, and how often it was exceeded or not defined."""
     ratio, bound = run.contraction, run.contraction_bound
     if not ratio.size:
         return {"records": 0}

@@ -1,7 +1,9 @@
-"""Many seeds of one training method at once: the paper's recipe, vmapped over seeds, in one compiled loop.
+"""Many seeds of one training method at once: the paper's recipe, vmapped over seeds, in one
+compiled loop.
 
-Each seed has its own initial weights and its own points, the same for every method, so that methods differ in nothing but the loss. The parameters of a
-network are one vector: the optimiser and the diagnostics are then a few operations instead of a few for each layer.
+Each seed has its own initial weights and its own points, the same for every method, so that methods
+differ in nothing but the loss. The parameters of a network are one vector: the optimiser and the
+diagnostics are then a few operations instead of a few for each layer.
 """
 
 from collections.abc import Sequence
@@ -32,19 +34,22 @@ INNER_EPOCHS = 1000
 
 
 def choices_of(problem: Any) -> dict[str, Any]:
-    """The paper's own choices where the library has better ones: the best control is that of the unscaled equation, cofactors are taken as they are."""
+    """The paper's own choices where the library has better ones: the best control is that of the
+    unscaled equation, cofactors are taken as they are."""
     if problem.linear:
         return {}
     return {"form": "plain"} if problem.convex else {"scaled": False}
 
 
 def warm_up_of(problem: Any) -> int:
-    """Epochs before a nonlinear equation is first frozen at the network: Monge–Ampère problems begin with Δu = d f^(1/d)."""
+    """Epochs before a nonlinear equation is first frozen at the network: Monge–Ampère problems
+    begin with Δu = d f^(1/d)."""
     return INNER_EPOCHS if problem.convex else 0
 
 
 class Method(NamedTuple):
-    """A loss: with or without the multiplier; `frozen` says that a nonlinear equation is linearised again and again, not trained on directly."""
+    """A loss: with or without the multiplier; `frozen` says that a nonlinear equation is linearised
+    again and again, not trained on directly."""
 
     name: str
     multiplier: bool
@@ -52,13 +57,19 @@ class Method(NamedTuple):
 
 
 def methods_of(problem: Any) -> tuple[Method, ...]:
-    """What is compared. The paper's PINN trains on a nonlinear residual directly; the PINN inside the Newton loop is promised there, and missing."""
+    """What is compared. The paper's PINN trains on a nonlinear residual directly; the PINN inside
+    the Newton loop is promised there, and missing."""
     ours = Method("C-PINN", True)
-    return (ours, Method("PINN", False)) if problem.linear else (ours, Method("PINN", False, frozen=False), Method("PINN-Newton", False))
+    return (
+        (ours, Method("PINN", False))
+        if problem.linear
+        else (ours, Method("PINN", False, frozen=False), Method("PINN-Newton", False))
+    )
 
 
 class Training(NamedTuple):
-    """The state of one seed (of all seeds, with a leading axis): parameters, the optimiser's memory, the last gradient, and the latest diagnostics."""
+    """The state of one seed (of all seeds, with a leading axis): parameters, the optimiser's
+    memory, the last gradient, and the latest diagnostics."""
 
     parameters: Array
     memory: Any
@@ -79,10 +90,19 @@ class Measured(NamedTuple):
 
 
 class Ensemble:
-    """A problem, a method and seeds; `advance` trains all of them for some epochs, `linearise` freezes a nonlinear equation at the present states."""
+    """A problem, a method and seeds; `advance` trains all of them for some epochs, `linearise`
+    freezes a nonlinear equation at the present states."""
 
-    def __init__(self, problem: Any, method: Method, seeds: Sequence[int], truth: np.ndarray, preset: dict[str, Any] = PAPER):
-        """`truth` holds the values to compare with at `error_points(problem.domain)`; they are used to measure errors and for nothing else."""
+    def __init__(
+        self,
+        problem: Any,
+        method: Method,
+        seeds: Sequence[int],
+        truth: np.ndarray,
+        preset: dict[str, Any] = PAPER,
+    ):
+        """`truth` holds the values to compare with at `error_points(problem.domain)`; they are used
+        to measure errors and for nothing else."""
         self.problem, self.method, self.seeds, self.preset = problem, method, tuple(seeds), preset
         self.dtype = jnp.dtype(preset["precision"])
         self.system = System(problem, method.multiplier, singular=False, inputs="coordinates")
@@ -96,60 +116,111 @@ class Ensemble:
         self._evaluation = self._evaluated(truth)
         self._fresh = jnp.asarray(problem.domain.interior_points(FRESH, 1_000_003))
         self._advance = jax.jit(self._advance_lanes, static_argnames="records")
-        self._freeze = jax.jit(lambda parameters, x: jax.lax.map(lambda lane: self._frozen_rows(*lane), (parameters, x)))
-        self._contraction = jax.jit(lambda parameters: jax.lax.map(self._contraction_of, parameters))
+        self._freeze = jax.jit(
+            lambda parameters, x: jax.lax.map(
+                lambda lane: self._frozen_rows(*lane), (parameters, x)
+            )
+        )
+        self._contraction = jax.jit(
+            lambda parameters: jax.lax.map(self._contraction_of, parameters)
+        )
 
     def _network(self, seed: int) -> MLP:
         preset = self.preset
-        return MLP(self.system.ansatz.inputs, preset["width"], preset["depth"], preset["activation"], seed, "uniform", self.dtype)
+        return MLP(
+            self.system.ansatz.inputs,
+            preset["width"],
+            preset["depth"],
+            preset["activation"],
+            seed,
+            "uniform",
+            self.dtype,
+        )
 
     def _points(self, seed: int) -> Points:
         count = self.preset["points"]
         return Points(self.problem.domain.interior_points(count, seed), np.full(count, count**-0.5))
 
     def _evaluated(self, truth: np.ndarray) -> tuple[Array, Array, Array]:
-        """Inputs of the network, distance, and what distance times network should be: in single precision this loses less than u itself would."""
+        """Inputs of the network, distance, and what distance times network should be: in single
+        precision this loses less than u itself would."""
         x, ansatz = error_points(self.problem.domain), self.system.ansatz
         inputs, distance, lift = jax.jit(
-            jax.vmap(lambda x: (ansatz.inputs.jet(x).value, jnp.asarray(ansatz.distance(x)), jnp.asarray(ansatz.lift(x))))
+            jax.vmap(
+                lambda x: (
+                    ansatz.inputs.jet(x).value,
+                    jnp.asarray(ansatz.distance(x)),
+                    jnp.asarray(ansatz.lift(x)),
+                )
+            )
         )(x)
         return cast((inputs, distance, jnp.asarray(truth) - lift), self.dtype)
 
-    # States ---------------------------------------------------------------------------------------------------------------------------------------
+    # States ---------------------------------------------------------------------------------------
 
     def start(self) -> Training:
         """All seeds before the first epoch."""
         lanes = len(self.seeds)
         none = jnp.zeros(lanes, self.dtype)
-        return Training(self._start, jax.vmap(self.optimiser.init)(self._start), jnp.zeros_like(self._start), none, none, none)
+        return Training(
+            self._start,
+            jax.vmap(self.optimiser.init)(self._start),
+            jnp.zeros_like(self._start),
+            none,
+            none,
+            none,
+        )
 
     def network(self, parameters: Array, dtype: Any = None) -> AbstractNetwork:
         network = self.template.with_parameters(self._unravel(parameters))
         return network if dtype is None else cast(network, dtype)
 
-    # Data -----------------------------------------------------------------------------------------------------------------------------------------
+    # Data -----------------------------------------------------------------------------------------
 
     def data(self) -> Any:
-        """What the loss needs at the start: rows of the linear equation (of the warm-up), or jets of lift and distance for a direct loss."""
+        """What the loss needs at the start: rows of the linear equation (of the warm-up), or jets
+        of lift and distance for a direct loss."""
         if self.method.frozen:
-            return self._stacked([(rows.frozen, rows.target) for rows in (self.system.rows(points) for points in self.points)])
-        lift, distance = (jax.jit(jax.vmap(jet_of(part))) for part in (self.system.ansatz.lift, self.system.ansatz.distance))
-        return self._stacked([(points.x, lift(points.x), distance(points.x)) for points in self.points])
+            return self._stacked(
+                [
+                    (rows.frozen, rows.target)
+                    for rows in (self.system.rows(points) for points in self.points)
+                ]
+            )
+        lift, distance = (
+            jax.jit(jax.vmap(jet_of(part)))
+            for part in (self.system.ansatz.lift, self.system.ansatz.distance)
+        )
+        return self._stacked(
+            [(points.x, lift(points.x), distance(points.x)) for points in self.points]
+        )
 
     def _stacked(self, lanes: list[Any]) -> Any:
-        return cast(jax.tree.map(lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves]), *lanes), self.dtype)
+        return cast(
+            jax.tree.map(lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves]), *lanes),
+            self.dtype,
+        )
 
     def linearised(self, state: Training) -> Any:
         """Rows of the equation that is frozen at the present states: one outer step."""
-        return self._freeze(state.parameters, jnp.stack([jnp.asarray(points.x) for points in self.points]))
+        return self._freeze(
+            state.parameters, jnp.stack([jnp.asarray(points.x) for points in self.points])
+        )
 
     def _frozen_rows(self, parameters: Array, x: Array) -> Any:
         ansatz = self.system.ansatz
-        A, b, c, f = jax.vmap(lambda x, *jet: self.problem.linearise(x, Jet(*jet), **self.choices))(x, *self._jet(parameters, x))
+        A, b, c, f = jax.vmap(lambda x, *jet: self.problem.linearise(x, Jet(*jet), **self.choices))(
+            x, *self._jet(parameters, x)
+        )
         factor = jnp.full(len(x), len(x) ** -0.5)
         if self.method.multiplier:
             factor *= _multiplier(A)
-        return cast(ansatz.freeze_block(x, factor[:, None, None] * A, factor[:, None] * b, factor * c, factor * f), self.dtype)
+        return cast(
+            ansatz.freeze_block(
+                x, factor[:, None, None] * A, factor[:, None] * b, factor * c, factor * f
+            ),
+            self.dtype,
+        )
 
     def _jet(self, parameters: Array, x: Array, with_lift: bool = True) -> Jet:
         """The jet of u (or of u without its lift) in double precision."""
@@ -158,7 +229,7 @@ class Ensemble:
         lift = lift if with_lift else jax.tree.map(jnp.zeros_like, lift)
         return Ansatz.combine(lift, distance, self.network(parameters, jnp.float64).jet(x))
 
-    # Training -------------------------------------------------------------------------------------------------------------------------------------
+    # Training -------------------------------------------------------------------------------------
 
     def compiled(self, state: Training, data: Any, records: int) -> Any:
         """EVERY·records epochs of all seeds as a compiled function of state and data."""
@@ -168,16 +239,28 @@ class Ensemble:
         """The states after a compiled run, and (records, seeds) arrays of what was measured."""
         return jax.block_until_ready(function(state, data, self._evaluation))
 
-    def _advance_lanes(self, state: Training, data: Any, evaluation: Any, records: int) -> tuple[Training, Measured]:
+    def _advance_lanes(
+        self, state: Training, data: Any, evaluation: Any, records: int
+    ) -> tuple[Training, Measured]:
         if jax.default_backend() == "cpu":
             # Batched products are several times slower there than one after the other.
-            state, measured = jax.lax.map(lambda lane: self._advance_lane(lane[0], lane[1], evaluation, records), (state, data))
+            state, measured = jax.lax.map(
+                lambda lane: self._advance_lane(lane[0], lane[1], evaluation, records),
+                (state, data),
+            )
             return state, jax.tree.map(jnp.transpose, measured)
-        return jax.vmap(lambda state, data: self._advance_lane(state, data, evaluation, records), out_axes=(0, 1))(state, data)
+        return jax.vmap(
+            lambda state, data: self._advance_lane(state, data, evaluation, records),
+            out_axes=(0, 1),
+        )(state, data)
 
-    def _advance_lane(self, state: Training, data: Any, evaluation: Any, records: int) -> tuple[Training, Measured]:
+    def _advance_lane(
+        self, state: Training, data: Any, evaluation: Any, records: int
+    ) -> tuple[Training, Measured]:
         def record(state: Training, _: None) -> tuple[Training, Measured]:
-            state = jax.lax.scan(lambda state, _: (self._epoch(state, data), None), state, None, length=EVERY)[0]
+            state = jax.lax.scan(
+                lambda state, _: (self._epoch(state, data), None), state, None, length=EVERY
+            )[0]
             return state, self._measured(state, evaluation)
 
         return jax.lax.scan(record, state, None, length=records)
@@ -185,9 +268,19 @@ class Ensemble:
     def _epoch(self, state: Training, data: Any) -> Training:
         loss, gradient = jax.value_and_grad(self._loss)(state.parameters, data)
         update, memory = self.optimiser.update(gradient, state.memory)
-        # The paper's proxy of the largest curvature: how much the gradient changed over how far the parameters moved.
-        sharpness = jnp.linalg.norm(gradient - state.gradient) / jnp.maximum(state.moved, jnp.finfo(self.dtype).tiny)
-        return Training(optax.apply_updates(state.parameters, update), memory, gradient, jnp.linalg.norm(update), loss, sharpness)  # pyright: ignore[reportArgumentType]
+        # The paper's proxy of the largest curvature: how much the gradient changed over how far the
+        # parameters moved.
+        sharpness = jnp.linalg.norm(gradient - state.gradient) / jnp.maximum(
+            state.moved, jnp.finfo(self.dtype).tiny
+        )
+        return Training(
+            optax.apply_updates(state.parameters, update),
+            memory,
+            gradient,
+            jnp.linalg.norm(update),
+            loss,
+            sharpness,
+        )  # pyright: ignore[reportArgumentType]
 
     def _loss(self, parameters: Array, data: Any) -> Array:
         network = self.network(parameters)
@@ -196,12 +289,17 @@ class Ensemble:
             return jnp.sum((network.rows(frozen) - target) ** 2)
         x, lift, distance = data
         jet = Ansatz.combine(lift, distance, network.jet(x))
-        return jnp.mean(jax.vmap(lambda x, *jet: self.problem.residual(x, Jet(*jet)))(x, *jet) ** 2).astype(self.dtype)
+        return jnp.mean(
+            jax.vmap(lambda x, *jet: self.problem.residual(x, Jet(*jet)))(x, *jet) ** 2
+        ).astype(self.dtype)
 
     def settled(self, state: Training, data: Any, lane: int, epochs: int) -> Array:
-        """The parameters of one seed after further epochs at a learning rate that falls to zero: Adam at a constant rate never comes to rest, and whoever
-        looks at a minimum must not look at one of its swings."""
-        alone, rows = (jax.tree.map(lambda leaf: jnp.asarray(leaf)[lane], tree) for tree in (state, data))
+        """The parameters of one seed after further epochs at a learning rate that falls to zero:
+        Adam at a constant rate never comes to rest, and whoever looks at a minimum must not look at
+        one of its swings."""
+        alone, rows = (
+            jax.tree.map(lambda leaf: jnp.asarray(leaf)[lane], tree) for tree in (state, data)
+        )
 
         def epoch(carry: tuple[Array, Any], share: Array) -> tuple[tuple[Array, Any], None]:
             parameters, memory = carry
@@ -209,7 +307,9 @@ class Ensemble:
             return (parameters + (1 - share).astype(self.dtype) * jnp.asarray(update), memory), None
 
         shares = jnp.linspace(0, 1, epochs)
-        return jax.jit(lambda carry: jax.lax.scan(epoch, carry, shares)[0][0])((alone.parameters, alone.memory))
+        return jax.jit(lambda carry: jax.lax.scan(epoch, carry, shares)[0][0])(
+            (alone.parameters, alone.memory)
+        )
 
     def _measured(self, state: Training, evaluation: Any) -> Measured:
         inputs, distance, wanted = evaluation
@@ -221,22 +321,30 @@ class Ensemble:
         l2, linf = jnp.sqrt(jnp.mean(error**2)), jnp.max(jnp.abs(error))
         return Measured(l2, linf, state.loss, jnp.linalg.norm(state.gradient), state.sharpness)
 
-    # The theorem ----------------------------------------------------------------------------------------------------------------------------------
+    # The theorem ----------------------------------------------------------------------------------
 
     def contraction(self, state: Training) -> tuple[np.ndarray, np.ndarray]:
-        """‖Δw - γA:D²w‖ / ‖Δw‖ on fresh points for w = u without its lift, which has zero boundary values, and √(1-ε), each for all seeds. The theorem says
-        that the first is at most the second, on convex domains; where A violates the Cordès condition the second is not a number."""
+        """‖Δw - γA:D²w‖ / ‖Δw‖ on fresh points for w = u without its lift, which has zero boundary
+        values, and √(1-ε), each for all seeds. The theorem says that the first is at most the
+        second, on convex domains; where A violates the Cordès condition the second is not a
+        number."""
         ratio, bound = self._contraction(state.parameters)
         return np.asarray(ratio), np.asarray(bound)
 
     def _contraction_of(self, parameters: Array) -> tuple[Array, Array]:
         x, d = self._fresh, self.problem.domain.dimension
         w = self._jet(parameters, x, with_lift=False)
-        A = jax.vmap(lambda x, *jet: self.problem.linearise(x, Jet(*jet), **self.choices).A)(x, *self._jet(parameters, x))
+        A = jax.vmap(lambda x, *jet: self.problem.linearise(x, Jet(*jet), **self.choices).A)(
+            x, *self._jet(parameters, x)
+        )
         laplacian = jnp.trace(w.hessian, axis1=1, axis2=2)
         difference = laplacian - _multiplier(A) * contract(A, w.hessian)
-        epsilon = jnp.min(jnp.trace(A, axis1=1, axis2=2) ** 2 / jnp.sum(A**2, axis=(1, 2))) - (d - 1)
-        return jnp.linalg.norm(difference) / jnp.linalg.norm(laplacian), jnp.where(epsilon > 0, jnp.sqrt(1 - jnp.minimum(epsilon, 1.0)), jnp.nan)
+        epsilon = jnp.min(jnp.trace(A, axis1=1, axis2=2) ** 2 / jnp.sum(A**2, axis=(1, 2))) - (
+            d - 1
+        )
+        return jnp.linalg.norm(difference) / jnp.linalg.norm(laplacian), jnp.where(
+            epsilon > 0, jnp.sqrt(1 - jnp.minimum(epsilon, 1.0)), jnp.nan
+        )
 
 
 def _multiplier(A: Array) -> Array:

@@ -1,9 +1,12 @@
-"""The loss around a trained network, along two random directions (Li, Xu, Taylor, Studer, Goldstein: Visualizing the loss landscape of neural nets, 2018).
+"""The loss around a trained network, along two random directions (Li, Xu, Taylor, Studer,
+Goldstein: Visualizing the loss landscape of neural nets, 2018).
 
-A constant multiplier γ makes the surface γ² times as high and changes nothing else: neither Adam nor Gauss–Newton sees it. Heights of two losses can
-therefore not be compared, shapes can, and all measures here are the same for L and for any multiple of L. Two random directions out of thousands are a
-picture and no proof: look at several seeds before believing a difference, and at the same network through both losses (`multiplier` is an argument and
-no property of the network) to tell what the loss does from what the weights do.
+A constant multiplier γ makes the surface γ² times as high and changes nothing else: neither Adam
+nor Gauss–Newton sees it. Heights of two losses can therefore not be compared, shapes can, and all
+measures here are the same for L and for any multiple of L. Two random directions out of thousands
+are a picture and no proof: look at several seeds before believing a difference, and at the same
+network through both losses (`multiplier` is an argument and no property of the network) to tell
+what the loss does from what the weights do.
 """
 
 import functools
@@ -29,23 +32,26 @@ from cordes.studies.trained import rows_at, state_of, system_at
 FORMS = ("frozen", "direct")
 # The quadratic fit sees this share of the square in each direction.
 NEAR = 0.25
-# Four times the relative rounding of a loss in float32, measured as 7·10⁻⁷ at most: second differences below it say nothing.
+# Four times the relative rounding of a loss in float32, measured as 7·10⁻⁷ at most: second
+# differences below it say nothing.
 ROUNDING = 4e-6
 SMALLEST_RESOLUTION = 9
 BLOCK = 250
 
 
 class Measures(NamedTuple):
-    """Numbers that do not change when the loss is multiplied with a constant. h is the step of the grid, L₀ the loss at the centre.
+    """Numbers that do not change when the loss is multiplied with a constant. h is the step of the
+    grid, L₀ the loss at the centre.
 
-    `curvature_ratio`: λ_max/λ_min of the quadratic that fits L best, in the sense of least squares, on the middle quarter of each axis; infinite where
-    λ_min ≤ 0. One is a round bowl.
-    `sharpness`: the mean rise from the centre to the rim of the square that this quadratic promises, over the mean rise that is seen. One for every
-    quadratic; above one where the middle is sharper than the whole, below one where walls rise behind a flat floor, negative where the network is no
-    minimum of this loss.
-    `nonconvex`: the share of inner grid points at which the Hessian by central differences has a negative eigenvalue, beyond what rounding explains
-    (4·10⁻⁶ L/h²).
-    `decades`: log₁₀ of the largest loss over L₀. A network that is trained longer has more of them: compare it between equally good ones only.
+    `curvature_ratio`: λ_max/λ_min of the quadratic that fits L best, in the sense of least squares,
+    on the middle quarter of each axis; infinite where λ_min ≤ 0. One is a round bowl. `sharpness`:
+    the mean rise from the centre to the rim of the square that this quadratic promises, over the
+    mean rise that is seen. One for every quadratic; above one where the middle is sharper than the
+    whole, below one where walls rise behind a flat floor, negative where the network is no minimum
+    of this loss. `nonconvex`: the share of inner grid points at which the Hessian by central
+    differences has a negative eigenvalue, beyond what rounding explains (4·10⁻⁶ L/h²). `decades`:
+    log₁₀ of the largest loss over L₀. A network that is trained longer has more of them: compare it
+    between equally good ones only.
     """
 
     curvature_ratio: float
@@ -56,7 +62,8 @@ class Measures(NamedTuple):
 
 @dataclass(frozen=True)
 class Landscape:
-    """Losses (n, n): entry [i, j] belongs to coordinates[i] along the first direction and coordinates[j] along the second."""
+    """Losses (n, n): entry [i, j] belongs to coordinates[i] along the first direction and
+    coordinates[j] along the second."""
 
     coordinates: np.ndarray
     losses: np.ndarray
@@ -73,7 +80,12 @@ class Landscape:
 
     def as_data(self) -> dict[str, Any]:
         """Plain numbers without the grid; None where a measure is not finite."""
-        facts = {"centre": self.centre, "lowest": float(np.min(self.losses)), "highest": float(np.max(self.losses)), **self.measures._asdict()}
+        facts = {
+            "centre": self.centre,
+            "lowest": float(np.min(self.losses)),
+            "highest": float(np.max(self.losses)),
+            **self.measures._asdict(),
+        }
         data = {name: value if np.isfinite(value) else None for name, value in facts.items()}
         return {"radius": float(self.coordinates[-1]), "resolution": len(self.coordinates), **data}
 
@@ -89,23 +101,31 @@ def landscape(
     form: str = "frozen",
     choices: dict[str, Any] | None = None,
 ) -> Landscape:
-    """The mean square of the residual on the square of side 2·radius around the network; one pass of `points` collocation points for each loss, in float32.
+    """The mean square of the residual on the square of side 2·radius around the network; one pass
+    of `points` collocation points for each loss, in float32.
 
-    `seed` draws the directions and the points: solutions with networks of the same shape get the same ones, before normalisation. A nonlinear problem is
-    frozen at the solution itself (`form="frozen"`, the loss of the Newton loop), or its own residual is taken, with the multiplier of the perturbed
-    network (`form="direct"`). `choices` go to the problem when it is frozen.
+    `seed` draws the directions and the points: solutions with networks of the same shape get the
+    same ones, before normalisation. A nonlinear problem is frozen at the solution itself
+    (`form="frozen"`, the loss of the Newton loop), or its own residual is taken, with the
+    multiplier of the perturbed network (`form="direct"`). `choices` go to the problem when it is
+    frozen.
     """
     _check(resolution, radius, points, form)
     state = state_of(solution)
     system = system_at(problem, solution, multiplier, choices)
-    loss, blocks = (_frozen if form == "frozen" else _direct)(system, solution, points, seed, choices or {})
+    loss, blocks = (_frozen if form == "frozen" else _direct)(
+        system, solution, points, seed, choices or {}
+    )
     directions = cast(tuple(filter_normalised(state, seed, which) for which in (0, 1)), jnp.float32)
     state = cast(state, jnp.float32)
     coordinates = radius * np.linspace(-1, 1, resolution)
     line = jax.jit(functools.partial(_line, loss))
     along = jnp.asarray(coordinates, jnp.float32)
     # One compiled call for each line of the grid: Ctrl-C is heard in between.
-    lines = [np.asarray(line(state, directions, blocks, first, along)) for first in coordinates.astype(np.float32)]
+    lines = [
+        np.asarray(line(state, directions, blocks, first, along))
+        for first in coordinates.astype(np.float32)
+    ]
     return Landscape(coordinates, np.stack(lines).astype(np.float64))
 
 
@@ -114,18 +134,23 @@ def _check(resolution: int, radius: float, points: int, form: str) -> None:
         raise unknown("form", form, FORMS)
     if resolution < SMALLEST_RESOLUTION or resolution % 2 == 0:
         raise OptionError(
-            f"resolution = {resolution}: an odd number from {SMALLEST_RESOLUTION} on is needed, so that the network itself is a grid point."
+            f"resolution = {resolution}: an odd number from {SMALLEST_RESOLUTION} on is "
+            "needed, so that the network itself is a grid point."
         )
     if not (radius > 0 and np.isfinite(radius)):
-        raise OptionError(f"radius = {radius}: it must be positive; 1 perturbs each neuron by weights as large as its own.")
+        raise OptionError(
+            f"radius = {radius}: it must be positive; 1 perturbs each neuron by weights as "
+            "large as its own."
+        )
     if points < 1:
         raise OptionError(f"points = {points}: at least one collocation point is needed.")
 
 
 def filter_normalised(state: State, seed: int, which: int) -> Any:
-    """A random direction in the space of parameters, normal numbers of a seed, scaled filter by filter: the weights into each neuron have the length that the
-    network's own have, and the last layer, which feeds one output, is one filter. Biases stay as they are, which is what the program of Li et al. does
-    unless told otherwise, and so do amplitudes of singular functions."""
+    """A random direction in the space of parameters, normal numbers of a seed, scaled filter by
+    filter: the weights into each neuron have the length that the network's own have, and the last
+    layer, which feeds one output, is one filter. Biases stay as they are, which is what the program
+    of Li et al. does unless told otherwise, and so do amplitudes of singular functions."""
     network = state.network
     assert isinstance(network, MLP)
     generator = np.random.default_rng([seed, which, 7919])
@@ -139,19 +164,29 @@ def filter_normalised(state: State, seed: int, which: int) -> Any:
     return (layers, scaled(network.coefficients)), np.zeros(np.shape(state.amplitudes))
 
 
-def _line(loss: Callable, state: State, directions: tuple, blocks: Any, first: Array, along: Array) -> Array:
+def _line(
+    loss: Callable, state: State, directions: tuple, blocks: Any, first: Array, along: Array
+) -> Array:
     """The losses on one line of the grid."""
 
     def at(second: Array) -> Array:
-        moved = jax.tree.map(lambda p, u, v: p + first * u + second * v, state.parameters, *directions)
-        # Blocks of points that stay in a core's own memory: twice to six times as fast on a CPU as all points at once.
-        return jax.lax.scan(lambda total, block: (total + loss(state.with_parameters(moved), block), None), jnp.float32(0), blocks)[0]
+        moved = jax.tree.map(
+            lambda p, u, v: p + first * u + second * v, state.parameters, *directions
+        )
+        # Blocks of points that stay in a core's own memory: twice to six times as fast on a CPU as
+        # all points at once.
+        return jax.lax.scan(
+            lambda total, block: (total + loss(state.with_parameters(moved), block), None),
+            jnp.float32(0),
+            blocks,
+        )[0]
 
     return jax.lax.map(at, along)
 
 
 def _cut(tree: Any, fill: float) -> Any:
-    """Leaves (N, …) as (blocks, BLOCK, …) in float32; what is missing in the last block is the last entry times `fill`."""
+    """Leaves (N, …) as (blocks, BLOCK, …) in float32; what is missing in the last block is the last
+    entry times `fill`."""
 
     def cut(leaf: Any) -> Array:
         leaf = np.asarray(leaf, np.float32)
@@ -162,8 +197,11 @@ def _cut(tree: Any, fill: float) -> Any:
     return jax.tree.map(cut, tree)
 
 
-def _frozen(system: System, solution: Solution, points: int, seed: int, choices: dict[str, Any]) -> tuple[Callable, Rows]:
-    """The loss of frozen rows, which do not move with the network; rows of zeros fill the last block."""
+def _frozen(
+    system: System, solution: Solution, points: int, seed: int, choices: dict[str, Any]
+) -> tuple[Callable, Rows]:
+    """The loss of frozen rows, which do not move with the network; rows of zeros fill the last
+    block."""
 
     def loss(state: State, rows: Rows) -> Array:
         return jnp.sum(residual(state, rows) ** 2)
@@ -171,21 +209,31 @@ def _frozen(system: System, solution: Solution, points: int, seed: int, choices:
     return loss, _cut(rows_at(system, solution, points, seed), 0.0)
 
 
-def _direct(system: System, solution: Solution, points: int, seed: int, choices: dict[str, Any]) -> tuple[Callable, tuple]:
-    """The loss of the nonlinear residual, as the direct solver has it; points without weight fill the last block."""
+def _direct(
+    system: System, solution: Solution, points: int, seed: int, choices: dict[str, Any]
+) -> tuple[Callable, tuple]:
+    """The loss of the nonlinear residual, as the direct solver has it; points without weight fill
+    the last block."""
     if not system.hard or len(solution.amplitudes):
-        raise OptionError("form = 'direct' needs exact boundary values and no singular functions: use form='frozen', or train with the paper preset.")
+        raise OptionError(
+            "form = 'direct' needs exact boundary values and no singular functions: use "
+            "form='frozen', or train with the paper preset."
+        )
     x, weight = system.points(points, seed)
     ansatz = system.ansatz
-    lift, distance = jax.jit(lambda x: (jax.vmap(jet_of(ansatz.lift))(x), jax.vmap(jet_of(ansatz.distance))(x)))(x)
+    lift, distance = jax.jit(
+        lambda x: (jax.vmap(jet_of(ansatz.lift))(x), jax.vmap(jet_of(ansatz.distance))(x))
+    )(x)
 
     def loss(state: State, data: tuple) -> Array:
-        return jnp.asarray(nonlinear_loss(state.parameters, data, system, state, choices), jnp.float32)
+        return jnp.asarray(
+            nonlinear_loss(state.parameters, data, system, state, choices), jnp.float32
+        )
 
     return loss, (_cut(x, 1.0), _cut(weight, 0.0), _cut(lift, 1.0), _cut(distance, 1.0))
 
 
-# Measures -------------------------------------------------------------------------------------------------------------------------------------------------
+# Measures -----------------------------------------------------------------------------------------
 
 
 def _measures(coordinates: np.ndarray, losses: np.ndarray) -> Measures:
@@ -195,18 +243,27 @@ def _measures(coordinates: np.ndarray, losses: np.ndarray) -> Measures:
     near = slice(middle - max(2, round(NEAR * middle)), middle + max(2, round(NEAR * middle)) + 1)
     x, y = np.meshgrid(t, t, indexing="ij")
     centre, highest = losses[middle, middle], np.max(losses)
-    decades = float(np.log10(highest / centre)) if centre > 0 and np.isfinite(highest) else float("nan")
+    decades = (
+        float(np.log10(highest / centre)) if centre > 0 and np.isfinite(highest) else float("nan")
+    )
     if not np.all(np.isfinite(losses[near, near])):
         return Measures(float("nan"), float("nan"), _nonconvex_share(t, losses), decades)
     # In units of the fitted losses, so that neither tiny nor huge ones lose digits.
     unit = float(np.max(np.abs(losses[near, near]))) or 1.0
-    constant, slope, other, xx, xy, yy = np.linalg.lstsq(_monomials(x[near, near], y[near, near]), losses[near, near].ravel() / unit, rcond=None)[0]
+    constant, slope, other, xx, xy, yy = np.linalg.lstsq(
+        _monomials(x[near, near], y[near, near]), losses[near, near].ravel() / unit, rcond=None
+    )[0]
     least, most = np.linalg.eigvalsh([[xx, xy], [xy, yy]])
     rim = np.maximum(np.abs(x), np.abs(y)) == 1
     promised = np.mean(_monomials(x[rim], y[rim]) @ np.array([0.0, slope, other, xx, xy, yy]))
     seen = np.mean(losses[rim]) / unit - constant
     sharpness = float(promised / seen) if np.isfinite(seen) and seen != 0 else float("nan")
-    return Measures(float(most / least) if least > 0 else float("inf"), sharpness, _nonconvex_share(t, losses), decades)
+    return Measures(
+        float(most / least) if least > 0 else float("inf"),
+        sharpness,
+        _nonconvex_share(t, losses),
+        decades,
+    )
 
 
 def _monomials(x: np.ndarray, y: np.ndarray) -> np.ndarray:

@@ -1,4 +1,5 @@
-"""The figures of the paper, example by example: what is drawn for which problem, and what must be solved for it."""
+"""The figures of the paper, example by example: what is drawn for which problem, and what must be
+solved for it."""
 
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,7 +35,8 @@ from cordes.surfaces.flatten import flatten
 from cordes.surfaces.folded import folded_surface
 from cordes.surfaces.mesh import Mesh, read_mesh
 
-# The other coordinates of the slice through the cube of five dimensions: on the coordinate planes half of the solution is zero.
+# The other coordinates of the slice through the cube of five dimensions: on the coordinate planes
+# half of the solution is zero.
 LEVEL = 0.3
 # The surfaces, and how wide their figures are in inches.
 SURFACE, SURFACE_WIDTH = "ex5.2-surface", 11.0
@@ -50,20 +52,26 @@ def paper_figures(
     meshes: Sequence[Path] = (),
     report: Say = lambda _: None,
 ) -> list[Path]:
-    """Draw examples of the paper (all without `names`, in its order) into a folder, which is made; the paths of the figures.
+    """Draw examples of the paper (all without `names`, in its order) into a folder, which is made;
+    the paths of the figures.
 
-    `trained` holds answers of C-PINN by the names of their problems. Their errors are shown beside those of `cordes.solve(problem)`, which is "auto" in the
-    figures. `meshes` are the surfaces of ex5.2-surface, which takes no trained answer; without any it is the folded surface made in code. `report` gets a line
-    for each solve and each figure.
+    `trained` holds answers of C-PINN by the names of their problems. Their errors are shown beside
+    those of `cordes.solve(problem)`, which is "auto" in the figures. `meshes` are the surfaces of
+    ex5.2-surface, which takes no trained answer; without any it is the folded surface made in code.
+    `report` gets a line for each solve and each figure.
 
-    Checked before anything is solved: the names, that the answers are those of their problems, that meshes can be read and the folder be written.
+    Checked before anything is solved: the names, that the answers are those of their problems, that
+    meshes can be read and the folder be written.
     """
     for name in [*(names or ()), *trained]:
         if name not in EXAMPLES:
             raise unknown("figure of the paper for", name, EXAMPLES)
     for name, solution in trained.items():
         if solution.problem.name != name:
-            raise OptionError(f"The trained answer for {name} solves {solution.problem.name}: give each under the name of its problem.")
+            raise OptionError(
+                f"The trained answer for {name} solves {solution.problem.name}: give each "
+                "under the name of its problem."
+            )
     if SURFACE in trained:
         report(f"{SURFACE}: the figure shows meshes and their maps, not the trained answer")
     surfaces = read_surfaces(meshes)
@@ -72,7 +80,11 @@ def paper_figures(
     for name, draw in EXAMPLES.items():
         if names is not None and name not in names:
             continue
-        drawn = _draw_surfaces(surfaces, report) if draw is None else draw(name, _answers(name, trained.get(name), report))
+        drawn = (
+            _draw_surfaces(surfaces, report)
+            if draw is None
+            else draw(name, _answers(name, trained.get(name), report))
+        )
         for stem, figure in drawn:
             paths.append(save_figure(figure, check_writable(folder / f"{stem}.png")))
             report(f"{name}: {paths[-1]}")
@@ -80,13 +92,17 @@ def paper_figures(
 
 
 def read_surfaces(meshes: Sequence[Path]) -> dict[str, Mesh]:
-    """Meshes by the names of their files; two files of one name would overwrite each other's figure."""
+    """Meshes by the names of their files; two files of one name would overwrite each other's
+    figure."""
     if not meshes:
         return {"folded": folded_surface()}
     surfaces: dict[str, Mesh] = {}
     for path in map(Path, meshes):
         if path.stem in surfaces:
-            raise OptionError(f"Two meshes are named {path.stem}: rename {path}, so that each has a figure of its own.")
+            raise OptionError(
+                f"Two meshes are named {path.stem}: rename {path}, so that each has a figure "
+                "of its own."
+            )
         surfaces[path.stem] = read_mesh(path)
     return surfaces
 
@@ -98,7 +114,9 @@ def _writable_folder(folder: Path) -> Path:
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        raise FileError(f"The folder {folder} cannot be written: {error.strerror or error}. Choose another.") from error
+        raise FileError(
+            f"The folder {folder} cannot be written: {error.strerror or error}. Choose another."
+        ) from error
     return folder
 
 
@@ -115,7 +133,11 @@ def _exact(problem: Any) -> Values:
     return lambda points: in_blocks(compiled, (points,))
 
 
-def _measured(solutions: Mapping[str, Solution], values: Callable[[Any], Values], reference: Callable | None = None) -> list[Answer]:
+def _measured(
+    solutions: Mapping[str, Solution],
+    values: Callable[[Any], Values],
+    reference: Callable | None = None,
+) -> list[Answer]:
     """Every answer with its error; `values` says what of a solution is drawn."""
     answers = []
     for label, solution in solutions.items():
@@ -133,28 +155,54 @@ def _draw_comparison(name: str, solutions: dict[str, Solution]) -> Figures:
     problem = solutions["auto"].problem
     answers = _measured(solutions, lambda solution: solution)
     where = [f"{words}, errors of the whole domain" for words in where_cut(problem.domain)]
-    yield name, plot_comparison(problem.domain, _exact(problem), answers, _headline(name, solutions, *where))
+    yield (
+        name,
+        plot_comparison(
+            problem.domain, _exact(problem), answers, _headline(name, solutions, *where)
+        ),
+    )
 
 
 def _draw_ellipsoid(name: str, solutions: dict[str, Solution]) -> Figures:
     yield from _draw_comparison(name, solutions)
     problem = solutions["auto"].problem
     answers = _measured(solutions, lambda solution: solution)
-    corner = ", ".join(f"$x_{i + 1}$ > {value:.2g}" for i, value in enumerate(cut_corner(problem.domain)))
-    yield f"{name}-cutaway", plot_cutaway(problem.domain, answers, _exact(problem), _headline(name, solutions, f"without {corner}"))
+    corner = ", ".join(
+        f"$x_{i + 1}$ > {value:.2g}" for i, value in enumerate(cut_corner(problem.domain))
+    )
+    yield (
+        f"{name}-cutaway",
+        plot_cutaway(
+            problem.domain,
+            answers,
+            _exact(problem),
+            _headline(name, solutions, f"without {corner}"),
+        ),
+    )
 
 
 def _draw_cube(name: str, solutions: dict[str, Solution]) -> Figures:
-    """A slice along the first two coordinates; the errors in the titles are those of the whole cube."""
+    """A slice along the first two coordinates; the errors in the titles are those of the whole
+    cube."""
     problem = solutions["auto"].problem
     lower, upper = problem.domain.bounding_box
 
     def lifted(function: Values) -> Values:
-        return lambda points: function(np.concatenate([points, np.full((len(points), len(lower) - 2), LEVEL)], axis=1))
+        return lambda points: function(
+            np.concatenate([points, np.full((len(points), len(lower) - 2), LEVEL)], axis=1)
+        )
 
     where = " = ".join(f"$x_{k}$" for k in range(3, len(lower) + 1))
     headline = _headline(name, solutions, f"slice {where} = {LEVEL}, errors of the whole domain")
-    yield name, plot_comparison(Box(lower[:2], upper[:2]), lifted(_exact(problem)), _measured(solutions, lifted), headline)
+    yield (
+        name,
+        plot_comparison(
+            Box(lower[:2], upper[:2]),
+            lifted(_exact(problem)),
+            _measured(solutions, lifted),
+            headline,
+        ),
+    )
 
 
 def _draw_unknown(name: str, solutions: dict[str, Solution]) -> Figures:
@@ -164,27 +212,52 @@ def _draw_unknown(name: str, solutions: dict[str, Solution]) -> Figures:
     found = solve_chebyshev(problem, extra_points=REFERENCES[name])
     nothing = float("nan")
     reference = Answer("Chebyshev", found, Error(nothing, found.error_estimate, nothing))
-    what = f"Chebyshev: {found.elements} rectangles of degree {found.degree}, own estimate {found.error_estimate:.0e}"
+    what = (
+        f"Chebyshev: {found.elements} rectangles of degree {found.degree}, own estimate "
+        f"{found.error_estimate:.0e}"
+    )
     answers = _measured(solutions, lambda solution: solution, found)
-    yield name, plot_against_reference(problem.domain, reference, answers, _headline(name, solutions, what))
+    yield (
+        name,
+        plot_against_reference(
+            problem.domain, reference, answers, _headline(name, solutions, what)
+        ),
+    )
 
 
 def _draw_transport(name: str, solutions: dict[str, Solution]) -> Figures:
     problem = solutions["auto"].problem
     answers = _measured(solutions, lambda solution: solution.map)
     densities = (problem.source_density, problem.target_density)
-    yield name, plot_deformed_grid(problem.domain, densities, _exact(problem), answers, _headline(name, solutions))
+    yield (
+        name,
+        plot_deformed_grid(
+            problem.domain, densities, _exact(problem), answers, _headline(name, solutions)
+        ),
+    )
 
 
 def _draw_surfaces(surfaces: Mapping[str, Mesh], report: Say) -> Figures:
-    """The conformal map, transport by networks alone, and the best map, as `cordes surface` draws them."""
+    """The conformal map, transport by networks alone, and the best map, as `cordes surface` draws
+    them."""
     for stem, mesh in surfaces.items():
         found = flatten(mesh, say=lambda line, stem=stem: report(f"{SURFACE}: {stem}: {line}"))
-        shown = {name: found.maps[name].uv for name in dict.fromkeys(["conformal", "network", found.best]) if name in found.maps}
-        yield f"{SURFACE}-{stem}", resized(plot_surface(found.disk, shown, found.size, title=f"{SURFACE} — {stem}"), SURFACE_WIDTH)
+        shown = {
+            name: found.maps[name].uv
+            for name in dict.fromkeys(["conformal", "network", found.best])
+            if name in found.maps
+        }
+        yield (
+            f"{SURFACE}-{stem}",
+            resized(
+                plot_surface(found.disk, shown, found.size, title=f"{SURFACE} — {stem}"),
+                SURFACE_WIDTH,
+            ),
+        )
 
 
-# The examples in the order of the paper and how each is drawn; the surfaces have meshes instead of one problem.
+# The examples in the order of the paper and how each is drawn; the surfaces have meshes instead of
+# one problem.
 EXAMPLES: dict[str, Callable[[str, dict[str, Solution]], Figures] | None] = {
     "ex4.1-smooth": _draw_comparison,
     "ex4.1-singular": _draw_comparison,

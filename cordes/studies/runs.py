@@ -1,6 +1,8 @@
-"""One method trained on all seeds, in chunks. After each chunk everything is written, so that a run which is killed goes on where it was.
+"""One method trained on all seeds, in chunks. After each chunk everything is written, so that a run
+which is killed goes on where it was.
 
-On a CPU a resumed run gives the same numbers, bit for bit, as one that was never stopped: the same compiled chunks see the same states.
+On a CPU a resumed run gives the same numbers, bit for bit, as one that was never stopped: the same
+compiled chunks see the same states.
 """
 
 import json
@@ -20,7 +22,15 @@ from cordes.solution import Solution
 from cordes.solvers.answer import Answer
 from cordes.solvers.progress import Progress
 from cordes.solvers.training import cast
-from cordes.studies.ensemble import EVERY, INNER_EPOCHS, Ensemble, Measured, Method, choices_of, warm_up_of
+from cordes.studies.ensemble import (
+    EVERY,
+    INNER_EPOCHS,
+    Ensemble,
+    Measured,
+    Method,
+    choices_of,
+    warm_up_of,
+)
 from cordes.transport_solution import solution_class
 
 # Epochs between two writings: some seconds on a CPU, less than one on an accelerator.
@@ -31,7 +41,8 @@ PROBES = 4
 
 
 class Run(NamedTuple):
-    """What is known of a method: the epochs of the records (R,), arrays (R, seeds) measured there, and the contraction, (chunks, seeds), at epochs (chunks,)."""
+    """What is known of a method: the epochs of the records (R,), arrays (R, seeds) measured there,
+    and the contraction, (chunks, seeds), at epochs (chunks,)."""
 
     epochs: np.ndarray
     measured: Measured
@@ -55,12 +66,34 @@ class Run(NamedTuple):
 class TrainingRun:
     """A run and the file in which it lives."""
 
-    def __init__(self, problem: Any, method: Method, seeds: Sequence[int], truth: np.ndarray, preset: dict[str, Any], path: Path):
-        self.problem, self.method, self.seeds, self.preset, self.path = problem, method, tuple(seeds), preset, path
+    def __init__(
+        self,
+        problem: Any,
+        method: Method,
+        seeds: Sequence[int],
+        truth: np.ndarray,
+        preset: dict[str, Any],
+        path: Path,
+    ):
+        self.problem, self.method, self.seeds, self.preset, self.path = (
+            problem,
+            method,
+            tuple(seeds),
+            preset,
+            path,
+        )
         self.ensemble = Ensemble(problem, method, seeds, truth, preset)
         self.state = self.ensemble.start()
         empty = np.zeros((0, len(self.seeds)))
-        self.run = Run(np.zeros(0, int), Measured(*(empty for _ in Measured._fields)), np.zeros(0, int), empty, empty, 0.0, 0.0)
+        self.run = Run(
+            np.zeros(0, int),
+            Measured(*(empty for _ in Measured._fields)),
+            np.zeros(0, int),
+            empty,
+            empty,
+            0.0,
+            0.0,
+        )
         self.resumed = self._read()
 
     @property
@@ -68,11 +101,19 @@ class TrainingRun:
         """Epochs so far."""
         return int(self.run.epochs[-1]) if len(self.run.epochs) else 0
 
-    def train(self, epochs: int, target: float | None, progress: Progress, after: Callable[[], None] = lambda: None) -> Run:
-        """Train until every seed has met the target once, has left the numbers, or has had its epochs; `after` is called after each chunk."""
+    def train(
+        self,
+        epochs: int,
+        target: float | None,
+        progress: Progress,
+        after: Callable[[], None] = lambda: None,
+    ) -> Run:
+        """Train until every seed has met the target once, has left the numbers, or has had its
+        epochs; `after` is called after each chunk."""
         if self.done > epochs:
             raise FileError(
-                f"{self.path} holds {self.done} epochs already, {epochs} are asked for: ask for at least as many, or choose another --out."
+                f"{self.path} holds {self.done} epochs already, {epochs} are asked for: ask "
+                "for at least as many, or choose another --out."
             )
         data, functions = None, {}
         chunk = CHUNK if jax.default_backend() == "cpu" else CHUNK_ACCELERATOR
@@ -83,11 +124,15 @@ class TrainingRun:
             if records not in functions:
                 start = time.perf_counter()
                 functions[records] = self.ensemble.compiled(self.state, data, records)
-                self.run = self.run._replace(compile_seconds=self.run.compile_seconds + time.perf_counter() - start)
+                self.run = self.run._replace(
+                    compile_seconds=self.run.compile_seconds + time.perf_counter() - start
+                )
             self._chunk(functions[records], data)
             self._write(data)
             best = float(np.median(np.min(self.run.measured.l2, axis=0)))
-            progress.update(step=self.done, total=epochs, l2=best, ms=1e3 * self.run.seconds_per_epoch)
+            progress.update(
+                step=self.done, total=epochs, l2=best, ms=1e3 * self.run.seconds_per_epoch
+            )
             after()
         return self.run
 
@@ -105,11 +150,14 @@ class TrainingRun:
         return self.done >= warm_up_of(self.problem) and self.done % INNER_EPOCHS == 0
 
     def _data(self) -> Any:
-        """Rows for the next epochs. Those of an outer step that was interrupted in its middle belong to an earlier state, and were kept."""
+        """Rows for the next epochs. Those of an outer step that was interrupted in its middle
+        belong to an earlier state, and were kept."""
         if self._outer_step():
             return self.ensemble.linearised(self.state)
         data = self.ensemble.data()
-        return data if self._kept is None else jax.tree.unflatten(jax.tree.structure(data), self._kept)
+        return (
+            data if self._kept is None else jax.tree.unflatten(jax.tree.structure(data), self._kept)
+        )
 
     def _chunk(self, function: Any, data: Any) -> None:
         start = time.perf_counter()
@@ -119,7 +167,12 @@ class TrainingRun:
         run, records = self.run, len(measured.l2)
         self.run = Run(
             np.concatenate([run.epochs, self.done + EVERY * np.arange(1, records + 1)]),
-            Measured(*(np.concatenate([old, np.asarray(new, np.float64)]) for old, new in zip(run.measured, measured, strict=True))),
+            Measured(
+                *(
+                    np.concatenate([old, np.asarray(new, np.float64)])
+                    for old, new in zip(run.measured, measured, strict=True)
+                )
+            ),
             np.append(run.contraction_epochs, self.done + EVERY * records),
             np.concatenate([run.contraction, ratio[None]]),
             np.concatenate([run.contraction_bound, bound[None]]),
@@ -128,21 +181,43 @@ class TrainingRun:
             tuple(sorted({*run.devices, _device()})),
         )
 
-    # The file -------------------------------------------------------------------------------------------------------------------------------------
+    # The file -------------------------------------------------------------------------------------
 
     def _fingerprint(self) -> dict[str, Any]:
-        loop = {} if self.problem.linear else {"inner_epochs": INNER_EPOCHS, "warm_up": warm_up_of(self.problem), **choices_of(self.problem)}
-        settings = {"problem": self.problem.name, "method": self.method.name, "seeds": list(self.seeds), "preset": self.preset, "every": EVERY}
+        loop = (
+            {}
+            if self.problem.linear
+            else {
+                "inner_epochs": INNER_EPOCHS,
+                "warm_up": warm_up_of(self.problem),
+                **choices_of(self.problem),
+            }
+        )
+        settings = {
+            "problem": self.problem.name,
+            "method": self.method.name,
+            "seeds": list(self.seeds),
+            "preset": self.preset,
+            "every": EVERY,
+        }
         return {**settings, "loop": loop, "version": cordes.__version__}
 
     def _write(self, data: Any) -> None:
-        arrays = {f"state{k}": np.asarray(leaf) for k, leaf in enumerate(jax.tree.leaves(self.state))}
+        arrays = {
+            f"state{k}": np.asarray(leaf) for k, leaf in enumerate(jax.tree.leaves(self.state))
+        }
         if not self.problem.linear and self.method.frozen:
             arrays |= {f"rows{k}": np.asarray(leaf) for k, leaf in enumerate(jax.tree.leaves(data))}
         arrays |= {f"measured_{name}": part for name, part in self.run.measured._asdict().items()}
-        arrays |= {name: np.asarray(part) for name, part in self.run._asdict().items() if name != "measured"}
+        arrays |= {
+            name: np.asarray(part)
+            for name, part in self.run._asdict().items()
+            if name != "measured"
+        }
         arrays["probe"] = probe(self.problem)
-        arrays["fingerprint"] = np.frombuffer(json.dumps(self._fingerprint(), sort_keys=True).encode(), np.uint8)
+        arrays["fingerprint"] = np.frombuffer(
+            json.dumps(self._fingerprint(), sort_keys=True).encode(), np.uint8
+        )
         temporary = self.path.with_name(self.path.name + ".part")
         with open(temporary, "wb") as file:
             np.savez(file, allow_pickle=False, **arrays)
@@ -158,15 +233,28 @@ class TrainingRun:
                 arrays = {name: archive[name] for name in archive.files}
             found = json.loads(arrays["fingerprint"].tobytes())
         except Exception as error:
-            raise FileError(f"{self.path} cannot be read ({type(error).__name__}): delete it, and its run starts anew.") from error
+            raise FileError(
+                f"{self.path} cannot be read ({type(error).__name__}): delete it, and its run "
+                "starts anew."
+            ) from error
         wanted = json.loads(json.dumps(self._fingerprint()))
         if found != wanted:
-            other = ", ".join(f"{key} {found.get(key)}" for key in wanted if found.get(key) != wanted[key])
-            raise FileError(f"{self.path} holds a run with other settings ({other}): choose another --out, or delete it.")
+            other = ", ".join(
+                f"{key} {found.get(key)}" for key in wanted if found.get(key) != wanted[key]
+            )
+            raise FileError(
+                f"{self.path} holds a run with other settings ({other}): choose another "
+                "--out, or delete it."
+            )
         if not same_equation(arrays.get("probe"), self.problem):
-            raise FileError(f"{self.path} was trained on a problem of the same name with other data: choose another --out, or delete it.")
+            raise FileError(
+                f"{self.path} was trained on a problem of the same name with other data: "
+                "choose another --out, or delete it."
+            )
         leaves, structure = jax.tree.flatten(self.state)
-        self.state = jax.tree.unflatten(structure, [jax.numpy.asarray(arrays[f"state{k}"]) for k in range(len(leaves))])
+        self.state = jax.tree.unflatten(
+            structure, [jax.numpy.asarray(arrays[f"state{k}"]) for k in range(len(leaves))]
+        )
         rows = [name for name in arrays if name.startswith("rows")]
         self._kept = [arrays[f"rows{k}"] for k in range(len(rows))] or None
         measured = Measured(*(arrays[f"measured_{name}"] for name in Measured._fields))
@@ -182,10 +270,11 @@ class TrainingRun:
         )
         return True
 
-    # The answer -----------------------------------------------------------------------------------------------------------------------------------
+    # The answer -----------------------------------------------------------------------------------
 
     def settled(self, lane: int = 0, epochs: int | None = None) -> Solution:
-        """Where one seed would come to rest: after further epochs, counted nowhere, at a learning rate that falls to zero."""
+        """Where one seed would come to rest: after further epochs, counted nowhere, at a learning
+        rate that falls to zero."""
         epochs = min(SETTLING, max(self.done // 2, EVERY)) if epochs is None else epochs
         frozen = not self.problem.linear and self.method.frozen
         data = self.ensemble.linearised(self.state) if frozen else self.ensemble.data()
@@ -194,32 +283,66 @@ class TrainingRun:
     def solution(self, lane: int = 0, parameters: Any = None) -> Solution:
         """Where one seed ended, as an answer that can be drawn, measured and saved."""
         ensemble = self.ensemble
-        network = cast(ensemble.network(self.state.parameters[lane] if parameters is None else parameters), np.float64)
-        settings = {"boundary": "hard", "boundary_weight": 100.0, "singular": False, "inputs": "coordinates", "delta": 0.0}
-        facts = {"method": "adam", "seed": self.seeds[lane], "multiplier": self.method.multiplier, **settings, "richness": ensemble.system.richness}
+        network = cast(
+            ensemble.network(self.state.parameters[lane] if parameters is None else parameters),
+            np.float64,
+        )
+        settings = {
+            "boundary": "hard",
+            "boundary_weight": 100.0,
+            "singular": False,
+            "inputs": "coordinates",
+            "delta": 0.0,
+        }
+        facts = {
+            "method": "adam",
+            "seed": self.seeds[lane],
+            "multiplier": self.method.multiplier,
+            **settings,
+            "richness": ensemble.system.richness,
+        }
         loss = float(self.run.measured.loss[-1, lane])
         history = [
-            {"epoch": int(epoch), "l2": float(l2[lane])} for epoch, l2 in zip(self.run.epochs[9::10], self.run.measured.l2[9::10], strict=True)
+            {"epoch": int(epoch), "l2": float(l2[lane])}
+            for epoch, l2 in zip(self.run.epochs[9::10], self.run.measured.l2[9::10], strict=True)
         ]
-        answer = Answer(network, np.zeros(0), Result.converged, loss**0.5, self.preset["points"], history)
+        answer = Answer(
+            network, np.zeros(0), Result.converged, loss**0.5, self.preset["points"], history
+        )
         seconds = self.run.seconds_per_epoch * self.done
         return solution_class(self.problem)(
-            self.problem, ensemble.system, answer, {"total": seconds, "compile": self.run.compile_seconds, "solve": seconds, "certify": 0.0}, facts
+            self.problem,
+            ensemble.system,
+            answer,
+            {
+                "total": seconds,
+                "compile": self.run.compile_seconds,
+                "solve": seconds,
+                "certify": 0.0,
+            },
+            facts,
         )
 
 
 def probe(problem: Any) -> np.ndarray:
-    """The equation and the boundary values at a few points: two problems of one name are told apart by them."""
+    """The equation and the boundary values at a few points: two problems of one name are told apart
+    by them."""
     x = problem.domain.interior_points(PROBES, 2025)
     boundary = problem.domain.boundary_at(np.random.default_rng(2025).standard_normal(x.shape))
     parts = [np.asarray(part).reshape(PROBES, -1) for part in problem.coefficients(x)]
-    return np.concatenate([*parts, np.asarray(jax.vmap(problem.g)(boundary)).reshape(PROBES, -1)], axis=1)
+    return np.concatenate(
+        [*parts, np.asarray(jax.vmap(problem.g)(boundary)).reshape(PROBES, -1)], axis=1
+    )
 
 
 def same_equation(found: Any, problem: Any) -> bool:
     """Up to the rounding of another device."""
     wanted = probe(problem)
-    return found is not None and np.shape(found) == wanted.shape and np.allclose(found, wanted, rtol=1e-6, atol=1e-9)
+    return (
+        found is not None
+        and np.shape(found) == wanted.shape
+        and np.allclose(found, wanted, rtol=1e-6, atol=1e-9)
+    )
 
 
 def _device() -> str:

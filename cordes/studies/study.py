@@ -1,7 +1,9 @@
-"""`cordes study`: C-PINN against PINN on one problem. Trains, counts, and asks what the multiplier changed.
+"""`cordes study`: C-PINN against PINN on one problem. Trains, counts, and asks what the multiplier
+changed.
 
-A study lives in a folder: one state for each method, written after every chunk of epochs, then `judged.json` with the parts of the analysis that are done,
-at last `study.json`; figures as they are drawn. Called again, it goes on where it was.
+A study lives in a folder: one state for each method, written after every chunk of epochs, then
+`judged.json` with the parts of the analysis that are done, at last `study.json`; figures as they
+are drawn. Called again, it goes on where it was.
 """
 
 import json
@@ -40,13 +42,26 @@ Say = Callable[[str], None]
 class Study:
     """Training and judging of one problem in one folder."""
 
-    def __init__(self, problem: Any, folder: Path, seeds: int = 5, epochs: int = PAPER["epochs"], preset: Mapping[str, Any] = PAPER):
+    def __init__(
+        self,
+        problem: Any,
+        folder: Path,
+        seeds: int = 5,
+        epochs: int = PAPER["epochs"],
+        preset: Mapping[str, Any] = PAPER,
+    ):
         if isinstance(problem, Transport):
-            raise OptionError(f"{problem.name} is a transport problem: the paper's tables compare losses of equations, study one of those.")
+            raise OptionError(
+                f"{problem.name} is a transport problem: the paper's tables compare losses of "
+                "equations, study one of those."
+            )
         if seeds < 1:
             raise OptionError(f"seeds = {seeds}: at least one is needed.")
         if epochs < EVERY:
-            raise OptionError(f"epochs = {epochs}: at least {EVERY} are needed, after which the error is first looked at.")
+            raise OptionError(
+                f"epochs = {epochs}: at least {EVERY} are needed, after which the error is "
+                "first looked at."
+            )
         self.problem, self.folder, self.preset = problem, folder, dict(preset)
         self.seeds, self.epochs = tuple(range(seeds)), epochs - epochs % EVERY
         self.trained: dict[str, TrainingRun] = {}
@@ -59,9 +74,18 @@ class Study:
         with share_cores():
             for method in methods_of(self.problem):
                 name = method.name
-                training = TrainingRun(self.problem, method, self.seeds, truth, self.preset, self.folder / f"{name}.npz")
+                training = TrainingRun(
+                    self.problem,
+                    method,
+                    self.seeds,
+                    truth,
+                    self.preset,
+                    self.folder / f"{name}.npz",
+                )
                 before, answer = training.done, self.folder / f"{name}.cordes"
-                with Progress(f"{self.problem.name}: {name}, {len(self.seeds)} seeds", show, self.epochs) as progress:
+                with Progress(
+                    f"{self.problem.name}: {name}, {len(self.seeds)} seeds", show, self.epochs
+                ) as progress:
                     training.train(self.epochs, target, progress)
                 self.trained[name] = training
                 if self.problem.source and (training.done > before or not answer.exists()):
@@ -74,16 +98,36 @@ class Study:
             return np.asarray(jax.jit(jax.vmap(self.problem.exact))(points))
         return solve(self.problem)(points)
 
-    # Judging --------------------------------------------------------------------------------------------------------------------------------------
+    # Judging --------------------------------------------------------------------------------------
 
     def judge(self, runs: Mapping[str, Run], say: Say = lambda _: None) -> dict[str, Any]:
         """Facts for the JSON file. What takes long is kept as soon as it is done."""
         problem, found = self.problem, milestones(self.problem, runs)
         parts = {
-            "multiplier": self._part(runs, "the spread of the multiplier", "multiplier", self._multiplier, say),
-            "landscape": self._part(runs, "the landscape around the minima", "landscape", lambda: self._landscapes(list(runs)), say),
-            "conditioning": self._part(runs, "the spectra of the Gauss–Newton matrix", "conditioning", self._conditioning, say),
-            "auto": self._part(runs, "what `auto` reaches", "auto", lambda: bench(problem, repeats=1, steps=5) | {"machine": machine()}, say),
+            "multiplier": self._part(
+                runs, "the spread of the multiplier", "multiplier", self._multiplier, say
+            ),
+            "landscape": self._part(
+                runs,
+                "the landscape around the minima",
+                "landscape",
+                lambda: self._landscapes(list(runs)),
+                say,
+            ),
+            "conditioning": self._part(
+                runs,
+                "the spectra of the Gauss–Newton matrix",
+                "conditioning",
+                self._conditioning,
+                say,
+            ),
+            "auto": self._part(
+                runs,
+                "what `auto` reaches",
+                "auto",
+                lambda: bench(problem, repeats=1, steps=5) | {"machine": machine()},
+                say,
+            ),
         }
         return {
             "problem": problem.name,
@@ -96,9 +140,15 @@ class Study:
             "devices": sorted({device for run in runs.values() for device in run.devices}),
             "milestones": found,
             "final": finals(problem, runs),
-            "speed_up": [ratio for rival in list(runs)[1:] if (ratio := speed_up(found, rival)) is not None],
+            "speed_up": [
+                ratio for rival in list(runs)[1:] if (ratio := speed_up(found, rival)) is not None
+            ],
             "cost": {
-                name: {"ms_per_epoch_and_seed": 1e3 * run.seconds_per_epoch, "seconds": run.seconds, "compile_seconds": run.compile_seconds}
+                name: {
+                    "ms_per_epoch_and_seed": 1e3 * run.seconds_per_epoch,
+                    "seconds": run.seconds,
+                    "compile_seconds": run.compile_seconds,
+                }
                 for name, run in runs.items()
             },
             "contraction": {name: contraction_facts(run) for name, run in runs.items()},
@@ -106,9 +156,14 @@ class Study:
             **parts,
         }
 
-    def _part(self, runs: Mapping[str, Run], words: str, name: str, make: Callable[[], Any], say: Say) -> Any:
+    def _part(
+        self, runs: Mapping[str, Run], words: str, name: str, make: Callable[[], Any], say: Say
+    ) -> Any:
         """One part of the analysis, from the file where it belongs to the same runs."""
-        path, lengths = self.folder / "judged.json", {method: int(run.epochs[-1]) for method, run in runs.items()}
+        path, lengths = (
+            self.folder / "judged.json",
+            {method: int(run.epochs[-1]) for method, run in runs.items()},
+        )
         kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
         if kept.get("epochs") != lengths:
             kept = {"epochs": lengths}
@@ -125,14 +180,27 @@ class Study:
         return self._settled[method]
 
     def _multiplier(self) -> dict[str, float]:
-        return multiplier_spread(self.problem, self.settled("C-PINN"), choices_of(self.problem) or None)
+        return multiplier_spread(
+            self.problem, self.settled("C-PINN"), choices_of(self.problem) or None
+        )
 
     def _landscapes(self, methods: list[str]) -> dict[str, Any]:
         surfaces = {name: self._surface(name, 0, RESOLUTION, POINTS) for name in methods}
         plot_landscape(surfaces, self.folder / "landscape.png", title=self.problem.name)
-        others = {name: [self._surface(name, seed, COARSE, COARSE_POINTS).measures for seed in range(DIRECTIONS)] for name in methods}
+        others = {
+            name: [
+                self._surface(name, seed, COARSE, COARSE_POINTS).measures
+                for seed in range(DIRECTIONS)
+            ]
+            for name in methods
+        }
         return {
-            name: {"form": self._form(name), "picture": surfaces[name].as_data(), "directions": _over_directions(others[name])} for name in methods
+            name: {
+                "form": self._form(name),
+                "picture": surfaces[name].as_data(),
+                "directions": _over_directions(others[name]),
+            }
+            for name in methods
         }
 
     def _form(self, method: str) -> str:
@@ -141,16 +209,34 @@ class Study:
     def _surface(self, method: str, seed: int, resolution: int, points: int) -> Landscape:
         form = self._form(method)
         choices = choices_of(self.problem) or None if form == "frozen" else None
-        return landscape(self.problem, self.settled(method), method == "C-PINN", seed, resolution, points=points, form=form, choices=choices)
+        return landscape(
+            self.problem,
+            self.settled(method),
+            method == "C-PINN",
+            seed,
+            resolution,
+            points=points,
+            form=form,
+            choices=choices,
+        )
 
     def _conditioning(self) -> dict[str, Any]:
         problem, choices = self.problem, choices_of(self.problem) or None
         found = {"end": spectra(problem, self.settled("C-PINN"), choices=choices)}
         if problem.linear or not problem.convex:
-            # The warm-up of Monge–Ampère problems begins with the Laplacian, whose multiplier is constant: there is nothing to compare.
-            found = {"start": spectra(problem, initial_solution(problem, self.seeds[0]), choices=choices), **found}
+            # The warm-up of Monge–Ampère problems begins with the Laplacian, whose multiplier is
+            # constant: there is nothing to compare.
+            found = {
+                "start": spectra(
+                    problem, initial_solution(problem, self.seeds[0]), choices=choices
+                ),
+                **found,
+            }
         plot_spectra(found, self.folder / "spectra.png", title=problem.name)
-        return {when: {name: one.as_data() for name, one in three.items()} for when, three in found.items()}
+        return {
+            when: {name: one.as_data() for name, one in three.items()}
+            for when, three in found.items()
+        }
 
     def finished(self) -> dict[str, Any] | None:
         """The facts of a study of this equation with the same settings that was judged already."""
@@ -158,8 +244,15 @@ class Study:
         if not path.exists():
             return None
         facts = json.loads(path.read_text(encoding="utf-8"))
-        wanted = {"seeds": list(self.seeds), "epochs": self.epochs, "preset": self.preset, "version": cordes.__version__}
-        same = all(facts.get(key) == value for key, value in wanted.items()) and same_equation(facts.get("probe"), self.problem)
+        wanted = {
+            "seeds": list(self.seeds),
+            "epochs": self.epochs,
+            "preset": self.preset,
+            "version": cordes.__version__,
+        }
+        same = all(facts.get(key) == value for key, value in wanted.items()) and same_equation(
+            facts.get("probe"), self.problem
+        )
         return facts if same else None
 
 
@@ -168,7 +261,10 @@ def _over_directions(measures: list[Measures]) -> dict[str, Any]:
     facts: dict[str, Any] = {"pairs": len(measures)}
     for name in Measures._fields:
         values = [float(getattr(one, name)) for one in measures]
-        facts[name] = [value if np.isfinite(value) else None for value in (float(np.median(values)), min(values), max(values))]
+        facts[name] = [
+            value if np.isfinite(value) else None
+            for value in (float(np.median(values)), min(values), max(values))
+        ]
     return facts
 
 

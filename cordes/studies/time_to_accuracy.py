@@ -1,4 +1,5 @@
-"""The paper's tables: how many epochs, and seconds, a method needs to reach a target error, over several seeds."""
+"""The paper's tables: how many epochs, and seconds, a method needs to reach a target error, over
+several seeds."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -28,14 +29,20 @@ def milestones(problem: Any, runs: Mapping[str, Run]) -> list[dict[str, Any]]:
     """For each target and method what each seed needed, with the paper's row beside it."""
     rows = {(row.target, row.method): row for row in paper_rows(problem)}
     return [
-        {"target": target, "method": name, "paper": _paper_facts(rows.get((target, name))), **_reached(problem, name, run, target)}
+        {
+            "target": target,
+            "method": name,
+            "paper": _paper_facts(rows.get((target, name))),
+            **_reached(problem, name, run, target),
+        }
         for target in targets_of(problem)
         for name, run in runs.items()
     ]
 
 
 def _reached(problem: Any, method: str, run: Run, target: float) -> dict[str, Any]:
-    """Epochs, seconds and errors at the first record at which a seed met the target; None where it never did."""
+    """Epochs, seconds and errors at the first record at which a seed met the target; None where it
+    never did."""
     facts: dict[str, list[Any]] = {"epochs": [], "seconds": [], "l2": [], "linf": []}
     frozen = not problem.linear and method != "PINN"
     if frozen:
@@ -63,24 +70,34 @@ def finals(problem: Any, runs: Mapping[str, Run]) -> dict[str, dict[str, Any]]:
     last = targets_of(problem)[-1]
     facts = {}
     for name, run in runs.items():
-        ends = [int(np.flatnonzero(lane <= last)[0]) if np.any(lane <= last) else len(lane) - 1 for lane in run.measured.l2.T]
+        ends = [
+            int(np.flatnonzero(lane <= last)[0]) if np.any(lane <= last) else len(lane) - 1
+            for lane in run.measured.l2.T
+        ]
         facts[name] = {
             "epochs": [int(run.epochs[k]) for k in ends],
             "l2": [float(run.measured.l2[k, lane]) for lane, k in enumerate(ends)],
             "linf": [float(run.measured.linf[k, lane]) for lane, k in enumerate(ends)],
-            "best_l2": [float(np.min(np.nan_to_num(run.measured.l2[: k + 1, lane], nan=np.inf))) for lane, k in enumerate(ends)],
+            "best_l2": [
+                float(np.min(np.nan_to_num(run.measured.l2[: k + 1, lane], nan=np.inf)))
+                for lane, k in enumerate(ends)
+            ],
         }
     return facts
 
 
 class Summary:
-    """The median of numbers of which some may be missing (never reached, which is worse than any number), and their range."""
+    """The median of numbers of which some may be missing (never reached, which is worse than any
+    number), and their range."""
 
     def __init__(self, values: Sequence[float | None]):
         self.count = len(values)
-        self.numbers = sorted(float(value) for value in values if value is not None and math.isfinite(value))
+        self.numbers = sorted(
+            float(value) for value in values if value is not None and math.isfinite(value)
+        )
         self.missing = self.count - len(self.numbers)
-        # The upper one of two middle values: a median of an even number of seeds is then one that was seen, and never flatters.
+        # The upper one of two middle values: a median of an even number of seeds is then one that
+        # was seen, and never flatters.
         middle = self.count // 2
         self.median = self.numbers[middle] if middle < len(self.numbers) else None
 
@@ -91,13 +108,17 @@ class Summary:
         low, high = format(self.numbers[0], form), format(self.numbers[-1], form)
         spread = f" ({low}–{high})" if low != high else ""
         reached = f", {len(self.numbers)} of {self.count}" if self.missing else ""
-        return (format(self.median, form) if self.median is not None else missing) + spread + reached
+        return (
+            (format(self.median, form) if self.median is not None else missing) + spread + reached
+        )
 
 
 def speed_up(found: Sequence[Mapping[str, Any]], rival: str = "PINN") -> dict[str, Any] | None:
-    """How many times more epochs the rival takes than C-PINN at the tightest target that at least half of the seeds of both reached: the median of the ratios
-    seed by seed, which share weights and points. A rival that never arrives counts as infinitely slow (None), C-PINN that never arrives as 0; a pair of
-    which neither does is left out. `last` counts the seeds at the tightest target that any seed of either met."""
+    """How many times more epochs the rival takes than C-PINN at the tightest target that at least
+    half of the seeds of both reached: the median of the ratios seed by seed, which share weights
+    and points. A rival that never arrives counts as infinitely slow (None), C-PINN that never
+    arrives as 0; a pair of which neither does is left out. `last` counts the seeds at the tightest
+    target that any seed of either met."""
     targets = sorted({row["target"] for row in found})
     for target in targets:
         ours, theirs = (_epochs(found, target, method) for method in ("C-PINN", rival))
@@ -105,16 +126,28 @@ def speed_up(found: Sequence[Mapping[str, Any]], rival: str = "PINN") -> dict[st
             return None
         if 2 * min(len(ours) - ours.count(None), len(theirs) - theirs.count(None)) < len(ours):
             continue
-        pairs = [(a, b) for a, b in zip(ours, theirs, strict=True) if a is not None or b is not None]
+        pairs = [
+            (a, b) for a, b in zip(ours, theirs, strict=True) if a is not None or b is not None
+        ]
         ratios = [0.0 if a is None else math.inf if b is None else b / a for a, b in pairs]
-        facts = {"target": target, "rival": rival, "ratios": [_finite(ratio) for ratio in ratios], "median": _finite(float(np.median(ratios)))}
+        facts = {
+            "target": target,
+            "rival": rival,
+            "ratios": [_finite(ratio) for ratio in ratios],
+            "median": _finite(float(np.median(ratios))),
+        }
         return {**facts, "last": _arrivals(found, targets, rival)}
     return None
 
 
-def _arrivals(found: Sequence[Mapping[str, Any]], targets: Sequence[float], rival: str) -> dict[str, Any]:
+def _arrivals(
+    found: Sequence[Mapping[str, Any]], targets: Sequence[float], rival: str
+) -> dict[str, Any]:
     for target in targets:
-        ours, theirs = (sum(epochs is not None for epochs in _epochs(found, target, method) or ()) for method in ("C-PINN", rival))
+        ours, theirs = (
+            sum(epochs is not None for epochs in _epochs(found, target, method) or ())
+            for method in ("C-PINN", rival)
+        )
         if ours or theirs:
             return {"target": target, "ours": ours, "theirs": theirs}
     return {}
@@ -124,7 +157,9 @@ def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _epochs(found: Sequence[Mapping[str, Any]], target: float, method: str) -> list[int | None] | None:
+def _epochs(
+    found: Sequence[Mapping[str, Any]], target: float, method: str
+) -> list[int | None] | None:
     for row in found:
         if row["target"] == target and row["method"] == method:
             return row["epochs"]
@@ -132,4 +167,14 @@ def _epochs(found: Sequence[Mapping[str, Any]], target: float, method: str) -> l
 
 
 def _paper_facts(row: Row | None) -> dict[str, Any] | None:
-    return None if row is None else {"epochs": row.epochs, "seconds": row.seconds, "l2": row.l2, "linf": row.linf, "newton": row.newton}
+    return (
+        None
+        if row is None
+        else {
+            "epochs": row.epochs,
+            "seconds": row.seconds,
+            "l2": row.l2,
+            "linf": row.linf,
+            "newton": row.newton,
+        }
+    )

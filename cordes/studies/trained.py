@@ -1,7 +1,9 @@
-"""The loss of a network as it is: the rows of its equation, with or without the multiplier, at points of one's choice.
+"""The loss of a network as it is: the rows of its equation, with or without the multiplier, at
+points of one's choice.
 
-Both analyses of the multiplier, the landscape and the spectrum, look at one network through several losses. So the loss is an argument here and not a
-property of the solution: a network that was trained with the multiplier can be looked at without it.
+Both analyses of the multiplier, the landscape and the spectrum, look at one network through several
+losses. So the loss is an argument here and not a property of the solution: a network that was
+trained with the multiplier can be looked at without it.
 """
 
 from typing import Any
@@ -21,19 +23,34 @@ from cordes.solvers.system import System
 from cordes.solvers.training import State, cast, initial_state, stack
 
 # The settings of the paper preset, from which a system is built.
-SETTINGS = {"boundary": "hard", "boundary_weight": 100.0, "singular": False, "inputs": "coordinates", "delta": 0.0}
+SETTINGS = {
+    "boundary": "hard",
+    "boundary_weight": 100.0,
+    "singular": False,
+    "inputs": "coordinates",
+    "delta": 0.0,
+}
 BOUNDARY_POINTS = 1000
 
 
 def initial_solution(problem: Any, seed: int = 0) -> Solution:
-    """The untrained network of the paper preset, with the very weights (rounded to its precision) from which `solve(…, preset="paper", seed=seed)` starts."""
+    """The untrained network of the paper preset, with the very weights (rounded to its precision)
+    from which `solve(…, preset="paper", seed=seed)` starts."""
     _check_problem(problem)
     system = make_system(problem, True, SETTINGS, None)
     dtype = jnp.dtype(PAPER["precision"])
-    state = initial_state(system, None, PAPER["width"], PAPER["depth"], PAPER["activation"], seed, "uniform", dtype)
+    state = initial_state(
+        system, None, PAPER["width"], PAPER["depth"], PAPER["activation"], seed, "uniform", dtype
+    )
     state = cast(state, jnp.float64)
     answer = Answer(state.network, state.amplitudes, Result.stagnated, float("inf"), 0, [])
-    facts = {"method": "adam", "seed": seed, "multiplier": True, **SETTINGS, "richness": system.richness}
+    facts = {
+        "method": "adam",
+        "seed": seed,
+        "multiplier": True,
+        **SETTINGS,
+        "richness": system.richness,
+    }
     return Solution(problem, system, answer, {"certify": 0.0}, facts)
 
 
@@ -41,22 +58,37 @@ def state_of(solution: Solution) -> State:
     """The network and the amplitudes of a solution, in double precision."""
     if not isinstance(solution.network, MLP):
         raise OptionError(
-            f"The solution has a network of kind {type(solution.network).__name__}, but its hidden weights must have been trained: "
-            "use a solution of method='adam' or 'gauss-newton'."
+            f"The solution has a network of kind {type(solution.network).__name__}, but its "
+            "hidden weights must have been trained: use a solution of method='adam' or "
+            "'gauss-newton'."
         )
     return cast(State(solution.network, jnp.asarray(solution.amplitudes)), jnp.float64)
 
 
-def system_at(problem: Any, solution: Solution, multiplier: bool, choices: dict[str, Any] | None = None) -> System:
-    """The linear equation with the solution's own ansatz; a nonlinear one is frozen at the solution itself. `choices` are what the problem is told when it
-    is frozen (`scaled` for HJB, `form` for Monge–Ampère)."""
+def system_at(
+    problem: Any, solution: Solution, multiplier: bool, choices: dict[str, Any] | None = None
+) -> System:
+    """The linear equation with the solution's own ansatz; a nonlinear one is frozen at the solution
+    itself. `choices` are what the problem is told when it is frozen (`scaled` for HJB, `form` for
+    Monge–Ampère)."""
     _check_problem(problem)
     if repr(problem.domain) != repr(solution.problem.domain):
-        raise OptionError(f"The solution lives on {solution.problem.domain!r}, the problem on {problem.domain!r}: pass the problem that was solved.")
+        raise OptionError(
+            f"The solution lives on {solution.problem.domain!r}, the problem on "
+            f"{problem.domain!r}: pass the problem that was solved."
+        )
     if choices and problem.linear:
-        raise OptionError(f"choices = {choices!r}: a linear problem is not frozen and has no choices. Leave them out.")
-    settings = {**SETTINGS, **{key: solution.facts[key] for key in SETTINGS if key in solution.facts}}
-    system = make_system(problem, multiplier, settings, solution.facts.get("richness"), solution.singular_points)
+        raise OptionError(
+            f"choices = {choices!r}: a linear problem is not frozen and has no choices. Leave "
+            "them out."
+        )
+    settings = {
+        **SETTINGS,
+        **{key: solution.facts[key] for key in SETTINGS if key in solution.facts},
+    }
+    system = make_system(
+        problem, multiplier, settings, solution.facts.get("richness"), solution.singular_points
+    )
     system.ansatz = solution._ansatz
     if not problem.linear:
         system.freeze(solution.jet, **(choices or {}))
@@ -64,15 +96,24 @@ def system_at(problem: Any, solution: Solution, multiplier: bool, choices: dict[
 
 
 def rows_at(system: System, solution: Solution, points: int, seed: int) -> Rows:
-    """The rows of the loss at the collocation points of a seed, followed by those of soft boundary values, if the solution has them."""
+    """The rows of the loss at the collocation points of a seed, followed by those of soft boundary
+    values, if the solution has them."""
     rows = system.rows(system.points(points, seed))
     if system.hard:
         return rows
-    return stack(rows, system.boundary_rows(BOUNDARY_POINTS, seed, solution.facts.get("boundary_weight", SETTINGS["boundary_weight"])))
+    return stack(
+        rows,
+        system.boundary_rows(
+            BOUNDARY_POINTS,
+            seed,
+            solution.facts.get("boundary_weight", SETTINGS["boundary_weight"]),
+        ),
+    )
 
 
 def _check_problem(problem: Any) -> None:
     if isinstance(problem, Transport):
         raise OptionError(
-            f"{problem.name} is a transport problem, whose boundary condition is part of the loss: use a Linear, HJB or MongeAmpere problem."
+            f"{problem.name} is a transport problem, whose boundary condition is part of the "
+            "loss: use a Linear, HJB or MongeAmpere problem."
         )

@@ -1,10 +1,26 @@
-"""Surfaces laid flat: meshes, conformal maps, the density that a conformal map leaves to optimal transport, and what is distorted."""
+"""Surfaces laid flat: meshes, conformal maps, the density that a conformal map leaves to optimal
+transport, and what is distorted."""
 
 from cordes.surfaces.conformal import FlatMap, disk_map, rectangle_map, unfold
-from cordes.surfaces.density import AreaMap, equalise_areas, grid_density, map_vertices, surface_density
+from cordes.surfaces.density import (
+    AreaMap,
+    equalise_areas,
+    grid_density,
+    map_vertices,
+    surface_density,
+)
 from cordes.surfaces.distortion import Distortion, measure
 from cordes.surfaces.folded import folded_surface
-from cordes.surfaces.mesh import Disk, Mesh, SurfaceError, Topology, check_topology, prepare, read_mesh, write_mesh
+from cordes.surfaces.mesh import (
+    Disk,
+    Mesh,
+    SurfaceError,
+    Topology,
+    check_topology,
+    prepare,
+    read_mesh,
+    write_mesh,
+)
 
 __all__ = [
     "AreaMap",

@@ -1,6 +1,8 @@
-"""Conformal maps of a disk-like surface to a rectangle and to the unit disk, by sparse Laplace solves.
+"""Conformal maps of a disk-like surface to a rectangle and to the unit disk, by sparse Laplace
+solves.
 
-Angles are kept, areas are not: the area distortion of these maps is what optimal transport corrects afterwards.
+Angles are kept, areas are not: the area distortion of these maps is what optimal transport corrects
+afterwards.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,18 +16,22 @@ from scipy.sparse.linalg import splu
 
 from cordes.surfaces.mesh import Disk, Mesh, SurfaceError, natural_corners
 
-# Rounds of repairs of flipped faces, after how many of them one more ring of neighbours joins in, and how many may pass without progress.
+# Rounds of repairs of flipped faces, after how many of them one more ring of neighbours joins in,
+# and how many may pass without progress.
 ROUNDS, RING, PATIENCE = 40, 8, 12
-# Above this share of flipped faces, repairs one by one are hopeless. The least weight of an edge where all must be positive, relative to the mean.
+# Above this share of flipped faces, repairs one by one are hopeless. The least weight of an edge
+# where all must be positive, relative to the mean.
 MANY = 0.02
 LEAST_WEIGHT = 1e-3
 
 
 @dataclass(frozen=True)
 class FlatMap:
-    """Flat coordinates (n, 2) of the vertices. A rectangle reaches from (0, 0) to `size` = (1, height); a disk has radius 1 and no size.
+    """Flat coordinates (n, 2) of the vertices. A rectangle reaches from (0, 0) to `size` = (1,
+    height); a disk has radius 1 and no size.
 
-    `corners` are vertex numbers, counterclockwise from (0, 0). `flipped_before` faces were turned over by the Laplace solves; `flipped` still are.
+    `corners` are vertex numbers, counterclockwise from (0, 0). `flipped_before` faces were turned
+    over by the Laplace solves; `flipped` still are.
     """
 
     uv: np.ndarray
@@ -44,14 +50,17 @@ def flat_areas(uv: np.ndarray, faces: np.ndarray) -> np.ndarray:
 def cotangent_laplacian(mesh: Mesh, positive: bool = False) -> Any:
     """The matrix of the Dirichlet energy: uᵀLu = ∫|∇u|² for the piecewise linear u.
 
-    `positive` raises the weights of edges opposite to wide angles to a small positive number. Every vertex is then a convex combination of its
-    neighbours, which rules out flipped faces, at the price of some conformality.
+    `positive` raises the weights of edges opposite to wide angles to a small positive number. Every
+    vertex is then a convex combination of its neighbours, which rules out flipped faces, at the
+    price of some conformality.
     """
     faces, count = mesh.faces, len(mesh.vertices)
     halves = 0.5 / np.tan(mesh.angles)
     start = np.concatenate([faces[:, (k + 1) % 3] for k in range(3)])
     end = np.concatenate([faces[:, (k + 2) % 3] for k in range(3)])
-    weights = scipy.sparse.coo_matrix((halves.T.ravel(), (start, end)), shape=(count, count)).tocsr()
+    weights = scipy.sparse.coo_matrix(
+        (halves.T.ravel(), (start, end)), shape=(count, count)
+    ).tocsr()
     weights = (weights + weights.T).tocsr()
     if positive:
         weights.data = np.maximum(weights.data, LEAST_WEIGHT * np.mean(np.abs(weights.data)))
@@ -59,17 +68,25 @@ def cotangent_laplacian(mesh: Mesh, positive: bool = False) -> Any:
 
 
 class DirichletSolver:
-    """Harmonic functions with given values at the vertices `fixed`; natural conditions on the rest of the boundary. Factorised once."""
+    """Harmonic functions with given values at the vertices `fixed`; natural conditions on the rest
+    of the boundary. Factorised once."""
 
     def __init__(self, laplacian: Any, fixed: np.ndarray):
         self.laplacian, self.fixed = laplacian, fixed
         self.free = np.setdiff1d(np.arange(laplacian.shape[0]), fixed)
-        # The symmetric ordering is what makes this a matter of a second: the default one takes minutes on a hundred thousand faces.
+        # The symmetric ordering is what makes this a matter of a second: the default one takes
+        # minutes on a hundred thousand faces.
         options = {"SymmetricMode": True}
-        self.factors = splu(laplacian[self.free][:, self.free].tocsc(), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options)
+        self.factors = splu(
+            laplacian[self.free][:, self.free].tocsc(),
+            permc_spec="MMD_AT_PLUS_A",
+            diag_pivot_thresh=0.0,
+            options=options,
+        )
 
     def solve(self, values: np.ndarray, load: np.ndarray | None = None) -> np.ndarray:
-        """u with Lu = load (zero if not given) at the free vertices and the given values at the others."""
+        """u with Lu = load (zero if not given) at the free vertices and the given values at the
+        others."""
         result = np.zeros(self.laplacian.shape[0])
         result[self.fixed] = values
         right = -(self.laplacian @ result)[self.free]
@@ -78,24 +95,33 @@ class DirichletSolver:
 
 
 def choose_corners(disk: Disk) -> np.ndarray:
-    """Four vertices of the boundary: the four sharp ones if the boundary has exactly four, else every ⌈n/4⌉-th vertex of the loop."""
+    """Four vertices of the boundary: the four sharp ones if the boundary has exactly four, else
+    every ⌈n/4⌉-th vertex of the loop."""
     sharp = natural_corners(disk.mesh, disk.loop)
     if sharp is not None:
         return sharp
     if len(disk.loop) < 4:
-        raise SurfaceError(f"The boundary has {len(disk.loop)} vertices; a map to a rectangle needs four. Refine the mesh, or map to the disk.")
-    # Spread evenly: every ⌈n/4⌉-th vertex would leave no fourth one on the shortest loops (5 or 9 vertices).
+        raise SurfaceError(
+            f"The boundary has {len(disk.loop)} vertices; a map to a rectangle needs four. "
+            "Refine the mesh, or map to the disk."
+        )
+    # Spread evenly: every ⌈n/4⌉-th vertex would leave no fourth one on the shortest loops (5 or 9
+    # vertices).
     step = -(-len(disk.loop) // 4)
-    positions = step * np.arange(4) if 3 * step < len(disk.loop) else (np.arange(4) * len(disk.loop)) // 4
+    positions = (
+        step * np.arange(4) if 3 * step < len(disk.loop) else (np.arange(4) * len(disk.loop)) // 4
+    )
     return disk.loop[positions]
 
 
 def rectangle_map(disk: Disk, corners: Sequence[int] | None = None, count_from: int = 0) -> FlatMap:
-    """The conformal map to the rectangle (0, 1) × (0, height): x and y are harmonic, given on two opposite sides, natural on the other two.
+    """The conformal map to the rectangle (0, 1) × (0, height): x and y are harmonic, given on two
+    opposite sides, natural on the other two.
 
-    `corners` are four vertex numbers of the file on the boundary, counted from `count_from`; they are sorted along it, and the first one given goes to
-    (0, 0). The height is the conformal modulus: ∫|∇x|² = height and ∫|∇(y/height)|² = 1/height on the exact map. Both discrete energies are too
-    large, so that the root of their quotient is better than either.
+    `corners` are four vertex numbers of the file on the boundary, counted from `count_from`; they
+    are sorted along it, and the first one given goes to (0, 0). The height is the conformal
+    modulus: ∫|∇x|² = height and ∫|∇(y/height)|² = 1/height on the exact map. Both discrete energies
+    are too large, so that the root of their quotient is better than either.
     """
     chosen = choose_corners(disk) if corners is None else _check_corners(disk, corners, count_from)
     positions = [int(np.flatnonzero(disk.loop == corner)[0]) for corner in chosen]
@@ -117,37 +143,53 @@ def rectangle_map(disk: Disk, corners: Sequence[int] | None = None, count_from: 
 
 def _between(laplacian: Any, low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """The harmonic function that is 0 on one side and 1 on the opposite one."""
-    return DirichletSolver(laplacian, np.concatenate([low, high])).solve(np.repeat([0.0, 1.0], [len(low), len(high)]))
+    return DirichletSolver(laplacian, np.concatenate([low, high])).solve(
+        np.repeat([0.0, 1.0], [len(low), len(high)])
+    )
 
 
 def _check_corners(disk: Disk, corners: Sequence[int], count_from: int) -> np.ndarray:
-    """The numbers the corners have in the prepared mesh. Messages use the numbers as the user counts them."""
+    """The numbers the corners have in the prepared mesh. Messages use the numbers as the user
+    counts them."""
     counted = f"counted from {count_from}"
     if len(corners) != 4 or len(set(corners)) != 4:
-        raise SurfaceError(f"The corners {list(corners)} are not four different vertices: give four vertex numbers on the boundary, {counted}.")
+        raise SurfaceError(
+            f"The corners {list(corners)} are not four different vertices: give four vertex "
+            f"numbers on the boundary, {counted}."
+        )
     largest = int(np.max(disk.original)) + count_from
     numbers = disk.numbers([int(corner) - count_from for corner in corners])
     for corner, number in zip(corners, numbers, strict=True):
         if not count_from <= corner <= largest:
-            raise SurfaceError(f"There is no vertex {corner}: they are numbered from {count_from} to {largest}.")
+            raise SurfaceError(
+                f"There is no vertex {corner}: they are numbered from {count_from} to {largest}."
+            )
         if number < 0:
-            raise SurfaceError(f"Vertex {corner} cannot be a corner: no face uses it, or it is the tip of an ear that was cut off. Take a neighbour.")
+            raise SurfaceError(
+                f"Vertex {corner} cannot be a corner: no face uses it, or it is the tip of an "
+                "ear that was cut off. Take a neighbour."
+            )
         if number not in disk.loop:
             position = disk.mesh.vertices[number]
             candidates = disk.loop[disk.original[disk.loop] >= 0]
-            nearest = candidates[np.argmin(np.linalg.norm(disk.mesh.vertices[candidates] - position, axis=1))]
+            nearest = candidates[
+                np.argmin(np.linalg.norm(disk.mesh.vertices[candidates] - position, axis=1))
+            ]
             raise SurfaceError(
-                f"Vertex {corner} ({counted}) at {np.round(position, 4).tolist()} is not on the boundary. "
-                f"The nearest boundary vertex is {disk.original[nearest] + count_from}."
+                f"Vertex {corner} ({counted}) at {np.round(position, 4).tolist()} is not on the "
+                f"boundary. The nearest boundary vertex is {disk.original[nearest] + count_from}."
             )
     return numbers
 
 
 def disk_map(disk: Disk) -> FlatMap:
-    """The conformal map to the unit disk that takes a vertex in the middle of the surface to the centre.
+    """The conformal map to the unit disk that takes a vertex in the middle of the surface to the
+    centre.
 
-    If f is the conformal map, log|f| is the Green's function g of the vertex taken to the centre, and the boundary turns by the angle dθ = ∂ₙg ds.
-    So the flux of the discrete Green's function out of each boundary vertex tells where the vertex lies on the circle, and the inside is harmonic.
+    If f is the conformal map, log|f| is the Green's function g of the vertex taken to the centre,
+    and the boundary turns by the angle dθ = ∂ₙg ds. So the flux of the discrete Green's function
+    out of each boundary vertex tells where the vertex lies on the circle, and the inside is
+    harmonic.
     """
     count, loop = len(disk.mesh.vertices), disk.loop
     masses = np.bincount(disk.mesh.faces.ravel(), np.repeat(disk.mesh.areas / 3, 3), count)
@@ -156,13 +198,18 @@ def disk_map(disk: Disk) -> FlatMap:
         laplacian = cotangent_laplacian(disk.mesh, positive)
         solver = DirichletSolver(laplacian, loop)
         if len(solver.free) == 0:
-            raise SurfaceError("Every vertex lies on the boundary: refine the mesh, so that there is a vertex inside.")
-        # The middle is where the torsion function, −Δt = 1, is largest: far from the boundary in a way that does not depend on the mesh.
+            raise SurfaceError(
+                "Every vertex lies on the boundary: refine the mesh, so that there is a vertex "
+                "inside."
+            )
+        # The middle is where the torsion function, −Δt = 1, is largest: far from the boundary in a
+        # way that does not depend on the mesh.
         center = int(np.argmax(solver.solve(np.zeros(len(loop)), masses)))
         load = np.zeros(count)
         load[center] = 1.0
         green = solver.solve(np.zeros(len(loop)), load)
-        # Obtuse faces at the boundary can make a flux negative: such vertices share the place of their neighbours up to a hair.
+        # Obtuse faces at the boundary can make a flux negative: such vertices share the place of
+        # their neighbours up to a hair.
         flux = np.maximum(-(laplacian @ green)[loop], 1e-3 / len(loop))
         share = flux / np.sum(flux)
         angle = 2 * np.pi * (np.cumsum(share) - share / 2)
@@ -172,8 +219,11 @@ def disk_map(disk: Disk) -> FlatMap:
     return FlatMap(uv, None, None, before, after)
 
 
-def _without_flips(disk: Disk, flatten: Callable[[bool], np.ndarray]) -> tuple[np.ndarray, int, int]:
-    """The flat map with cotangent weights; flipped faces are repaired in place, and where that fails all weights are made positive."""
+def _without_flips(
+    disk: Disk, flatten: Callable[[bool], np.ndarray]
+) -> tuple[np.ndarray, int, int]:
+    """The flat map with cotangent weights; flipped faces are repaired in place, and where that
+    fails all weights are made positive."""
     uv = flatten(False)
     before = int(np.sum(flat_areas(uv, disk.mesh.faces) <= 0))
     if before:
@@ -184,10 +234,13 @@ def _without_flips(disk: Disk, flatten: Callable[[bool], np.ndarray]) -> tuple[n
 
 
 def unfold(disk: Disk, uv: np.ndarray, rounds: int = ROUNDS) -> np.ndarray:
-    """Turn flipped faces back by moving single inner vertices; the boundary and everything farther away stay as they are.
+    """Turn flipped faces back by moving single inner vertices; the boundary and everything farther
+    away stay as they are.
 
-    The signed areas of the faces around a vertex are linear in its position. A vertex of a flipped face goes where the smallest of them, each relative to
-    the area of the face on the surface, is largest: a linear programme in three unknowns. Neighbours join in when a flip does not yield at once.
+    The signed areas of the faces around a vertex are linear in its position. A vertex of a flipped
+    face goes where the smallest of them, each relative to the area of the face on the surface, is
+    largest: a linear programme in three unknowns. Neighbours join in when a flip does not yield at
+    once.
     """
     faces, uv = disk.mesh.faces, np.array(uv)
     inner = np.ones(len(uv), dtype=bool)
@@ -206,7 +259,11 @@ def unfold(disk: Disk, uv: np.ndarray, rounds: int = ROUNDS) -> np.ndarray:
         since += 1
         moving = np.unique(faces[flipped])
         for _ in range(attempt // RING):
-            moving = np.unique(np.concatenate([faces[order[starts[v] : starts[v + 1]] // 3].ravel() for v in moving]))
+            moving = np.unique(
+                np.concatenate(
+                    [faces[order[starts[v] : starts[v + 1]] // 3].ravel() for v in moving]
+                )
+            )
         for vertex in moving[inner[moving]]:
             around = order[starts[vertex] : starts[vertex + 1]] // 3
             uv[vertex] = _best_position(vertex, faces[around], uv, shares[around] * total)
@@ -214,7 +271,8 @@ def unfold(disk: Disk, uv: np.ndarray, rounds: int = ROUNDS) -> np.ndarray:
 
 
 def _best_position(vertex: int, star: np.ndarray, uv: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """The position that maximises the smallest ratio of flat area to wanted area in the star of a vertex."""
+    """The position that maximises the smallest ratio of flat area to wanted area in the star of a
+    vertex."""
     turns = np.argmax(star == vertex, axis=1)
     rows = np.arange(len(star))
     a, b = uv[star[rows, (turns + 1) % 3]], uv[star[rows, (turns + 2) % 3]]
@@ -224,5 +282,10 @@ def _best_position(vertex: int, star: np.ndarray, uv: np.ndarray, wanted: np.nda
     constant = (a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0]) / 2
     slope = np.stack([a[:, 1] - b[:, 1], b[:, 0] - a[:, 0]], axis=1) / 2
     ratio = wanted / scale**2
-    answer = scipy.optimize.linprog([0.0, 0.0, -1.0], A_ub=np.column_stack([-slope, ratio]), b_ub=constant, bounds=[(None, None)] * 3)
+    answer = scipy.optimize.linprog(
+        [0.0, 0.0, -1.0],
+        A_ub=np.column_stack([-slope, ratio]),
+        b_ub=constant,
+        bounds=[(None, None)] * 3,
+    )
     return origin + scale * answer.x[:2] if answer.status == 0 else origin

@@ -1,7 +1,9 @@
-"""The density that a flat map leaves to optimal transport, and the map that the classical baseline makes of it.
+"""The density that a flat map leaves to optimal transport, and the map that the classical baseline
+makes of it.
 
-Where a flat map shrinks the surface, much of its area lies on little of the rectangle: area of the surface over flat area is the source density. Transport to
-the uniform density then gives every part of the surface its share of the rectangle.
+Where a flat map shrinks the surface, much of its area lies on little of the rectangle: area of the
+surface over flat area is the source density. Transport to the uniform density then gives every part
+of the surface its share of the rectangle.
 """
 
 import time
@@ -19,26 +21,36 @@ from cordes.surfaces.conformal import FlatMap, flat_areas, unfold
 from cordes.surfaces.distortion import Distortion, measure
 from cordes.surfaces.mesh import Disk, SurfaceError
 
-# Each face is sampled at points closer together than this many cells, but with no more than MOST² points; points are made in blocks of this many.
+# Each face is sampled at points closer together than this many cells, but with no more than MOST²
+# points; points are made in blocks of this many.
 SPACING = 1.0
 MOST = 256
 BLOCK = 1_000_000
-# The density is nowhere below this share of its mean: rounding can leave a cell of the rectangle without a face.
+# The density is nowhere below this share of its mean: rounding can leave a cell of the rectangle
+# without a face.
 LEAST_DENSITY = 1e-8
 
 
 def grid_shape(size: np.ndarray, resolution: int) -> tuple[int, int]:
-    """Cells for a rectangle, nearly square, `resolution` along the longer side. Multiples of eight can be halved by coarser grids."""
+    """Cells for a rectangle, nearly square, `resolution` along the longer side. Multiples of eight
+    can be halved by coarser grids."""
     if resolution < 32:
-        raise OptionError(f"The resolution is {resolution}; at least 32 cells along the longer side are needed.")
-    return tuple(max(32, 8 * round(resolution * side / max(size) / 8)) for side in size)  # type: ignore[return-value]
+        raise OptionError(
+            f"The resolution is {resolution}; at least 32 cells along the longer side are needed."
+        )
+    return tuple(max(32, 8 * round(resolution * side / max(size) / 8)) for side in size)  # type: ignore
 
 
-def surface_density(disk: Disk, uv: np.ndarray, size: np.ndarray, resolution: int = 512, smoothing: float = 0.7) -> np.ndarray:
-    """The area of the surface that lies over each cell of a grid on the rectangle from (0, 0) to `size`, divided by its mean.
+def surface_density(
+    disk: Disk, uv: np.ndarray, size: np.ndarray, resolution: int = 512, smoothing: float = 0.7
+) -> np.ndarray:
+    """The area of the surface that lies over each cell of a grid on the rectangle from (0, 0) to
+    `size`, divided by its mean.
 
-    Every face spreads its area over the cells it covers: it is divided into equal small triangles, and each gives its share to the four nearest cell centres,
-    linearly. Nothing is lost. `smoothing` is the width of a Gaussian, in cells, that is reflected at the sides and keeps the total as well.
+    Every face spreads its area over the cells it covers: it is divided into equal small triangles,
+    and each gives its share to the four nearest cell centres, linearly. Nothing is lost.
+    `smoothing` is the width of a Gaussian, in cells, that is reflected at the sides and keeps the
+    total as well.
     """
     if smoothing < 0:
         raise OptionError(f"smoothing is {smoothing}: give a width in cells, zero or more.")
@@ -52,8 +64,12 @@ def surface_density(disk: Disk, uv: np.ndarray, size: np.ndarray, resolution: in
         weights = subdivision(int(count))
         members = np.flatnonzero(parts == count)
         for block in np.array_split(members, -(-len(members) * len(weights) // BLOCK)):
-            points = np.stack([(positions[block, :, axis] @ weights.T).ravel() for axis in (0, 1)], axis=1)
-            _spread(mass, points, np.repeat(disk.mesh.areas[block] / len(weights), len(weights)), shape)
+            points = np.stack(
+                [(positions[block, :, axis] @ weights.T).ravel() for axis in (0, 1)], axis=1
+            )
+            _spread(
+                mass, points, np.repeat(disk.mesh.areas[block] / len(weights), len(weights)), shape
+            )
     grid = _fold(_fold(mass.reshape(shape[0] + 2, shape[1] + 2)).T).T
     grid = grid / np.mean(grid)
     if smoothing:
@@ -71,15 +87,24 @@ def subdivision(count: int) -> np.ndarray:
     return np.stack([1 - second - third, second, third], axis=1)
 
 
-def _spread(mass: np.ndarray, points: np.ndarray, shares: np.ndarray, shape: tuple[int, int]) -> None:
-    """Give the shares of points, in units of cells, to the four nearest centres of a grid with one more cell on every side."""
+def _spread(
+    mass: np.ndarray, points: np.ndarray, shares: np.ndarray, shape: tuple[int, int]
+) -> None:
+    """Give the shares of points, in units of cells, to the four nearest centres of a grid with one
+    more cell on every side."""
     points = np.clip(points, 0, shape) + 0.5
     lower = np.minimum(points.astype(np.int64), shape)
     rest = points - lower
     for first in (0, 1):
         for second in (0, 1):
-            weight = shares * (rest[:, 0] if first else 1 - rest[:, 0]) * (rest[:, 1] if second else 1 - rest[:, 1])
-            mass += np.bincount((lower[:, 0] + first) * (shape[1] + 2) + lower[:, 1] + second, weight, len(mass))
+            weight = (
+                shares
+                * (rest[:, 0] if first else 1 - rest[:, 0])
+                * (rest[:, 1] if second else 1 - rest[:, 1])
+            )
+            mass += np.bincount(
+                (lower[:, 0] + first) * (shape[1] + 2) + lower[:, 1] + second, weight, len(mass)
+            )
 
 
 def _fold(grid: np.ndarray) -> np.ndarray:
@@ -90,20 +115,33 @@ def _fold(grid: np.ndarray) -> np.ndarray:
     return inner
 
 
-def grid_density(values: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> Callable[[Array], Array]:
-    """A positive density of one point, two times continuously differentiable, from its values at the cell centres of a grid on a rectangle.
+def grid_density(
+    values: np.ndarray, lower: np.ndarray, upper: np.ndarray
+) -> Callable[[Array], Array]:
+    """A positive density of one point, two times continuously differentiable, from its values at
+    the cell centres of a grid on a rectangle.
 
-    The values are the coefficients of cubic B-splines, reflected at the sides. This keeps the density between its smallest and its largest value and its
-    mean as it was, and smooths it by half a cell (a standard deviation of 1/√3); interpolation would overshoot and could become negative.
+    The values are the coefficients of cubic B-splines, reflected at the sides. This keeps the
+    density between its smallest and its largest value and its mean as it was, and smooths it by
+    half a cell (a standard deviation of 1/√3); interpolation would overshoot and could become
+    negative.
     """
     values = np.asarray(values, dtype=np.float64)
-    lower, size = np.asarray(lower, dtype=np.float64), np.asarray(upper, dtype=np.float64) - np.asarray(lower, dtype=np.float64)
+    lower, size = (
+        np.asarray(lower, dtype=np.float64),
+        np.asarray(upper, dtype=np.float64) - np.asarray(lower, dtype=np.float64),
+    )
     if values.ndim != 2 or min(values.shape) < 4 or not np.all(size > 0):
-        raise OptionError(f"The values have shape {values.shape} on a rectangle of size {size.tolist()}; a grid of at least 4 by 4 cells is needed.")
+        raise OptionError(
+            f"The values have shape {values.shape} on a rectangle of size {size.tolist()}; a "
+            "grid of at least 4 by 4 cells is needed."
+        )
     bad = ~(np.isfinite(values) & (values > 0))
     if np.any(bad):
         i, j = np.argwhere(bad)[0]
-        raise CoefficientError(f"The density is {values[i, j]} in cell ({i}, {j}): it must be positive and finite.")
+        raise CoefficientError(
+            f"The density is {values[i, j]} in cell ({i}, {j}): it must be positive and finite."
+        )
     padded = jnp.asarray(np.pad(values, 2, mode="symmetric"))
     cells = np.array(values.shape)
 
@@ -121,20 +159,28 @@ def grid_density(values: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> Ca
 
 def _cubic(t: Array) -> Array:
     """The four cubic B-splines that are not zero at the distance t from a knot."""
-    return jnp.stack([(1 - t) ** 3, 4 - 6 * t**2 + 3 * t**3, 1 + 3 * t + 3 * t**2 - 3 * t**3, t**3]) / 6
+    return (
+        jnp.stack([(1 - t) ** 3, 4 - 6 * t**2 + 3 * t**3, 1 + 3 * t + 3 * t**2 - 3 * t**3, t**3])
+        / 6
+    )
 
 
-def map_vertices(transport: DctTransport, disk: Disk, uv: np.ndarray, repair: bool = True) -> np.ndarray:
-    """New flat coordinates: the transport map at the old ones, with flipped faces turned back (`repair`) by moving single vertices."""
+def map_vertices(
+    transport: DctTransport, disk: Disk, uv: np.ndarray, repair: bool = True
+) -> np.ndarray:
+    """New flat coordinates: the transport map at the old ones, with flipped faces turned back
+    (`repair`) by moving single vertices."""
     moved = transport.map(uv)
     return unfold(disk, moved) if repair else moved
 
 
 @dataclass(frozen=True)
 class AreaMap:
-    """Flat coordinates after transport. `flipped_before` faces were flipped by the transport map before the repair, summed over the passes.
+    """Flat coordinates after transport. `flipped_before` faces were flipped by the transport map
+    before the repair, summed over the passes.
 
-    `density` is the source density of the first pass, `transports` are the solutions of all passes, `distortions` the reports before and after each.
+    `density` is the source density of the first pass, `transports` are the solutions of all passes,
+    `distortions` the reports before and after each.
     """
 
     uv: np.ndarray
@@ -158,11 +204,14 @@ def equalise_areas(
 ) -> AreaMap:
     """Correct the areas of a map to a rectangle by transport, with cosine transforms.
 
-    Further passes start from the vertices where they are now, on the density measured anew: regions that were crowded into few cells are spread by
-    then, and seen sharply. The product of such maps corrects areas but is no longer the optimal map.
+    Further passes start from the vertices where they are now, on the density measured anew: regions
+    that were crowded into few cells are spread by then, and seen sharply. The product of such maps
+    corrects areas but is no longer the optimal map.
     """
     if flat.size is None:
-        raise SurfaceError("Areas are corrected on a rectangle, but this is a map to the disk. Use rectangle_map.")
+        raise SurfaceError(
+            "Areas are corrected on a rectangle, but this is a map to the disk. Use rectangle_map."
+        )
     if passes < 1:
         raise OptionError(f"passes is {passes}: at least one is needed.")
     started = time.perf_counter()
@@ -177,4 +226,12 @@ def equalise_areas(
         uv = unfold(disk, uv) if repair else uv
         distortions.append(measure(disk, uv, flat.size))
     assert first is not None
-    return AreaMap(uv, flat.size, first, tuple(transports), tuple(distortions), flipped, time.perf_counter() - started)
+    return AreaMap(
+        uv,
+        flat.size,
+        first,
+        tuple(transports),
+        tuple(distortions),
+        flipped,
+        time.perf_counter() - started,
+    )

@@ -1,4 +1,5 @@
-"""How much a flat map distorts a surface: areas, angles, flipped faces, and whether the boundary lies where it should."""
+"""How much a flat map distorts a surface: areas, angles, flipped faces, and whether the boundary
+lies where it should."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -8,13 +9,15 @@ import numpy as np
 from cordes.surfaces.conformal import flat_areas
 from cordes.surfaces.mesh import Disk, Mesh, SurfaceError, corner_angles
 
-# Areas below this share of the mean count as this share, so that a face squeezed to a line does not make every mean infinite.
+# Areas below this share of the mean count as this share, so that a face squeezed to a line does not
+# make every mean infinite.
 LEAST_AREA = 1e-12
 
 
 @dataclass(frozen=True)
 class Spread:
-    """The mean absolute value and the standard deviation of the logarithm of an area ratio; each face or star counts once, or with its area."""
+    """The mean absolute value and the standard deviation of the logarithm of an area ratio; each
+    face or star counts once, or with its area."""
 
     mean: float
     deviation: float
@@ -26,10 +29,11 @@ class Spread:
 class Distortion:
     """The report of one flat map.
 
-    `area_faces` and `area_stars` are about log(flat area / area), both normalised to total 1, of the faces and of the stars of faces around the vertices.
-    Angles are in degrees, errors taken over all corners of all faces. |μ| is Beltrami's coefficient, (σ₁ − σ₂)/(σ₁ + σ₂) of the singular values
-    of the map of each face, over faces that are not flipped. `rim` is the largest distance of a boundary vertex from the rim of the rectangle or disk,
-    relative to its width.
+    `area_faces` and `area_stars` are about log(flat area / area), both normalised to total 1, of
+    the faces and of the stars of faces around the vertices. Angles are in degrees, errors taken
+    over all corners of all faces. |μ| is Beltrami's coefficient, (σ₁ − σ₂)/(σ₁ + σ₂) of the
+    singular values of the map of each face, over faces that are not flipped. `rim` is the largest
+    distance of a boundary vertex from the rim of the rectangle or disk, relative to its width.
     """
 
     area_faces: Spread
@@ -46,11 +50,13 @@ class Distortion:
 
 
 def measure(disk: Disk, uv: np.ndarray, size: np.ndarray | None) -> Distortion:
-    """The distortion of flat coordinates on the rectangle from (0, 0) to `size`, or on the unit disk where `size` is None."""
+    """The distortion of flat coordinates on the rectangle from (0, 0) to `size`, or on the unit
+    disk where `size` is None."""
     mesh, uv = disk.mesh, np.asarray(uv, dtype=np.float64)
     if uv.shape != (len(mesh.vertices), 2) or not np.all(np.isfinite(uv)):
         raise SurfaceError(
-            f"The flat coordinates have shape {uv.shape} or are not finite; two numbers for each of {len(mesh.vertices)} vertices are needed."
+            f"The flat coordinates have shape {uv.shape} or are not finite; two numbers for "
+            f"each of {len(mesh.vertices)} vertices are needed."
         )
     flat, areas = flat_areas(uv, mesh.faces), mesh.areas
     difference = np.degrees(corner_angles(uv[mesh.faces]) - mesh.angles)
@@ -78,13 +84,20 @@ def _spread(flat: np.ndarray, areas: np.ndarray) -> Spread:
     ratio = np.log(np.maximum(share, LEAST_AREA / len(flat)) / weight)
     center = np.sum(weight * ratio)
     weighted = float(np.sqrt(np.sum(weight * (ratio - center) ** 2)))
-    return Spread(float(np.mean(np.abs(ratio))), float(np.std(ratio)), float(np.sum(weight * np.abs(ratio))), weighted)
+    return Spread(
+        float(np.mean(np.abs(ratio))),
+        float(np.std(ratio)),
+        float(np.sum(weight * np.abs(ratio))),
+        weighted,
+    )
 
 
 def beltrami(mesh: Mesh, uv: np.ndarray) -> np.ndarray:
-    """|μ| of each face: 0 for a similarity, below 1 for faces that are not flipped, above 1 for flipped ones.
+    """|μ| of each face: 0 for a similarity, below 1 for faces that are not flipped, above 1 for
+    flipped ones.
 
-    With z and w the complex coordinates of a face in its own plane and in the flat map, w is αz + βz̄ + const on the face, and μ = β/α.
+    With z and w the complex coordinates of a face in its own plane and in the flat map, w is αz +
+    βz̄ + const on the face, and μ = β/α.
     """
     corner = mesh.vertices[mesh.faces]
     first, second = corner[:, 1] - corner[:, 0], corner[:, 2] - corner[:, 0]
@@ -100,7 +113,8 @@ def beltrami(mesh: Mesh, uv: np.ndarray) -> np.ndarray:
 
 
 def rim_error(points: np.ndarray, size: np.ndarray | None) -> float:
-    """The largest distance of points from the rim of the rectangle from (0, 0) to `size`, or of the unit disk, relative to its width."""
+    """The largest distance of points from the rim of the rectangle from (0, 0) to `size`, or of the
+    unit disk, relative to its width."""
     if size is None:
         return float(np.max(np.abs(np.linalg.norm(points, axis=1) - 1))) / 2
     outside = np.linalg.norm(np.maximum(np.maximum(-points, points - size), 0), axis=1)

@@ -1,7 +1,9 @@
-"""From a surface to flat coordinates that keep areas: conformal map, then optimal transport of what it did to the areas.
+"""From a surface to flat coordinates that keep areas: conformal map, then optimal transport of what
+it did to the areas.
 
-Three maps are made and reported side by side: the conformal one; transport by cosine transforms (the classical baseline); transport by networks. The best map
-is the baseline followed by a network correction, or the baseline alone where that is no better.
+Three maps are made and reported side by side: the conformal one; transport by cosine transforms
+(the classical baseline); transport by networks. The best map is the baseline followed by a network
+correction, or the baseline alone where that is no better.
 """
 
 import time
@@ -24,8 +26,9 @@ Say = Callable[[str], None]
 
 
 class Pass(NamedTuple):
-    """One transport by a network: cells along the longer side of the density's grid, its smoothing in cells, the largest number of features, and collocation
-    points for each: a rough density between too few points makes the map oscillate and turns faces over."""
+    """One transport by a network: cells along the longer side of the density's grid, its smoothing
+    in cells, the largest number of features, and collocation points for each: a rough density
+    between too few points makes the map oscillate and turns faces over."""
 
     resolution: int
     smoothing: float
@@ -34,7 +37,13 @@ class Pass(NamedTuple):
 
 
 # Coarse first: after each pass what was crowded is spread, and the next one sees it sharply.
-PASSES = (Pass(96, 2.0, 1500, 6), Pass(96, 1.5, 1000, 8), Pass(96, 1.2, 1500, 8), Pass(128, 1.2, 1500, 8), Pass(128, 1.0, 2000, 7))
+PASSES = (
+    Pass(96, 2.0, 1500, 6),
+    Pass(96, 1.5, 1000, 8),
+    Pass(96, 1.2, 1500, 8),
+    Pass(128, 1.2, 1500, 8),
+    Pass(128, 1.0, 2000, 7),
+)
 CORRECTION = (Pass(128, 1.5, 1000, 8),)
 OUTER_STEPS = 12
 ATTEMPTS, SMOOTHER = 3, 1.6
@@ -42,7 +51,8 @@ ATTEMPTS, SMOOTHER = 3, 1.6
 
 @dataclass(frozen=True)
 class Flattened:
-    """Flat coordinates of one kind with their report. `flipped_before` faces were flipped before vertices were moved to turn them back."""
+    """Flat coordinates of one kind with their report. `flipped_before` faces were flipped before
+    vertices were moved to turn them back."""
 
     name: str
     uv: np.ndarray
@@ -52,7 +62,12 @@ class Flattened:
     passes: list[dict] = field(default_factory=list)
 
     def as_data(self) -> dict[str, Any]:
-        return {"seconds": self.seconds, "flipped_before": self.flipped_before, "passes": self.passes, **self.distortion.as_data()}
+        return {
+            "seconds": self.seconds,
+            "flipped_before": self.flipped_before,
+            "passes": self.passes,
+            **self.distortion.as_data(),
+        }
 
 
 @dataclass(frozen=True)
@@ -80,18 +95,30 @@ class FlatSurface:
 
 
 def flatten(
-    mesh: Mesh, corners: Sequence[int] | None = None, network: bool = True, seed: int = 0, say: Say = lambda _: None, count_from: int = 0
+    mesh: Mesh,
+    corners: Sequence[int] | None = None,
+    network: bool = True,
+    seed: int = 0,
+    say: Say = lambda _: None,
+    count_from: int = 0,
 ) -> FlatSurface:
-    """Lay a disk-like surface flat on a rectangle. `corners` are four vertex numbers of its boundary; chosen where they are left out."""
+    """Lay a disk-like surface flat on a rectangle. `corners` are four vertex numbers of its
+    boundary; chosen where they are left out."""
     start = time.perf_counter()
     disk = prepare(mesh, keep=[corner - count_from for corner in corners or ()])
     flat = rectangle_map(disk, corners, count_from)
     assert flat.size is not None
     assert flat.corners is not None
-    maps = {"conformal": _reported("conformal", disk, flat.uv, flat.size, time.perf_counter() - start, flat.flipped_before)}
+    maps = {
+        "conformal": _reported(
+            "conformal", disk, flat.uv, flat.size, time.perf_counter() - start, flat.flipped_before
+        )
+    }
     say(_line(maps["conformal"]))
     baseline = equalise_areas(disk, flat)
-    maps["dct"] = _reported("dct", disk, baseline.uv, flat.size, baseline.seconds, baseline.flipped_before)
+    maps["dct"] = _reported(
+        "dct", disk, baseline.uv, flat.size, baseline.seconds, baseline.flipped_before
+    )
     say(_line(maps["dct"]))
     best = "dct"
     if network:
@@ -104,8 +131,17 @@ def flatten(
     return FlatSurface(disk, flat.size, flat.corners, maps, best)
 
 
-def by_networks(name: str, disk: Disk, uv: np.ndarray, flat: FlatMap, passes: Sequence[Pass], seed: int, say: Say) -> Flattened:
-    """Transport by networks from flat coordinates, pass by pass. A pass that makes the areas worse, or turns faces over, is not kept."""
+def by_networks(
+    name: str,
+    disk: Disk,
+    uv: np.ndarray,
+    flat: FlatMap,
+    passes: Sequence[Pass],
+    seed: int,
+    say: Say,
+) -> Flattened:
+    """Transport by networks from flat coordinates, pass by pass. A pass that makes the areas worse,
+    or turns faces over, is not kept."""
     start, size = time.perf_counter(), flat.size
     assert size is not None
     best = _reported(name, disk, uv, size, 0.0)
@@ -113,9 +149,20 @@ def by_networks(name: str, disk: Disk, uv: np.ndarray, flat: FlatMap, passes: Se
     for number, (resolution, smoothing, features, oversampling) in enumerate(passes):
         began = time.perf_counter()
         for _ in range(ATTEMPTS):
-            density = grid_density(surface_density(disk, best.uv, size, resolution, smoothing), np.zeros(2), size)
-            problem = Transport(Box(np.zeros(2), size), density, normalise=True, name=f"{name}, pass {number + 1}")
-            solution: Any = solve(problem, seed=seed, features=features, oversampling=oversampling, outer_steps=OUTER_STEPS, progress=False)
+            density = grid_density(
+                surface_density(disk, best.uv, size, resolution, smoothing), np.zeros(2), size
+            )
+            problem = Transport(
+                Box(np.zeros(2), size), density, normalise=True, name=f"{name}, pass {number + 1}"
+            )
+            solution: Any = solve(
+                problem,
+                seed=seed,
+                features=features,
+                oversampling=oversampling,
+                outer_steps=OUTER_STEPS,
+                progress=False,
+            )
             moved = on_the_rim(disk, solution.map(best.uv), best.uv, size)
             turned = measure(disk, moved, size).flipped
             if turned:
@@ -124,7 +171,8 @@ def by_networks(name: str, disk: Disk, uv: np.ndarray, flat: FlatMap, passes: Se
             kept = _quality(found) < _quality(best)
             if kept or solution.result is not Result.convexity_lost:
                 break
-            # A density that is too rough for the network: the next pass sees what is smoothed away now.
+            # A density that is too rough for the network: the next pass sees what is smoothed away
+            # now.
             smoothing *= SMOOTHER
         seconds = time.perf_counter() - began
         history.append(
@@ -143,7 +191,9 @@ def by_networks(name: str, disk: Disk, uv: np.ndarray, flat: FlatMap, passes: Se
             }
         )
         say(
-            f"{name}, pass {number + 1}: SD of log area {found.distortion.area_faces.deviation:.4f}, {found.distortion.flipped} flipped, {seconds:.0f} s"
+            f"{name}, pass {number + 1}: SD of log area "
+            f"{found.distortion.area_faces.deviation:.4f}, {found.distortion.flipped} flipped, "
+            f"{seconds:.0f} s"
         )
         if kept:
             best, flipped = found, flipped + turned
@@ -151,7 +201,8 @@ def by_networks(name: str, disk: Disk, uv: np.ndarray, flat: FlatMap, passes: Se
 
 
 def on_the_rim(disk: Disk, moved: np.ndarray, before: np.ndarray, size: np.ndarray) -> np.ndarray:
-    """Boundary vertices stay on their side of the rectangle: the transport condition holds to the accuracy of the network only."""
+    """Boundary vertices stay on their side of the rectangle: the transport condition holds to the
+    accuracy of the network only."""
     moved = np.clip(moved, 0.0, size)
     for axis in (0, 1):
         for side in (0.0, float(size[axis])):
@@ -160,7 +211,9 @@ def on_the_rim(disk: Disk, moved: np.ndarray, before: np.ndarray, size: np.ndarr
     return moved
 
 
-def _reported(name: str, disk: Disk, uv: np.ndarray, size: np.ndarray, seconds: float, flipped_before: int = 0) -> Flattened:
+def _reported(
+    name: str, disk: Disk, uv: np.ndarray, size: np.ndarray, seconds: float, flipped_before: int = 0
+) -> Flattened:
     return Flattened(name, uv, measure(disk, uv, size), seconds, flipped_before)
 
 
@@ -172,5 +225,6 @@ def _quality(flat: Flattened) -> tuple[int, float]:
 def _line(flat: Flattened) -> str:
     report = flat.distortion
     return (
-        f"{flat.name}: SD of log area {report.area_faces.deviation:.4f} (faces), {report.area_stars.deviation:.4f} (stars), {report.flipped} flipped"
+        f"{flat.name}: SD of log area {report.area_faces.deviation:.4f} (faces), "
+        f"{report.area_stars.deviation:.4f} (stars), {report.flipped} flipped"
     )

@@ -1,9 +1,13 @@
-"""Run the examples and write the pages of the gallery: text and code from each script, its figure, and what it prints.
+"""Run the examples and write the pages of the gallery: text and code from each script, its figure,
+and what it prints.
 
-    python docs/examples/make.py [NAME …]      all examples, or those named (`05_tolerance`); the index is written in any case
-    python docs/examples/make.py --pages       only the pages: text and code anew, output and figures as they are
+    python docs/examples/make.py [NAME …]      all examples, or those named (`05_tolerance`); the
+    index is written in any case
+    python docs/examples/make.py --pages       only the pages: text and code anew, output and
+    figures as they are
 
-Each script runs in a temporary folder. Its figure is kept in a smaller size, with a thumbnail for the index.
+Each script runs in a temporary folder. Its figure is kept in a smaller size, with a thumbnail for
+the index.
 """
 
 import ast
@@ -84,8 +88,15 @@ def output_of(text: str) -> str:
 
 
 def index(examples: Sequence[Example]) -> str:
-    """All examples with their thumbnails: cards that flow, so that a page of any width is filled."""
-    cards = [f"[![](thumbnails/{example.name}.webp)<br>{int(example.name[:2])}. {example.title}]({example.name}.md){{.card}}" for example in examples]
+    """All examples with their thumbnails: cards that flow, so that a page of any width is
+    filled."""
+    cards = [
+        (
+            f"[![](thumbnails/{example.name}.webp)<br>{int(example.name[:2])}. "
+            f"{example.title}]({example.name}.md){{.card}}"
+        )
+        for example in examples
+    ]
     return INDEX + "\n".join(cards) + "\n"
 
 
@@ -117,10 +128,18 @@ def run(script: Path) -> str:
         figure = Path(folder) / "figure.png"
         settings = {**os.environ, "PYTHONUTF8": "1"}
         done = subprocess.run(
-            [sys.executable, str(script), str(figure)], cwd=folder, env=settings, capture_output=True, text=True, encoding="utf-8", check=False
+            [sys.executable, str(script), str(figure)],
+            cwd=folder,
+            env=settings,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            check=False,
         )
         if done.returncode != 0:
-            raise RuntimeError(f"{script.name} ended with status {done.returncode}:\n{done.stdout}{done.stderr}")
+            raise RuntimeError(
+                f"{script.name} ended with status {done.returncode}:\n{done.stdout}{done.stderr}"
+            )
         keep(figure, HERE / f"{script.stem}.webp")
         thumbnail(figure, HERE / "thumbnails" / f"{script.stem}.webp")
     return "\n".join(line.rstrip() for line in done.stdout.splitlines())
@@ -142,7 +161,9 @@ def thumbnail(figure: Path, target: Path) -> None:
     """The figure on a white card, all of one size."""
     target.parent.mkdir(exist_ok=True)
     with Image.open(figure) as picture:
-        small = ImageOps.pad(picture.convert("RGB"), THUMBNAIL, Image.Resampling.LANCZOS, color="white")
+        small = ImageOps.pad(
+            picture.convert("RGB"), THUMBNAIL, Image.Resampling.LANCZOS, color="white"
+        )
     small.save(target, quality=QUALITY, method=6)
 
 

@@ -1,11 +1,14 @@
-"""What the gallery's answers are, with all digits: the net below every change that should change nothing.
+"""What the gallery's answers are, with all digits: the net below every change that should change
+nothing.
 
-    python tests/support/snapshot.py FOLDER [NAME …]       solve and write FOLDER/gallery.json and FOLDER/gallery.npz
-    python tests/support/snapshot.py --compare OLD NEW     print what differs; exit status 1 if anything does
+    python tests/support/snapshot.py FOLDER [NAME …]       solve and write FOLDER/gallery.json and
+    FOLDER/gallery.npz
+    python tests/support/snapshot.py --compare OLD NEW     print what differs; exit status 1 if
+    anything does
 
-Kept: what `cordes solve NAME --json` prints, without its seconds, and u (transport: the map) at 1,000 points. Compared: u
-to 1e-12 of its largest value, every other number to 1e-9, and measured errors below 1e-11, which are
-rounding, within a factor of two.
+Kept: what `cordes solve NAME --json` prints, without its seconds, and u (transport: the map) at
+1,000 points. Compared: u to 1e-12 of its largest value, every other number to 1e-9, and measured
+errors below 1e-11, which are rounding, within a factor of two.
 """
 
 import contextlib
@@ -71,11 +74,21 @@ def differences(old, new, path: str) -> list[str]:
     """Where two trees of facts differ by more than they may."""
     if isinstance(old, dict) and isinstance(new, dict):
         # A key that is new is no difference: reports may learn to say more.
-        return [line for key in old for line in differences(old[key], new.get(key), f"{path}.{key}")]
+        return [
+            line for key in old for line in differences(old[key], new.get(key), f"{path}.{key}")
+        ]
     if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-        return [line for i, pair in enumerate(zip(old, new, strict=True)) for line in differences(*pair, f"{path}[{i}]")]
+        return [
+            line
+            for i, pair in enumerate(zip(old, new, strict=True))
+            for line in differences(*pair, f"{path}[{i}]")
+        ]
     if isinstance(old, float) and isinstance(new, float):
-        return [] if close(old, new, ".error." in path or ".reference." in path) else [f"{path}: {old!r} -> {new!r}"]
+        return (
+            []
+            if close(old, new, ".error." in path or ".reference." in path)
+            else [f"{path}: {old!r} -> {new!r}"]
+        )
     return [] if old == new else [f"{path}: {old!r} -> {new!r}"]
 
 

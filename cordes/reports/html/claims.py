@@ -1,4 +1,5 @@
-"""What a certificate says, in words: the answer in one sentence, and what is proved, what was checked, what is assumed."""
+"""What a certificate says, in words: the answer in one sentence, and what is proved, what was
+checked, what is assumed."""
 
 import math
 import re
@@ -16,23 +17,59 @@ if TYPE_CHECKING:
 
 # What the theorems say, by the beginning of their names; docs/certificates.md has the proofs.
 THEOREMS = {
-    "T1b": "scaled by d/tr A, the operator differs from the Laplacian by a contraction, so that the residual bounds the error",
-    "T1c": "scaled by a multiplier that suits this residual, the operator differs from the Laplacian by a contraction, so that the residual bounds the error",
-    "T1d": "after a linear change of variables the scaled operator differs from the Laplacian by a contraction, so that the residual bounds the error",
-    "T2 after": "an exponential transform takes the drift away; then the scaled operator differs from Δ − λ by a contraction",
-    "T2": "with drift and reaction the scaled operator differs from Δ − λ by a contraction, so that the residual bounds the error",
-    "Smears–Süli": "with drift and reaction the scaled operator differs from Δ − λ by a contraction (the condition of Smears and Süli)",
-    "ABP": "the maximum principle of Aleksandrov, Bakelman and Pucci bounds the error by an integral of the residual",
-    "barrier": "a barrier, a function that the operator takes below the residual, lies above the error by the maximum principle",
+    "T1b": (
+        "scaled by d/tr A, the operator differs from the Laplacian by a contraction, so that the "
+        "residual bounds the error"
+    ),
+    "T1c": (
+        "scaled by a multiplier that suits this residual, the operator differs from the Laplacian "
+        "by a contraction, so that the residual bounds the error"
+    ),
+    "T1d": (
+        "after a linear change of variables the scaled operator differs from the Laplacian by a "
+        "contraction, so that the residual bounds the error"
+    ),
+    "T2 after": (
+        "an exponential transform takes the drift away; then the scaled operator differs from Δ − "
+        "λ by a contraction"
+    ),
+    "T2": (
+        "with drift and reaction the scaled operator differs from Δ − λ by a contraction, so that "
+        "the residual bounds the error"
+    ),
+    "Smears–Süli": (
+        "with drift and reaction the scaled operator differs from Δ − λ by a contraction (the "
+        "condition of Smears and Süli)"
+    ),
+    "ABP": (
+        "the maximum principle of Aleksandrov, Bakelman and Pucci bounds the error by an integral "
+        "of the residual"
+    ),
+    "barrier": (
+        "a barrier, a function that the operator takes below the residual, lies above the error "
+        "by the maximum principle"
+    ),
     "Green": "Green's function turns the bound of the energy into one of the largest error",
-    "T4 with shift": "if the answer plus δ|x|²/2 is convex, the maximum principle for convex functions bounds the error of that sum, and δ the rest",
-    "T4": "the maximum principle for convex functions bounds the error by the difference of the roots of the determinants",
-    "T5": "by duality the potential bounds the distance from both sides, and with bounds of D²u the error of the map",
+    "T4 with shift": (
+        "if the answer plus δ|x|²/2 is convex, the maximum principle for convex functions bounds "
+        "the error of that sum, and δ the rest"
+    ),
+    "T4": (
+        "the maximum principle for convex functions bounds the error by the difference of the "
+        "roots of the determinants"
+    ),
+    "T5": (
+        "by duality the potential bounds the distance from both sides, and with bounds of D²u the "
+        "error of the map"
+    ),
 }
 LEVELS = {
     "quadrature": "the integrals have converged numerically",
     "statistical (asymptotic)": "from independent points, by the normal approximation",
-    "statistical": "from independent points, guaranteed at the stated confidence if your bound of the residual holds",
+    "statistical": (
+        "from independent points, guaranteed at the stated confidence if your bound of the "
+        "residual holds"
+    ),
 }
 NORMS = (
     ("largest error", "Linf"),
@@ -42,8 +79,13 @@ NORMS = (
     ("‖D²v‖ in L²", "H2"),
     ("error of the map in L²(μ)", "map_L2"),
 )
-# What is a supremum over the domain, by the beginning of the theorem's name; for all others it is the contraction.
-SUPREMA = {"T4 with shift": "a bound of the eigenvalues of D²u", "T4": "the convexity of the answer", "T5": "the bounds of D²u"}
+# What is a supremum over the domain, by the beginning of the theorem's name; for all others it is
+# the contraction.
+SUPREMA = {
+    "T4 with shift": "a bound of the eigenvalues of D²u",
+    "T4": "the convexity of the answer",
+    "T5": "the bounds of D²u",
+}
 # Theorems that rest on the maximum principle of linear equations.
 MAXIMUM = ("ABP", "barrier")
 EIGENVALUE = re.compile(r"D²w has the eigenvalue (-?[0-9.e+-]*[0-9])")
@@ -61,7 +103,8 @@ class Claims(NamedTuple):
 
 
 def answer_sentence(facts: Mapping[str, Any], dimension: int | None = None) -> str:
-    """How wrong the answer is, in one sentence of safe HTML that needs no mathematics; or why nobody knows."""
+    """How wrong the answer is, in one sentence of safe HTML that needs no mathematics; or why
+    nobody knows."""
     certificate = facts["certificate"]
     if certificate is None or all(certificate[name] is None for name in ("Linf", "rms", "map_L2")):
         reason = (certificate or {}).get("reason") or "no theorem applies"
@@ -70,16 +113,25 @@ def answer_sentence(facts: Mapping[str, Any], dimension: int | None = None) -> s
     if certificate["map_L2"] is not None:
         distance = f", and the distance W₂ lies {_distance(certificate)}"
         return (
-            f"The map is wrong by at most {number(certificate['map_L2'], 2, 'certificate.map_L2', up=True)} in the root mean square{distance}{level}"
+            "The map is wrong by at most "
+            f"{number(certificate['map_L2'], 2, 'certificate.map_L2', up=True)} in the root mean "
+            f"square{distance}{level}"
         )
-    mean = f"at most {number(certificate['rms'], 2, 'certificate.rms', up=True)} in the root mean square"
+    mean = (
+        f"at most {number(certificate['rms'], 2, 'certificate.rms', up=True)} in the root mean "
+        "square"
+    )
     if certificate["Linf"] is None:
         return f"The error is {mean}{level}"
-    return f"The error is at most {number(certificate['Linf'], 2, 'certificate.Linf', up=True)} {everywhere(dimension)}, and {mean}{level}"
+    return (
+        f"The error is at most {number(certificate['Linf'], 2, 'certificate.Linf', up=True)} "
+        f"{everywhere(dimension)}, and {mean}{level}"
+    )
 
 
 def everywhere(dimension: int | None) -> str:
-    """Where a bound of the largest error holds: in more than three dimensions functions with second derivatives in L² need not be continuous."""
+    """Where a bound of the largest error holds: in more than three dimensions functions with second
+    derivatives in L² need not be continuous."""
     return "at almost every point" if dimension is not None and dimension > 3 else "everywhere"
 
 
@@ -88,7 +140,9 @@ def _sampled(certificate: Mapping[str, Any]) -> str:
     if certificate.get("epsilon_source") != "sampled":
         return ""
     name = certificate.get("theorem") or ""
-    what = next((what for start, what in SUPREMA.items() if name.startswith(start)), "the contraction (ε)")
+    what = next(
+        (what for start, what in SUPREMA.items() if name.startswith(start)), "the contraction (ε)"
+    )
     return f"; {what}: at sampled points only"
 
 
@@ -96,28 +150,45 @@ def _distance(certificate: Mapping[str, Any]) -> str:
     """Between which numbers W₂ lies, with two digits more than its limits have in common."""
     low, high = certificate["W2"]
     width = high - low
-    common = math.floor(math.log10(high)) - math.floor(math.log10(width)) if width > 0 and high > 0 else MOST
+    common = (
+        math.floor(math.log10(high)) - math.floor(math.log10(width))
+        if width > 0 and high > 0
+        else MOST
+    )
     digits = min(max(common + 2, FEWEST), MOST)
-    ends = [number(end, digits, f"certificate.W2.{k}", up=k == 1) for k, end in enumerate((low, high))]
+    ends = [
+        number(end, digits, f"certificate.W2.{k}", up=k == 1) for k, end in enumerate((low, high))
+    ]
     return f"between {ends[0]} and {ends[1]}"
 
 
 def measured_sentence(facts: Mapping[str, Any]) -> str:
-    """What a comparison with the exact solution, or with a classical one, gave; empty where there is none."""
+    """What a comparison with the exact solution, or with a classical one, gave; empty where there
+    is none."""
     if facts["error"] is not None:
-        largest, mean = number(facts["error"]["linf"], 2, "error.linf"), number(facts["error"]["l2"], 2, "error.l2")
+        largest, mean = (
+            number(facts["error"]["linf"], 2, "error.linf"),
+            number(facts["error"]["l2"], 2, "error.l2"),
+        )
         what = "map" if facts.get("transport") else "solution"
-        return f"Measured against the exact {what}: largest error {largest}, root mean square {mean}."
+        return (
+            f"Measured against the exact {what}: largest error {largest}, root mean square {mean}."
+        )
     if facts.get("reference") is not None:
         return (
             f"A classical solution ({text(facts['reference']['name'])}) differs by at most "
-            f"{number(facts['reference']['linf'], 2, 'reference.linf', up=True)}, at the points compared."
+            f"{number(facts['reference']['linf'], 2, 'reference.linf', up=True)}, at the points "
+            "compared."
         )
     return ""
 
 
 def _level(certificate: Mapping[str, Any]) -> str:
-    sure = f", {100 * certificate['confidence']:g} % confidence" if certificate.get("confidence") is not None else ""
+    sure = (
+        f", {100 * certificate['confidence']:g} % confidence"
+        if certificate.get("confidence") is not None
+        else ""
+    )
     return f"{certificate['level']}{sure}"
 
 
@@ -129,7 +200,14 @@ def bounds_table(facts: Mapping[str, Any]) -> str:
     for name, key in NORMS:
         if (key == "map_L2") == transport:
             value = certificate[key]
-            rows.append((name, f"≤ {number(value, 3, f'certificate.{key}', up=True)}" if value is not None else "no bound"))
+            rows.append(
+                (
+                    name,
+                    f"≤ {number(value, 3, f'certificate.{key}', up=True)}"
+                    if value is not None
+                    else "no bound",
+                )
+            )
     if certificate["energy"] is not None:
         energy = certificate["energy"]
         shift = f" − {energy['lambda']:.4g} v" if energy["lambda"] else ""
@@ -145,26 +223,52 @@ def bounds_table(facts: Mapping[str, Any]) -> str:
             rows.append((name, text(certificate[key])))
     if certificate["contraction"] is not None:
         rows.append(
-            ("contraction", f"{number(certificate['contraction'], 4, 'certificate.contraction', up=True)} ({text(certificate['epsilon_source'])})")
+            (
+                "contraction",
+                (
+                    f"{number(certificate['contraction'], 4, 'certificate.contraction', up=True)} "
+                    f"({text(certificate['epsilon_source'])})"
+                ),
+            )
         )
     if certificate["level"] is not None:
-        rows.append(("level", f"{text(_level(certificate))}: {text(LEVELS.get(certificate['level'], ''))}"))
+        rows.append(
+            ("level", f"{text(_level(certificate))}: {text(LEVELS.get(certificate['level'], ''))}")
+        )
     if certificate["points"]:
         rows.append(("points", number(certificate["points"], fact="certificate.points")))
     if certificate["reason"] is not None:
-        rows.append(("not covered" if certificate["level"] is not None else "reason", text(certificate["reason"])))
+        rows.append(
+            (
+                "not covered" if certificate["level"] is not None else "reason",
+                text(certificate["reason"]),
+            )
+        )
     return table(rows)
 
 
-def claims(certificate: "Certificate", problem: Any, facts: Mapping[str, Any] | None = None) -> Claims:
-    """What the bounds rest on. `facts` are those of result.json, which know the smallest eigenvalue of D²u."""
+def claims(
+    certificate: "Certificate", problem: Any, facts: Mapping[str, Any] | None = None
+) -> Claims:
+    """What the bounds rest on. `facts` are those of result.json, which know the smallest eigenvalue
+    of D²u."""
     made = Claims([], [], [])
     if certificate.level is None:
         return made
-    named = dict.fromkeys(name for name in (certificate.theorem, certificate.maximum_theorem, *certificate.theorems.values()) if name)
+    named = dict.fromkeys(
+        name
+        for name in (
+            certificate.theorem,
+            certificate.maximum_theorem,
+            *certificate.theorems.values(),
+        )
+        if name
+    )
     glosses = {name: _gloss(name, problem.domain.dimension) for name in named}
     for gloss in dict.fromkeys(glosses.values()):
-        made.proved.append(f"{', '.join(name for name in named if glosses[name] == gloss)}: {gloss}.")
+        made.proved.append(
+            f"{', '.join(name for name in named if glosses[name] == gloss)}: {gloss}."
+        )
     if isinstance(problem, Transport):
         _transport(made, certificate)
     else:
@@ -174,13 +278,18 @@ def claims(certificate: "Certificate", problem: Any, facts: Mapping[str, Any] | 
             _contraction(made, certificate, problem)
             _maximum_principle(made, certificate, problem, list(named))
         _answer(made, certificate, problem)
-    made.checked.append("The residual is evaluated in double precision, and a bound of its rounding error is added.")
+    made.checked.append(
+        "The residual is evaluated in double precision, and a bound of its rounding error is added."
+    )
     _integrals(made, certificate)
     if not isinstance(problem.domain, BUILT_IN):
         made.assumed.append("The domain is convex.")
     if isinstance(problem, Transport) and not isinstance(problem.target_domain, BUILT_IN):
         made.assumed.append("The target domain is convex.")
-    made.assumed.append(f"The {'densities' if isinstance(problem, Transport) else 'coefficients'} are what their formulas say.")
+    made.assumed.append(
+        f"The {'densities' if isinstance(problem, Transport) else 'coefficients'} are what "
+        "their formulas say."
+    )
     return made
 
 
@@ -189,33 +298,69 @@ def _answer(made: Claims, certificate: "Certificate", problem: Any) -> None:
     missed = BOUNDARY_GAP.search(certificate.reason or "")
     if missed is not None:
         made.checked.append(
-            f"At the boundary points looked at, the answer misses the boundary values by at most {missed[1]}; the bounds count this twice."
+            "At the boundary points looked at, the answer misses the boundary values by at "
+            f"most {missed[1]}; the bounds count this twice."
         )
     elif isinstance(problem, MongeAmpere):
         # Its certificate adds the gap and does not tell.
-        made.checked.append("The boundary values, at points of the boundary: what they miss there is counted twice in the bounds.")
+        made.checked.append(
+            "The boundary values, at points of the boundary: what they miss there is counted "
+            "twice in the bounds."
+        )
     else:
-        made.checked.append("The answer takes the boundary values, to rounding, at the boundary points looked at; what it misses there counts twice.")
-    made.assumed.append("Between the boundary points looked at, the answer misses the boundary values by no more than twice as much.")
-    made.checked.append("The answer has no kink: its gradient is continuous, so that the residual sees all of its second derivatives.")
+        made.checked.append(
+            "The answer takes the boundary values, to rounding, at the boundary points looked "
+            "at; what it misses there counts twice."
+        )
+    made.assumed.append(
+        "Between the boundary points looked at, the answer misses the boundary values by no "
+        "more than twice as much."
+    )
+    made.checked.append(
+        "The answer has no kink: its gradient is continuous, so that the residual sees all of "
+        "its second derivatives."
+    )
     made.checked.append("No coefficient was found to jump where no interface is declared.")
 
 
 def _integrals(made: Claims, certificate: "Certificate") -> None:
     """How the norms are known."""
     if certificate.level == "quadrature":
-        agreement = f"; n and 2n of them per direction agree to {100 * certificate.spread:.2g} %" if certificate.spread is not None else ""
-        made.checked.append(f"{certificate.points:,} points that served neither to fit nor to choose{agreement}.")
-        made.assumed.append("Integrals that agree for n and 2n points, and before and after the last refinement, have converged.")
+        agreement = (
+            f"; n and 2n of them per direction agree to {100 * certificate.spread:.2g} %"
+            if certificate.spread is not None
+            else ""
+        )
+        made.checked.append(
+            f"{certificate.points:,} points that served neither to fit nor to choose{agreement}."
+        )
+        made.assumed.append(
+            "Integrals that agree for n and 2n points, and before and after the last "
+            "refinement, have converged."
+        )
     elif certificate.confidence is not None:
-        made.checked.append(f"{certificate.points:,} independent points that served neither to fit nor to choose.")
+        made.checked.append(
+            f"{certificate.points:,} independent points that served neither to fit nor to choose."
+        )
         chance = f"{100 * (1 - certificate.confidence):.3g} %"
         if "asymptotic" in str(certificate.level):
-            made.assumed.append(f"Chance: the bound fails with a probability of about {chance}, if the normal approximation holds.")
-            made.assumed.append("The normal approximation holds: the residual is not concentrated in a tiny set that all points missed.")
+            made.assumed.append(
+                f"Chance: the bound fails with a probability of about {chance}, if the normal "
+                "approximation holds."
+            )
+            made.assumed.append(
+                "The normal approximation holds: the residual is not concentrated in a tiny "
+                "set that all points missed."
+            )
         else:
-            made.assumed.append(f"Chance: the bound fails with a probability of at most {chance}, if what else is assumed holds.")
-            made.assumed.append("Your bound of the residual (residual_bound) over the whole domain; no sampled point contradicts it.")
+            made.assumed.append(
+                f"Chance: the bound fails with a probability of at most {chance}, if what "
+                "else is assumed holds."
+            )
+            made.assumed.append(
+                "Your bound of the residual (residual_bound) over the whole domain; no sampled "
+                "point contradicts it."
+            )
 
 
 def _known(made: Claims, what: str, source: str | None, proof: str, verb: str = "holds") -> None:
@@ -237,19 +382,38 @@ def _contraction(made: Claims, certificate: "Certificate", problem: Any) -> None
         return
     controls = ", for all controls" if isinstance(problem, HJB) else ""
     constant = getattr(problem, "constant_coefficients", True)
-    if certificate.epsilon_source == "analytic" and problem.epsilon is not None and not (constant or problem.has_drift or problem.has_reaction):
-        made.assumed.append(f"Your lower bound ε ≥ {problem.epsilon:g}; no sampled point contradicts it.")
+    if (
+        certificate.epsilon_source == "analytic"
+        and problem.epsilon is not None
+        and not (constant or problem.has_drift or problem.has_reaction)
+    ):
+        made.assumed.append(
+            f"Your lower bound ε ≥ {problem.epsilon:g}; no sampled point contradicts it."
+        )
         return
-    reason = ": A, b and c do not depend on x" if certificate.epsilon_source == "analytic" else ", by interval arithmetic"
+    reason = (
+        ": A, b and c do not depend on x"
+        if certificate.epsilon_source == "analytic"
+        else ", by interval arithmetic"
+    )
     what = f"the contraction {certificate.contraction:.4g} < 1"
     _known(made, what, certificate.epsilon_source, f"over the whole domain{controls}{reason}")
 
 
-def _maximum_principle(made: Claims, certificate: "Certificate", problem: Any, named: list[str]) -> None:
-    """What bounds of the largest error need, which may rest on points even where the contraction does not; and the maximiser of a control problem."""
+def _maximum_principle(
+    made: Claims, certificate: "Certificate", problem: Any, named: list[str]
+) -> None:
+    """What bounds of the largest error need, which may rest on points even where the contraction
+    does not; and the maximiser of a control problem."""
     if isinstance(problem, HJB) and problem.maximiser is not None:
-        made.checked.append(f"None of the {len(problem.controls):,} controls given is better than the maximiser, at any point of the norms.")
-        made.assumed.append("The maximiser is the best of all controls, between those that it was compared with too.")
+        made.checked.append(
+            f"None of the {len(problem.controls):,} controls given is better than the "
+            "maximiser, at any point of the norms."
+        )
+        made.assumed.append(
+            "The maximiser is the best of all controls, between those that it was compared "
+            "with too."
+        )
     used = any(part.strip().startswith(MAXIMUM) for name in named for part in name.split(","))
     if not used and BOUNDARY_GAP.search(certificate.reason or "") is None:
         return
@@ -262,51 +426,93 @@ def _maximum_principle(made: Claims, certificate: "Certificate", problem: Any, n
         needs.append("the Cordès condition holds or A is continuous")
     listed = f"{', '.join(needs[:-1])} and {needs[-1]}" if len(needs) > 1 else needs[0]
     if getattr(problem, "constant_coefficients", False):
-        made.proved.append(f"What the maximum principle needs is known, since the coefficients are constant: {listed}.")
+        made.proved.append(
+            "What the maximum principle needs is known, since the coefficients are constant: "
+            f"{listed}."
+        )
         return
     controls = ", for all controls" if isinstance(problem, HJB) else ""
     made.checked.append(
-        f"What the maximum principle needs{controls}: {listed}; by interval arithmetic where the formulas allow it, else at sampled points."
+        f"What the maximum principle needs{controls}: {listed}; by interval arithmetic where "
+        "the formulas allow it, else at sampled points."
     )
-    made.assumed.append(f"Where only points could be looked at, it holds between them too: {listed}.")
+    made.assumed.append(
+        f"Where only points could be looked at, it holds between them too: {listed}."
+    )
 
 
-def _convexity(made: Claims, certificate: "Certificate", problem: Any, facts: Mapping[str, Any]) -> None:
-    """In one dimension the equation is linear, and convexity plays no part; an answer that is not convex is certified through w + δ|x|²/2."""
+def _convexity(
+    made: Claims, certificate: "Certificate", problem: Any, facts: Mapping[str, Any]
+) -> None:
+    """In one dimension the equation is linear, and convexity plays no part; an answer that is not
+    convex is certified through w + δ|x|²/2."""
     made.checked.append("f ≥ 0, and its integral is finite, as far as the points show.")
     if problem.domain.dimension == 1:
         return
     named = EIGENVALUE.search(certificate.reason or "")
-    found = [(facts.get("convexity") or {}).get("smallest_eigenvalue"), float(named[1]) if named is not None else None]
+    found = [
+        (facts.get("convexity") or {}).get("smallest_eigenvalue"),
+        float(named[1]) if named is not None else None,
+    ]
     smallest = min((value for value in found if value is not None), default=0.0)
     lost = smallest < 0
     proof = "over the whole domain, by interval arithmetic"
     if not lost and "shift" not in (certificate.theorem or ""):
         _known(made, "the convexity of the answer", certificate.epsilon_source, proof)
         return
-    _known(made, "D²w + δI ≥ 0 (w is the answer, and the bound pays for δ)", certificate.epsilon_source, proof)
+    _known(
+        made,
+        "D²w + δI ≥ 0 (w is the answer, and the bound pays for δ)",
+        certificate.epsilon_source,
+        proof,
+    )
     if lost:
-        made.checked.append(f"The answer itself is not convex: D²w has the eigenvalue {smallest:.3g}.".replace("-", MINUS))
+        made.checked.append(
+            f"The answer itself is not convex: D²w has the eigenvalue {smallest:.3g}.".replace(
+                "-", MINUS
+            )
+        )
     else:
-        made.checked.append("The answer itself is not known to be convex: the eigenvalues of D²w are too near zero to be sure.")
+        made.checked.append(
+            "The answer itself is not known to be convex: the eigenvalues of D²w are too near "
+            "zero to be sure."
+        )
 
 
 def _transport(made: Claims, certificate: "Certificate") -> None:
     """The bounds of T5, and what is searched and never proved."""
     proof = "over their whole domains, by interval arithmetic"
-    _known(made, "the bounds of D²u and of the target density", certificate.epsilon_source, proof, "hold")
-    made.checked.append(
-        "The map takes the boundary into the target, at points and by a search from the worst of them; what leaves the target counts twice."
+    _known(
+        made,
+        "the bounds of D²u and of the target density",
+        certificate.epsilon_source,
+        proof,
+        "hold",
     )
-    made.assumed.append("The search on the boundary has found the worst: where the map takes the boundary is never proved.")
-    made.checked.append("The potential has no kink: its gradient is continuous, so that the densities see all of its second derivatives.")
+    made.checked.append(
+        "The map takes the boundary into the target, at points and by a search from the worst "
+        "of them; what leaves the target counts twice."
+    )
+    made.assumed.append(
+        "The search on the boundary has found the worst: where the map takes the boundary is "
+        "never proved."
+    )
+    made.checked.append(
+        "The potential has no kink: its gradient is continuous, so that the densities see all "
+        "of its second derivatives."
+    )
     made.checked.append("No jump of the densities was found.")
 
 
 def _gloss(name: str, dimension: int) -> str:
     if dimension == 1 and name.startswith("T4"):
-        return "in one dimension the equation is linear, and the maximum principle bounds the error by the residual"
-    found = next((gloss for start, gloss in THEOREMS.items() if name.lower().startswith(start.lower())), None)
+        return (
+            "in one dimension the equation is linear, and the maximum principle bounds the error "
+            "by the residual"
+        )
+    found = next(
+        (gloss for start, gloss in THEOREMS.items() if name.lower().startswith(start.lower())), None
+    )
     return found or "see the documentation of certificates"
 
 
@@ -314,7 +520,10 @@ def claims_list(made: Claims) -> str:
     """Three lists side by side."""
     titles = (("Proved", made.proved), ("Checked", made.checked), ("Assumed", made.assumed))
     columns = (
-        f'<div><h3>{title}</h3><ul class="claims">{"".join(f"<li>{text(each)}</li>" for each in lines)}</ul></div>'
+        (
+            f"<div><h3>{title}</h3><ul "
+            f'class="claims">{"".join(f"<li>{text(each)}</li>" for each in lines)}</ul></div>'
+        )
         for title, lines in titles
         if lines
     )

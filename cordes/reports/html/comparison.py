@@ -1,4 +1,5 @@
-"""Several runs on one page: their numbers side by side, their convergence in one chart, their pictures."""
+"""Several runs on one page: their numbers side by side, their convergence in one chart, their
+pictures."""
 
 import contextlib
 import html
@@ -20,13 +21,19 @@ from cordes.reports.html.stills import photograph
 MOST_RUNS = 24
 DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
 # The numbers of a result that are shown, by the table in which they are.
-NUMBERS = {"": ("residual", "parameters"), "seconds": ("solve",), "error": ("l2", "linf"), "certificate": ("rms", "Linf", "map_L2")}
+NUMBERS = {
+    "": ("residual", "parameters"),
+    "seconds": ("solve",),
+    "error": ("l2", "linf"),
+    "certificate": ("rms", "Linf", "map_L2"),
+}
 # What every result.json of a solve has.
 NEEDED = ("problem", "method", "result", "seconds", "certificate")
 
 
 class Run(NamedTuple):
-    """A folder that `cordes solve --out` wrote: a name for it, what result.json says, and the steps from its report."""
+    """A folder that `cordes solve --out` wrote: a name for it, what result.json says, and the steps
+    from its report."""
 
     name: str
     folder: Path
@@ -35,7 +42,8 @@ class Run(NamedTuple):
 
 
 def read_run(folder: str | Path) -> Run:
-    """Read what a solve left in a folder. Checked: that it has the result of a solve; its report and its picture may be missing."""
+    """Read what a solve left in a folder. Checked: that it has the result of a solve; its report
+    and its picture may be missing."""
     folder = Path(folder)
     remedy = "make one with `cordes solve NAME --out DIR`."
     if not folder.is_dir():
@@ -62,7 +70,8 @@ def _is_number(value: Any) -> bool:
 
 
 def _wrong_fact(facts: dict[str, Any]) -> str | None:
-    """The first fact that is not what a solve writes, in words; None where all are. Numbers may be null: that is how JSON writes what is not finite."""
+    """The first fact that is not what a solve writes, in words; None where all are. Numbers may be
+    null: that is how JSON writes what is not finite."""
     for key in ("problem", "method", "result"):
         if not isinstance(facts[key], str):
             return f"{key} is no text"
@@ -79,25 +88,43 @@ def _wrong_fact(facts: dict[str, Any]) -> str | None:
 
 
 def _history(folder: Path, facts: dict[str, Any]) -> list[dict[str, Any]]:
-    """The steps of the solve, which its report holds; those of an outer loop are in the result too. A report of something else has none."""
+    """The steps of the solve, which its report holds; those of an outer loop are in the result too.
+    A report of something else has none."""
     try:
         found = DATA.search((folder / "report.html").read_text(encoding="utf-8"))
         data = json.loads(found[1]) if found else {}
     except (OSError, ValueError, RecursionError):
         data = {}
     history = (data.get("history") if isinstance(data, dict) else None) or facts.get("outer")
-    steps = [step for step in history if isinstance(step, dict)] if isinstance(history, list) else []
-    return [step for step in steps if _is_number(step.get("residual")) and (step.get("seconds") is None or _is_number(step["seconds"]))]
+    steps = (
+        [step for step in history if isinstance(step, dict)] if isinstance(history, list) else []
+    )
+    return [
+        step
+        for step in steps
+        if _is_number(step.get("residual"))
+        and (step.get("seconds") is None or _is_number(step["seconds"]))
+    ]
 
 
-def write_comparison(path: str | Path, folders: Sequence[str | Path], command: Sequence[str] = ()) -> list[Run]:
+def write_comparison(
+    path: str | Path, folders: Sequence[str | Path], command: Sequence[str] = ()
+) -> list[Run]:
     """The page of several runs. Gives the runs back, in their order."""
     if Path(path).suffix.lower() not in (".html", ".htm"):
-        raise OptionError(f"--out {path} is no page: give a name that ends in .html, so that no other file is overwritten.")
+        raise OptionError(
+            f"--out {path} is no page: give a name that ends in .html, so that no other file "
+            "is overwritten."
+        )
     if len(folders) < 2:
-        raise OptionError(f"A comparison needs two runs or more, and {len(folders)} was given: each solve writes its own report.html.")
+        raise OptionError(
+            f"A comparison needs two runs or more, and {len(folders)} was given: each solve "
+            "writes its own report.html."
+        )
     if len(folders) > MOST_RUNS:
-        raise OptionError(f"{len(folders)} runs are too many for one page: give at most {MOST_RUNS}.")
+        raise OptionError(
+            f"{len(folders)} runs are too many for one page: give at most {MOST_RUNS}."
+        )
     runs = _distinct([read_run(folder) for folder in folders])
     charts: dict[str, Any] = {}
     sections = [
@@ -107,7 +134,12 @@ def write_comparison(path: str | Path, folders: Sequence[str | Path], command: S
     ]
     problems = list(dict.fromkeys(run.facts["problem"] for run in runs))
     title = f"{len(runs)} runs of {problems[0]}" if len(problems) == 1 else f"{len(runs)} runs"
-    data = {"kind": "comparison", "runs": {run.name: run.facts for run in runs}, "command": list(command), "charts": charts}
+    data = {
+        "kind": "comparison",
+        "runs": {run.name: run.facts for run in runs},
+        "command": list(command),
+        "charts": charts,
+    }
     summary = f'<p class="answer">{_summary(runs, len(problems) == 1)}</p>'
     try:
         write_page(path, title, summary, [section for section in sections if section.body], data)
@@ -117,29 +149,54 @@ def write_comparison(path: str | Path, folders: Sequence[str | Path], command: S
 
 
 def _distinct(runs: list[Run]) -> list[Run]:
-    """Folders of the same name, and only these, are told apart by their paths, and then by numbers."""
+    """Folders of the same name, and only these, are told apart by their paths, and then by
+    numbers."""
     names = [run.name for run in runs]
-    names = [str(run.folder) if names.count(name) > 1 else name for run, name in zip(runs, names, strict=True)]
-    names = [f"{name} ({names[: k + 1].count(name)})" if names.count(name) > 1 else name for k, name in enumerate(names)]
+    names = [
+        str(run.folder) if names.count(name) > 1 else name
+        for run, name in zip(runs, names, strict=True)
+    ]
+    names = [
+        f"{name} ({names[: k + 1].count(name)})" if names.count(name) > 1 else name
+        for k, name in enumerate(names)
+    ]
     return [run._replace(name=name) for run, name in zip(runs, names, strict=True)]
 
 
 def _summary(runs: list[Run], same: bool) -> str:
-    """Which run is the most accurate, and which the fastest; errors of different problems are not compared."""
-    timed = [(seconds, k) for k, seconds in enumerate(_seconds(run) for run in runs) if seconds is not None]
-    parts = [f"{text(runs[min(timed)[1]].name)} was the fastest, {number(min(timed)[0], 2)} s"] if timed else []
+    """Which run is the most accurate, and which the fastest; errors of different problems are not
+    compared."""
+    timed = [
+        (seconds, k)
+        for k, seconds in enumerate(_seconds(run) for run in runs)
+        if seconds is not None
+    ]
+    parts = (
+        [f"{text(runs[min(timed)[1]].name)} was the fastest, {number(min(timed)[0], 2)} s"]
+        if timed
+        else []
+    )
     # An error that is no number is none that could be ranked.
     measured = [run for run in runs if (run.facts.get("error") or {}).get("l2") is not None]
     certified = [run for run in runs if (run.facts["certificate"] or {}).get("rms") is not None]
     compared = [run for run in runs if run.facts.get("error")]
     if same and measured and len(compared) == len(runs):
         best = min(measured, key=lambda run: run.facts["error"]["l2"])
-        parts.insert(0, f"{text(best.name)} has the smallest error, {number(best.facts['error']['l2'], 2)} in the root mean square")
+        parts.insert(
+            0,
+            (
+                f"{text(best.name)} has the smallest error, "
+                f"{number(best.facts['error']['l2'], 2)} in the root mean square"
+            ),
+        )
     elif same and certified:
         best = min(certified, key=lambda run: run.facts["certificate"]["rms"])
         parts.insert(
             0,
-            f"{text(best.name)} has the smallest bound of the error, {number(best.facts['certificate']['rms'], 2, up=True)} in the root mean square",
+            (
+                f"{text(best.name)} has the smallest bound of the error, "
+                f"{number(best.facts['certificate']['rms'], 2, up=True)} in the root mean square"
+            ),
         )
     return "; ".join(parts) + "." if parts else "Neither errors nor times are known."
 
@@ -149,7 +206,19 @@ def _seconds(run: Run) -> float | None:
 
 
 def _table(runs: list[Run], page: Path) -> str:
-    head = ["run", "problem", "method", "result", "error, RMS", "error, largest", "bound, RMS", "bound, largest", "residual", "parameters", "seconds"]
+    head = [
+        "run",
+        "problem",
+        "method",
+        "result",
+        "error, RMS",
+        "error, largest",
+        "bound, RMS",
+        "bound, largest",
+        "residual",
+        "parameters",
+        "seconds",
+    ]
     rows = []
     for run in runs:
         error, certificate = run.facts.get("error") or {}, run.facts["certificate"] or {}
@@ -164,10 +233,35 @@ def _table(runs: list[Run], page: Path) -> str:
             number(run.facts.get("parameters"), fact=f"{place}.parameters"),
             number(_seconds(run), 3, f"{place}.seconds.solve"),
         ]
-        rows.append([_link(run, page), *(f'<span class="word">{text(run.facts[key])}</span>' for key in ("problem", "method", "result")), *numbers])
-    reasons = [(run.name, run.facts["certificate"]) for run in runs if run.facts["certificate"] and run.facts["certificate"].get("level") is None]
-    notes = "".join(note(f"{name} has no bound: {certificate.get('reason')}.") for name, certificate in reasons)
-    return grid_table(head, rows, "Seconds are those of the solve, without compilation and certificate. A dash: not known.") + notes
+        rows.append(
+            [
+                _link(run, page),
+                *(
+                    f'<span class="word">{text(run.facts[key])}</span>'
+                    for key in ("problem", "method", "result")
+                ),
+                *numbers,
+            ]
+        )
+    reasons = [
+        (run.name, run.facts["certificate"])
+        for run in runs
+        if run.facts["certificate"] and run.facts["certificate"].get("level") is None
+    ]
+    notes = "".join(
+        note(f"{name} has no bound: {certificate.get('reason')}.") for name, certificate in reasons
+    )
+    return (
+        grid_table(
+            head,
+            rows,
+            (
+                "Seconds are those of the solve, without compilation and certificate. A dash: not "
+                "known."
+            ),
+        )
+        + notes
+    )
 
 
 def _link(run: Run, page: Path) -> str:
@@ -180,13 +274,18 @@ def _link(run: Run, page: Path) -> str:
     except ValueError:
         # Another drive: there is no relative way.
         return text(run.name)
-    return f'<a href="{html.escape("./" + urllib.parse.quote(Path(way).as_posix(), errors="surrogateescape"))}">{text(run.name)}</a>'
+    return (
+        "<a "
+        f'href="{html.escape("./" + urllib.parse.quote(Path(way).as_posix(), errors="surrogateescape"))}">{text(run.name)}</a>'
+    )
 
 
 def _convergence(runs: list[Run], charts: dict[str, Any]) -> str:
     curves = [
         Series(
-            run.name, [np.nan if step.get("seconds") is None else step["seconds"] for step in run.history], [step["residual"] for step in run.history]
+            run.name,
+            [np.nan if step.get("seconds") is None else step["seconds"] for step in run.history],
+            [step["residual"] for step in run.history],
         )
         for run in runs
         if run.history
@@ -197,14 +296,26 @@ def _convergence(runs: list[Run], charts: dict[str, Any]) -> str:
     timed = [curve for curve in curves if np.all(np.isfinite(np.asarray(curve.x, dtype=float)))]
     for key, label, series in (
         ("convergence seconds", "seconds, compilation included", timed),
-        ("convergence", "step", [Series(curve.name, list(range(len(curve.y))), curve.y) for curve in curves]),
+        (
+            "convergence",
+            "step",
+            [Series(curve.name, list(range(len(curve.y))), curve.y) for curve in curves],
+        ),
     ):
         if series:
-            chart = line_chart(key, series, label, "residual", logarithmic=True, markers=max(len(each.x) for each in series) <= 40)
+            chart = line_chart(
+                key,
+                series,
+                label,
+                "residual",
+                logarithmic=True,
+                markers=max(len(each.x) for each in series) <= 40,
+            )
             charts[key] = chart.data
             bodies.append(chart.body)
     return f'<div class="columns">{"".join(bodies)}</div>' + note(
-        "The scaled residual on fresh points, root mean square. Residuals of different methods are measured alike."
+        "The scaled residual on fresh points, root mean square. Residuals of different methods "
+        "are measured alike."
     )
 
 
@@ -213,5 +324,10 @@ def _pictures(runs: list[Run]) -> str:
     shown = []
     for run in runs:
         with contextlib.suppress(OSError, SyntaxError, ValueError):
-            shown.append(photograph(run.folder / "solution.png", f"{run.name}: {run.facts['problem']}, {run.facts['method']}"))
+            shown.append(
+                photograph(
+                    run.folder / "solution.png",
+                    f"{run.name}: {run.facts['problem']}, {run.facts['method']}",
+                )
+            )
     return "".join(shown)

@@ -1,4 +1,5 @@
-"""The report of `cordes check`: the equation, whether the Cordès condition holds, and maps of ε and of the multiplier; and the same maps as a figure."""
+"""The report of `cordes check`: the equation, whether the Cordès condition holds, and maps of ε and
+of the multiplier; and the same maps as a figure."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -6,7 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cordes.reports.html.answer import condition_sentence, figures, grouped, made_with, quantity_chart, remade, shown_point
+from cordes.reports.html.answer import (
+    condition_sentence,
+    figures,
+    grouped,
+    made_with,
+    quantity_chart,
+    remade,
+    shown_point,
+)
 from cordes.reports.html.equation import equation
 from cordes.reports.html.fields import condition_quantities, line_points, maps_of, planes_of
 from cordes.reports.html.page import Section, number, table, text, write_page
@@ -20,9 +29,15 @@ if TYPE_CHECKING:
 
 
 def write_check_report(
-    path: str | Path, problem: Any, facts: Mapping[str, Any], condition: "Condition", command: Sequence[str] = (), solution: "Solution | None" = None
+    path: str | Path,
+    problem: Any,
+    facts: Mapping[str, Any],
+    condition: "Condition",
+    command: Sequence[str] = (),
+    solution: "Solution | None" = None,
 ) -> Path:
-    """The page of `cordes check`; `solution` is the answer at which a nonlinear equation was frozen."""
+    """The page of `cordes check`; `solution` is the answer at which a nonlinear equation was
+    frozen."""
     shown = equation(problem)
     maps: dict[str, Any] = {}
     charts: dict[str, Any] = {}
@@ -31,33 +46,89 @@ def write_check_report(
     rows = [
         ("ε", number(facts["epsilon"], 6, "epsilon")),
         ("known from", text(facts["source"])),
-        ("λ", number(facts["lambda"], 6, "lambda") if facts["lambda"] is not None else "not needed: there are no lower-order terms"),
+        (
+            "λ",
+            number(facts["lambda"], 6, "lambda")
+            if facts["lambda"] is not None
+            else "not needed: there are no lower-order terms",
+        ),
         ("worst point", shown_point(facts["worst_point"])),
-        ("multiplier γ", f"{number(low, 4, 'multiplier_range.0')} to {number(high, 4, 'multiplier_range.1')}"),
+        (
+            "multiplier γ",
+            f"{number(low, 4, 'multiplier_range.0')} to {number(high, 4, 'multiplier_range.1')}",
+        ),
         ("domain", text(facts["domain"])),
     ]
-    sections = [Section("Equation", shown.parts, "equation"), Section("The condition", table(rows) + body, "condition")]
-    sections.append(Section("How it was made", f"<details><summary>Versions</summary>{table(made_with())}</details>{remade(command)}", "run"))
+    sections = [
+        Section("Equation", shown.parts, "equation"),
+        Section("The condition", table(rows) + body, "condition"),
+    ]
+    sections.append(
+        Section(
+            "How it was made",
+            f"<details><summary>Versions</summary>{table(made_with())}</details>{remade(command)}",
+            "run",
+        )
+    )
     summary = f'{shown.headline}<p class="answer">{condition_sentence(facts)}</p>'
-    data = {"kind": "check", "facts": facts, "command": list(command), "maps": maps, "charts": charts}
+    data = {
+        "kind": "check",
+        "facts": facts,
+        "command": list(command),
+        "maps": maps,
+        "charts": charts,
+    }
     return write_page(path, problem.name, summary, sections, data)
 
 
-def _pictures(problem: Any, condition: "Condition", solution: "Solution | None", maps: dict[str, Any], charts: dict[str, Any]) -> str:
+def _pictures(
+    problem: Any,
+    condition: "Condition",
+    solution: "Solution | None",
+    maps: dict[str, Any],
+    charts: dict[str, Any],
+) -> str:
     domain = problem.domain
     planes = planes_of(domain) if domain.dimension > 1 else []
-    points = np.concatenate([plane.points[plane.inside] for plane in planes]) if planes else line_points(domain)
+    points = (
+        np.concatenate([plane.points[plane.inside] for plane in planes])
+        if planes
+        else line_points(domain)
+    )
     quantities = condition_quantities(problem, points, condition, solution)
     if not planes:
-        return grouped({each.key: quantity_chart(each, points, charts) for each in quantities})["equation"]
-    return grouped({key: figures(each, maps) for key, each in maps_of(quantities, planes).items()})["equation"]
+        return grouped({each.key: quantity_chart(each, points, charts) for each in quantities})[
+            "equation"
+        ]
+    return grouped({key: figures(each, maps) for key, each in maps_of(quantities, planes).items()})[
+        "equation"
+    ]
 
 
-def plot_condition(problem: Any, condition: "Condition", path: str | Path | None = None, solution: "Solution | None" = None) -> "Figure":
+def plot_condition(
+    problem: Any,
+    condition: "Condition",
+    path: str | Path | None = None,
+    solution: "Solution | None" = None,
+) -> "Figure":
     """ε and the multiplier over the domain, as a figure."""
 
     def values(key: str) -> Callable[[np.ndarray], np.ndarray]:
-        return lambda points: next(each.values for each in condition_quantities(problem, points, condition, solution) if each.key == key)
+        return lambda points: next(
+            each.values
+            for each in condition_quantities(problem, points, condition, solution)
+            if each.key == key
+        )
 
-    panels = [Panel("ε", values("epsilon"), False, shared=False), Panel("multiplier γ", values("multiplier"), False, shared=False)]
-    return draw_panels(problem.domain, panels, lambda: " — ".join([problem.name, *where_cut(problem.domain), f"ε = {condition.epsilon:.4g}"]), path)
+    panels = [
+        Panel("ε", values("epsilon"), False, shared=False),
+        Panel("multiplier γ", values("multiplier"), False, shared=False),
+    ]
+    return draw_panels(
+        problem.domain,
+        panels,
+        lambda: " — ".join(
+            [problem.name, *where_cut(problem.domain), f"ε = {condition.epsilon:.4g}"]
+        ),
+        path,
+    )

@@ -25,7 +25,9 @@ def domain_formula(domain: Any) -> str:
         if isinstance(domain, Ellipsoid):
             return _ellipsoid(np.asarray(domain.center), domain.axes)
         if isinstance(domain, Polygon) and len(domain.vertices) <= 8:
-            return f"{words('polygon with the corners ')}" + "<mo>,</mo>".join(_tuple(corner) for corner in domain.vertices)
+            return f"{words('polygon with the corners ')}" + "<mo>,</mo>".join(
+                _tuple(corner) for corner in domain.vertices
+            )
     except (Untypeset, AttributeError):
         pass
     text = repr(domain)
@@ -33,14 +35,18 @@ def domain_formula(domain: Any) -> str:
 
 
 def _ellipsoid(center: np.ndarray, axes: np.ndarray) -> str:
-    """By its equation: with its semi-axes where they are those of the coordinates, else with the matrix that makes it of the unit ball."""
+    """By its equation: with its semi-axes where they are those of the coordinates, else with the
+    matrix that makes it of the unit ball."""
     if len(center) > FEW:
         raise Untypeset("a large matrix")
     if axes.ndim == 2:
         inside = f"<msup>{typeset(array(axes))}<mrow><mo>−</mo><mn>1</mn></mrow></msup>"
         shifted = _shifted(center)
         return f"<mo>{{</mo>{_length(inside + (brackets(shifted) if np.any(center) else shifted))}<mo>&lt;</mo><mn>1</mn><mo>}}</mo>"
-    parts = (((symbol("x", k + 1) - constant(float(m))) / constant(float(axis))) ** 2 for k, (m, axis) in enumerate(zip(center, axes, strict=True)))
+    parts = (
+        ((symbol("x", k + 1) - constant(float(m))) / constant(float(axis))) ** 2
+        for k, (m, axis) in enumerate(zip(center, axes, strict=True))
+    )
     return f"<mo>{{</mo>{sum(parts, constant(0)).mathml}<mo>&lt;</mo><mn>1</mn><mo>}}</mo>"
 
 
@@ -49,7 +55,8 @@ def _length(mathml: str) -> str:
 
 
 def _shifted(center: np.ndarray) -> str:
-    """x − m, as a tuple or, in many dimensions, by the unit vectors of the few coordinates that are not zero."""
+    """x − m, as a tuple or, in many dimensions, by the unit vectors of the few coordinates that are
+    not zero."""
     places = np.flatnonzero(center)
     if len(places) == 0:
         return "<mi>x</mi>"

@@ -1,4 +1,5 @@
-"""Drawings inside a page: histograms and curves as SVG in the colours of the theme. What the pointer reads stands in the attribute data-tip."""
+"""Drawings inside a page: histograms and curves as SVG in the colours of the theme. What the
+pointer reads stands in the attribute data-tip."""
 
 import html
 import math
@@ -8,12 +9,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-# Units of a drawing; text of 11 units is readable on a phone, where a drawing is 340 pixels wide, and not loud on a desk.
+# Units of a drawing; text of 11 units is readable on a phone, where a drawing is 340 pixels wide,
+# and not loud on a desk.
 WIDTH, LEFT, RIGHT, TOP, BOTTOM = 400, 44, 10, 10, 34
 
 
 class Curve(NamedTuple):
-    """One line of `curves`, with the range around it where there is one. `series` chooses the colour of the theme, from 1 to 6."""
+    """One line of `curves`, with the range around it where there is one. `series` chooses the
+    colour of the theme, from 1 to 6."""
 
     name: str
     x: Sequence[float]
@@ -33,7 +36,9 @@ class Axis(NamedTuple):
     logarithmic: bool = False
 
     def __call__(self, value: float) -> float:
-        inner = [math.log10(one) if self.logarithmic else one for one in (value, self.lower, self.upper)]
+        inner = [
+            math.log10(one) if self.logarithmic else one for one in (value, self.lower, self.upper)
+        ]
         return self.start + (self.end - self.start) * (inner[0] - inner[1]) / (inner[2] - inner[1])
 
 
@@ -47,77 +52,148 @@ def histogram(
     series: int = 1,
     height: int = 150,
 ) -> str:
-    """Shares of the total weight between the edges; values beyond them count in the outermost bars. `words` says for each bar what its values are."""
+    """Shares of the total weight between the edges; values beyond them count in the outermost bars.
+    `words` says for each bar what its values are."""
     counted, _ = np.histogram(np.clip(values, edges[0], edges[-1]), edges, weights=weights)
     shares = counted / np.sum(weights)
     highest = float(np.max(shares))
-    along, up = Axis(float(edges[0]), float(edges[-1]), LEFT, WIDTH - RIGHT), Axis(0.0, highest, height - BOTTOM, TOP)
+    along, up = (
+        Axis(float(edges[0]), float(edges[-1]), LEFT, WIDTH - RIGHT),
+        Axis(0.0, highest, height - BOTTOM, TOP),
+    )
     bars = []
     for k, share in enumerate(shares):
         left, right, top = along(edges[k]), along(edges[k + 1]), up(share)
         tip = html.escape(f"{words[k]}: {percent(share)} of the surface")
         bars.append(
-            f'<rect class="column series-{series}" x="{left + 0.3:.1f}" y="{top:.1f}" width="{right - left - 0.6:.1f}" height="{up(0) - top:.1f}"/>'
+            f'<rect class="column series-{series}" x="{left + 0.3:.1f}" y="{top:.1f}" '
+            f'width="{right - left - 0.6:.1f}" height="{up(0) - top:.1f}"/>'
         )
-        bars.append(f'<rect class="reach" x="{left:.1f}" y="{TOP}" width="{right - left:.1f}" height="{height - BOTTOM - TOP}" data-tip="{tip}"/>')
-    frame = _bottom(along, [(place, name) for place, name in ticks if edges[0] <= place <= edges[-1]], label, height)
+        bars.append(
+            f'<rect class="reach" x="{left:.1f}" y="{TOP}" width="{right - left:.1f}" '
+            f'height="{height - BOTTOM - TOP}" data-tip="{tip}"/>'
+        )
+    frame = _bottom(
+        along,
+        [(place, name) for place, name in ticks if edges[0] <= place <= edges[-1]],
+        label,
+        height,
+    )
     frame += _left(up, [(share, percent(share)) for share in (0.0, highest / 2, highest)])
     return _drawing(f"Histogram: {label}", height, frame + "".join(bars))
 
 
 def percent(share: float) -> str:
     """A share as a person says it."""
-    return "0 %" if share == 0 else "below 0.1 %" if share < 1e-3 else f"{100 * share:.1f} %" if share < 0.0995 else f"{100 * share:.0f} %"
+    return (
+        "0 %"
+        if share == 0
+        else "below 0.1 %"
+        if share < 1e-3
+        else f"{100 * share:.1f} %"
+        if share < 0.0995
+        else f"{100 * share:.0f} %"
+    )
 
 
-def curves(lines: Sequence[Curve], across: str, upward: str, marks: Sequence[float] = (), height: int = 250) -> str:
-    """Positive numbers against positive numbers, both on logarithmic scales; `marks` are dotted levels. The pointer reads all curves at one place."""
+def curves(
+    lines: Sequence[Curve], across: str, upward: str, marks: Sequence[float] = (), height: int = 250
+) -> str:
+    """Positive numbers against positive numbers, both on logarithmic scales; `marks` are dotted
+    levels. The pointer reads all curves at one place."""
     x_values = sorted({float(x) for line in lines for x in line.x})
-    y_values = [float(y) for line in lines for y in (*line.y, *line.low, *line.high) if y is not None and y > 0]
+    y_values = [
+        float(y)
+        for line in lines
+        for y in (*line.y, *line.low, *line.high)
+        if y is not None and y > 0
+    ]
     if len(x_values) < 2 or not y_values:
         return ""
     low, high = min([*y_values, *marks]) / 1.3, max([*y_values, *marks]) * 1.3
     along = Axis(x_values[0], x_values[-1], LEFT, WIDTH - RIGHT, logarithmic=True)
     up = Axis(low, high, height - BOTTOM, TOP, logarithmic=True)
     frame = _bottom(along, _decades(along), across, height) + _left(up, _decades(up))
-    frame += "".join(f'<line class="mark" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{up(mark):.1f}" y2="{up(mark):.1f}"/>' for mark in marks)
-    drawn = "".join(_band(line, along, up) for line in lines) + "".join(_path(line, along, up) for line in lines)
-    key = " ".join(f'<span class="curve-key series-{line.series}">{html.escape(line.name)}</span>' for line in lines)
+    frame += "".join(
+        (
+            f'<line class="mark" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{up(mark):.1f}" '
+            f'y2="{up(mark):.1f}"/>'
+        )
+        for mark in marks
+    )
+    drawn = "".join(_band(line, along, up) for line in lines) + "".join(
+        _path(line, along, up) for line in lines
+    )
+    key = " ".join(
+        f'<span class="curve-key series-{line.series}">{html.escape(line.name)}</span>'
+        for line in lines
+    )
     return (
-        _drawing(f"{upward} against {across}", height, frame + drawn + _reading(lines, x_values, along, height, across))
+        _drawing(
+            f"{upward} against {across}",
+            height,
+            frame + drawn + _reading(lines, x_values, along, height, across),
+        )
         + f'<p class="curve-keys">{key}</p>'
     )
 
 
 def _decades(axis: Axis) -> list[tuple[float, str]]:
-    first, last = math.ceil(math.log10(axis.lower) - 1e-9), math.floor(math.log10(axis.upper) + 1e-9)
+    first, last = (
+        math.ceil(math.log10(axis.lower) - 1e-9),
+        math.floor(math.log10(axis.upper) + 1e-9),
+    )
     step = max(1, -(-(last - first) // 6))
     return [(10.0**power, _power(power)) for power in range(first, last + 1, step)]
 
 
 def _power(power: int) -> str:
-    return f"{10**power:g}" if 0 <= power <= 3 else f'10<tspan dy="-4" font-size="8">{str(power).replace("-", "−")}</tspan>'
+    return (
+        f"{10**power:g}"
+        if 0 <= power <= 3
+        else f'10<tspan dy="-4" font-size="8">{str(power).replace("-", "−")}</tspan>'
+    )
 
 
 def _bottom(axis: Axis, ticks: Sequence[tuple[float, str]], label: str, height: int) -> str:
     base = height - BOTTOM
     parts = [f'<line class="axis" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{base}" y2="{base}"/>']
-    parts += [f'<text x="{axis(place):.1f}" y="{base + 14}" text-anchor="middle">{name}</text>' for place, name in ticks]
-    parts.append(f'<text class="label" x="{(LEFT + WIDTH - RIGHT) / 2}" y="{height - 5}" text-anchor="middle">{html.escape(label)}</text>')
+    parts += [
+        f'<text x="{axis(place):.1f}" y="{base + 14}" text-anchor="middle">{name}</text>'
+        for place, name in ticks
+    ]
+    parts.append(
+        f'<text class="label" x="{(LEFT + WIDTH - RIGHT) / 2}" y="{height - 5}" '
+        f'text-anchor="middle">{html.escape(label)}</text>'
+    )
     return "".join(parts)
 
 
 def _left(axis: Axis, ticks: Sequence[tuple[float, str]]) -> str:
-    lines = "".join(f'<line class="rule" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{axis(place):.1f}" y2="{axis(place):.1f}"/>' for place, _ in ticks)
-    return lines + "".join(f'<text x="{LEFT - 5}" y="{axis(place) + 4:.1f}" text-anchor="end">{name}</text>' for place, name in ticks)
+    lines = "".join(
+        (
+            f'<line class="rule" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{axis(place):.1f}" '
+            f'y2="{axis(place):.1f}"/>'
+        )
+        for place, _ in ticks
+    )
+    return lines + "".join(
+        f'<text x="{LEFT - 5}" y="{axis(place) + 4:.1f}" text-anchor="end">{name}</text>'
+        for place, name in ticks
+    )
 
 
 def _points(x: Sequence[float], y: Sequence[float | None], along: Axis, up: Axis) -> list[str]:
-    return [f"{along(a):.1f},{up(b):.1f}" for a, b in zip(x, y, strict=True) if b is not None and b > 0]
+    return [
+        f"{along(a):.1f},{up(b):.1f}" for a, b in zip(x, y, strict=True) if b is not None and b > 0
+    ]
 
 
 def _path(line: Curve, along: Axis, up: Axis) -> str:
-    return f'<polyline class="line series-{line.series}" points="{" ".join(_points(line.x, line.y, along, up))}"/>'
+    return (
+        f'<polyline class="line series-{line.series}" '
+        f'points="{" ".join(_points(line.x, line.y, along, up))}"/>'
+    )
 
 
 def _band(line: Curve, along: Axis, up: Axis) -> str:
@@ -127,7 +203,9 @@ def _band(line: Curve, along: Axis, up: Axis) -> str:
     return f'<polygon class="band series-{line.series}" points="{" ".join(outline)}"/>'
 
 
-def _reading(lines: Sequence[Curve], places: Sequence[float], along: Axis, height: int, across: str) -> str:
+def _reading(
+    lines: Sequence[Curve], places: Sequence[float], along: Axis, height: int, across: str
+) -> str:
     """A column around each place: wherever the pointer is, it is in one of them."""
     middles = [along(place) for place in places]
     edges = [along.start, *((a + b) / 2 for a, b in pairwise(middles)), along.end]
@@ -136,9 +214,15 @@ def _reading(lines: Sequence[Curve], places: Sequence[float], along: Axis, heigh
         found = [(line.name, dict(zip(line.x, line.y, strict=True)).get(place)) for line in lines]
         said = [f"{name} {value:.2e}" for name, value in found if value is not None]
         tip = html.escape("\n".join([f"{across} {place:g}", *said]))
-        columns.append(f'<rect class="reach" x="{left:.1f}" y="{TOP}" width="{right - left:.1f}" height="{height - BOTTOM - TOP}" data-tip="{tip}"/>')
+        columns.append(
+            f'<rect class="reach" x="{left:.1f}" y="{TOP}" width="{right - left:.1f}" '
+            f'height="{height - BOTTOM - TOP}" data-tip="{tip}"/>'
+        )
     return "".join(columns)
 
 
 def _drawing(label: str, height: int, inner: str) -> str:
-    return f'<svg class="drawing" viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{html.escape(label)}">{inner}</svg>'
+    return (
+        f'<svg class="drawing" viewBox="0 0 {WIDTH} {height}" role="img" '
+        f'aria-label="{html.escape(label)}">{inner}</svg>'
+    )

@@ -1,4 +1,5 @@
-"""The equation of a problem, typeset with the coefficients as they were written; what cannot be typeset is shown as source text."""
+"""The equation of a problem, typeset with the coefficients as they were written; what cannot be
+typeset is shown as source text."""
 
 import html
 import inspect
@@ -14,7 +15,20 @@ from cordes.problems.structured import DiagonalPlusRank
 from cordes.problems.transport import Transport
 from cordes.reports.html.domains import WRITTEN_OUT, domain_formula
 from cordes.reports.html.functions import is_point
-from cordes.reports.html.mathml import ROUNDED, Untypeset, array, brackets, components, constant, formula, relation, row, symbol, typeset, words
+from cordes.reports.html.mathml import (
+    ROUNDED,
+    Untypeset,
+    array,
+    brackets,
+    components,
+    constant,
+    formula,
+    relation,
+    row,
+    symbol,
+    typeset,
+    words,
+)
 from cordes.reports.html.page import code_box
 from cordes.reports.html.reading import SAMPLES, verify
 from cordes.reports.html.sources import source_text
@@ -23,10 +37,25 @@ from cordes.reports.html.written import Names, Written, checked, from_function
 
 # Controls that get a formula each.
 LISTED = 4
-UNKNOWN, HESSIAN, GRADIENT = "<mi>u</mi>", "<mrow><msup><mi>D</mi><mn>2</mn></msup><mi>u</mi></mrow>", "<mrow><mo>∇</mo><mi>u</mi></mrow>"
+UNKNOWN, HESSIAN, GRADIENT = (
+    "<mi>u</mi>",
+    "<mrow><msup><mi>D</mi><mn>2</mn></msup><mi>u</mi></mrow>",
+    "<mrow><mo>∇</mo><mi>u</mi></mrow>",
+)
 EQUALS, COLON, DOT = "<mo>=</mo>", '<mo rspace="0.2em" lspace="0.2em">:</mo>', "<mo>·</mo>"
-# What goes wrong while a source is read as a formula: none of it is an error of the problem, which was solved.
-UNREADABLE = (Untypeset, ValueError, TypeError, AttributeError, IndexError, KeyError, SyntaxError, RecursionError, ArithmeticError)
+# What goes wrong while a source is read as a formula: none of it is an error of the problem, which
+# was solved.
+UNREADABLE = (
+    Untypeset,
+    ValueError,
+    TypeError,
+    AttributeError,
+    IndexError,
+    KeyError,
+    SyntaxError,
+    RecursionError,
+    ArithmeticError,
+)
 WHERE = words("where ")
 # Source terms that the gallery makes from a known solution.
 MANUFACTURED = {
@@ -37,7 +66,8 @@ MANUFACTURED = {
 
 
 class Coefficient(NamedTuple):
-    """A name, what it depends on, its value if it is a constant number, and its formulas or, where there are none, its source."""
+    """A name, what it depends on, its value if it is a constant number, and its formulas or, where
+    there are none, its source."""
 
     name: str
     value: float | None = None
@@ -57,10 +87,14 @@ class Equation(NamedTuple):
 
 
 def equation(problem: Any) -> Equation:
-    """The equation of a problem. Never fails: what is not understood is left out of the formulas and shown as it was written."""
+    """The equation of a problem. Never fails: what is not understood is left out of the formulas
+    and shown as it was written."""
     try:
         parts = _parts(problem)
-        headline = f'<div class="equation main">{" ".join(formula(line) for line in _headline(problem, parts))}</div>'
+        headline = (
+            '<div class="equation '
+            f'main">{" ".join(formula(line) for line in _headline(problem, parts))}</div>'
+        )
         return Equation(headline, _details(problem, list(parts.values())))
     except Exception:
         # A report must not be lost because a formula is: the text of the problem remains.
@@ -70,7 +104,15 @@ def equation(problem: Any) -> Equation:
 def _details(problem: Any, parts: list[Coefficient]) -> str:
     # Two coefficients may share a definition, which is given once.
     lines = dict.fromkeys([*_domains(problem), *(line for part in parts for line in part.lines)])
-    shown = ["".join(f'<div class="equation{" where" if line.startswith(WHERE) else ""}">{formula(line)}</div>' for line in lines)]
+    shown = [
+        "".join(
+            (
+                "<div "
+                f'class="equation{" where" if line.startswith(WHERE) else ""}">{formula(line)}</div>'
+            )
+            for line in lines
+        )
+    ]
     for part in parts:
         if part.source is not None and not part.lines:
             name = "Interfaces" if part.name == "interfaces" else formula(_of(part.name, problem))
@@ -84,28 +126,49 @@ def _details(problem: Any, parts: list[Coefficient]) -> str:
     return "\n".join(shown)
 
 
-# The equation in symbols ---------------------------------------------------------------------------------------------------------------------------
+# The equation in symbols --------------------------------------------------------------------------
 
 
 def _headline(problem: Any, parts: dict[str, Coefficient]) -> list[str]:
-    """The equation, and what holds beside it: several formulas, so that a narrow page can break between them."""
+    """The equation, and what holds beside it: several formulas, so that a narrow page can break
+    between them."""
     inside = f"<mspace width='0.8em'/>{words('in ')}<mi>Ω</mi><mo>,</mo>"
-    on_boundary = f"{UNKNOWN}{EQUALS}{_short('g', parts)}<mspace width='0.5em'/>{words('on ')}<mo>∂</mo><mi>Ω</mi>"
+    on_boundary = (
+        f"{UNKNOWN}{EQUALS}{_short('g', parts)}<mspace "
+        f"width='0.5em'/>{words('on ')}<mo>∂</mo><mi>Ω</mi>"
+    )
     if isinstance(problem, HJB):
         operator = row(f"<mo>(</mo>{_operator(problem, parts)}{_minus_source(parts)}<mo>)</mo>")
         set_ = row("<mi>a</mi><mo>∈</mo><mi>𝒜</mi>")
-        return [f"<munder><mi>{problem.sense}</mi>{set_}</munder>{operator}{EQUALS}<mn>0</mn>{inside}", on_boundary]
+        return [
+            f"<munder><mi>{problem.sense}</mi>{set_}</munder>{operator}{EQUALS}<mn>0</mn>{inside}",
+            on_boundary,
+        ]
     if isinstance(problem, MongeAmpere):
-        return [f"<mi>det</mi><mspace width='0.2em'/>{HESSIAN}{EQUALS}{_short('f', parts)}{inside}", f"<mi>u</mi>{words(' convex,')}", on_boundary]
+        return [
+            f"<mi>det</mi><mspace width='0.2em'/>{HESSIAN}{EQUALS}{_short('f', parts)}{inside}",
+            f"<mi>u</mi>{words(' convex,')}",
+            on_boundary,
+        ]
     if isinstance(problem, Transport):
-        left = f"<mi>ν</mi>{brackets(GRADIENT)}<mspace width='0.2em'/><mi>det</mi><mspace width='0.2em'/>{HESSIAN}"
+        left = (
+            f"<mi>ν</mi>{brackets(GRADIENT)}<mspace width='0.2em'/><mi>det</mi><mspace "
+            f"width='0.2em'/>{HESSIAN}"
+        )
         within = f"<mspace width='0.8em'/>{words('in ')}<mi>X</mi><mo>,</mo>"
-        return [f"{left}{EQUALS}<mi>μ</mi>{within}", f"{GRADIENT}{brackets('<mi>X</mi>')}{EQUALS}<mi>Y</mi>"]
+        return [
+            f"{left}{EQUALS}<mi>μ</mi>{within}",
+            f"{GRADIENT}{brackets('<mi>X</mi>')}{EQUALS}<mi>Y</mi>",
+        ]
     return [f"{_operator(problem, parts)}{EQUALS}{_short('f', parts)}{inside}", on_boundary]
 
 
 def _operator(problem: Any, parts: dict[str, Coefficient]) -> str:
-    identity = problem.linear and problem.constant_A and np.array_equal(np.asarray(problem.A()), np.eye(problem.domain.dimension))
+    identity = (
+        problem.linear
+        and problem.constant_A
+        and np.array_equal(np.asarray(problem.A()), np.eye(problem.domain.dimension))
+    )
     left = f"<mi>Δ</mi>{UNKNOWN}" if identity else f"<mi>A</mi>{COLON}{HESSIAN}"
     if problem.has_drift:
         left += f"<mo>+</mo><mi>b</mi>{DOT}{GRADIENT}"
@@ -113,7 +176,11 @@ def _operator(problem: Any, parts: dict[str, Coefficient]) -> str:
         value = parts["c"].value if "c" in parts else None
         sign = "+" if value is not None and value < 0 else "−"
         factor = (
-            "<mi>c</mi><mspace width='0.1em'/>" if value is None else "" if abs(value) == 1 else constant(abs(value)).mathml + "<mo>&#x2062;</mo>"
+            "<mi>c</mi><mspace width='0.1em'/>"
+            if value is None
+            else ""
+            if abs(value) == 1
+            else constant(abs(value)).mathml + "<mo>&#x2062;</mo>"
         )
         left += f"<mo>{sign}</mo>{factor}{UNKNOWN}"
     return left
@@ -130,7 +197,9 @@ def _minus_source(parts: dict[str, Coefficient]) -> str:
     value = parts["f"].value if "f" in parts else None
     if value is None:
         return "<mo>−</mo><mi>f</mi>"
-    return "" if value == 0 else f"<mo>{'−' if value > 0 else '+'}</mo>{constant(abs(value)).mathml}"
+    return (
+        "" if value == 0 else f"<mo>{'−' if value > 0 else '+'}</mo>{constant(abs(value)).mathml}"
+    )
 
 
 def _of(name: str, problem: Any, control: str | None = None) -> str:
@@ -143,16 +212,25 @@ def _of(name: str, problem: Any, control: str | None = None) -> str:
     return LETTERS.get(name, f"<mi>{html.escape(name)}</mi>") + brackets(arguments)
 
 
-LETTERS = {"source": "<mi>μ</mi>", "target": "<mi>ν</mi>", "exact": "<msup><mi>u</mi><mo>∗</mo></msup>", "map": "<msup><mi>T</mi><mo>∗</mo></msup>"}
+LETTERS = {
+    "source": "<mi>μ</mi>",
+    "target": "<mi>ν</mi>",
+    "exact": "<msup><mi>u</mi><mo>∗</mo></msup>",
+    "map": "<msup><mi>T</mi><mo>∗</mo></msup>",
+}
 
 
-# The parts ------------------------------------------------------------------------------------------------------------------------------------------
+# The parts ----------------------------------------------------------------------------------------
 
 
 def _parts(problem: Any) -> dict[str, Coefficient]:
     """The coefficients in the order in which they are read; those that are absent are left out."""
     if isinstance(problem, Transport):
-        given = {"source": _closed(problem.mu, "given"), "target": _closed(problem.nu, "wanted"), "map": problem.exact}
+        given = {
+            "source": _closed(problem.mu, "given"),
+            "target": _closed(problem.nu, "wanted"),
+            "map": problem.exact,
+        }
     else:
         given = {name: getattr(problem, name, None) for name in ("A", "b", "c", "f", "g", "exact")}
         if not getattr(problem, "has_drift", False):
@@ -160,7 +238,11 @@ def _parts(problem: Any) -> dict[str, Coefficient]:
         if not getattr(problem, "has_reaction", False):
             given.pop("c")
     names = Names()
-    made = {name: _coefficient(problem, name, function, names) for name, function in given.items() if function is not None}
+    made = {
+        name: _coefficient(problem, name, function, names)
+        for name, function in given.items()
+        if function is not None
+    }
     if problem.interfaces:
         made["interfaces"] = _interfaces(problem, names)
     return made
@@ -172,7 +254,9 @@ def _closed(function: Callable, name: str) -> Any:
 
 def _coefficient(problem: Any, name: str, function: Any, names: Names) -> Coefficient:
     fixed = _constant(function)
-    if name in ("source", "target") and ((fixed is not None and fixed.ndim == 0) or (name == "target" and problem.uniform)):
+    if name in ("source", "target") and (
+        (fixed is not None and fixed.ndim == 0) or (name == "target" and problem.uniform)
+    ):
         # Densities are scaled to the mass one: of a constant nothing else is left.
         return Coefficient(name, None, (f"{LETTERS[name]}{words(' uniform')}",))
     if fixed is not None:
@@ -186,18 +270,30 @@ def _coefficient(problem: Any, name: str, function: Any, names: Names) -> Coeffi
 
 
 def _fixed(name: str, value: np.ndarray) -> Coefficient:
-    """A number stands in the equation itself, unless digits of it are left out; an array gets a line."""
+    """A number stands in the equation itself, unless digits of it are left out; an array gets a
+    line."""
     if value.ndim == 0 and name in ("f", "g", "c") and ROUNDED not in constant(float(value)).mathml:
         return Coefficient(name, float(value))
-    if value.size > 36 and not (value.ndim == 2 and np.array_equal(value, value[0, 0] * np.eye(len(value)))):
-        return Coefficient(name, None, (f"{_letter(name)}{words(' constant, with ' + '×'.join(map(str, value.shape)) + ' entries')}",))
+    if value.size > 36 and not (
+        value.ndim == 2 and np.array_equal(value, value[0, 0] * np.eye(len(value)))
+    ):
+        return Coefficient(
+            name,
+            None,
+            (
+                f"{_letter(name)}{words(' constant, with ' + '×'.join(map(str, value.shape)) + ' entries')}",
+            ),
+        )
     shown = typeset(array(value))
     return Coefficient(name, None, (f"{_letter(name)}{relation(shown)}{shown}",))
 
 
 def _is_manufactured(problem: Any, function: Any) -> bool:
     """Whether the gallery made this from the solution that the problem knows."""
-    if problem.exact is None or (getattr(function, "__module__", ""), plain_name(function)) not in MANUFACTURED:
+    if (
+        problem.exact is None
+        or (getattr(function, "__module__", ""), plain_name(function)) not in MANUFACTURED
+    ):
         return False
     if isinstance(problem, Transport):
         return _closed(function, "potential") is getattr(problem.exact, "__wrapped__", problem)
@@ -214,7 +310,10 @@ def plain_name(function: Any) -> str:
 
 def _constant(function: Any) -> np.ndarray | None:
     """The value of a coefficient that was given as a number or an array."""
-    made_here = getattr(function, "__module__", "") == as_function.__module__ and plain_name(function) == "as_function.<locals>.<lambda>"
+    made_here = (
+        getattr(function, "__module__", "") == as_function.__module__
+        and plain_name(function) == "as_function.<locals>.<lambda>"
+    )
     return np.asarray(function()) if made_here else None
 
 
@@ -231,9 +330,17 @@ def _lines(problem: Any, name: str, function: Any, names: Names) -> tuple[str, .
     if not controlled:
         return _set(_of(name, problem), name, _written(problem, name, function, None, names))
     controls = problem.controls
-    if len(controls) <= LISTED and controls.ndim == 1 and toml_of(problem) is None and problem.maximiser is None:
+    if (
+        len(controls) <= LISTED
+        and controls.ndim == 1
+        and toml_of(problem) is None
+        and problem.maximiser is None
+    ):
         numbers = [constant(float(a)) for a in controls]
-        lines = [_set(_of(name, problem, a.mathml), name, _written(problem, name, function, a, names)) for a in numbers]
+        lines = [
+            _set(_of(name, problem, a.mathml), name, _written(problem, name, function, a, names))
+            for a in numbers
+        ]
         return tuple(dict.fromkeys(line for part in lines for line in part))
     control = symbol("a") if controls.ndim == 1 else components("a", controls[0].size)
     return _set(_of(name, problem), name, _written(problem, name, function, control, names))
@@ -248,7 +355,10 @@ def _set(left: str, name: str, written: Written) -> tuple[str, ...]:
 
 
 def _where(written: Written) -> list[str]:
-    return [f"{WHERE}{left}{relation(each.mathml)}{each.mathml}" for left, each in written.definitions.items()]
+    return [
+        f"{WHERE}{left}{relation(each.mathml)}{each.mathml}"
+        for left, each in written.definitions.items()
+    ]
 
 
 def _written(problem: Any, name: str, function: Any, control: Any, names: Names) -> Written:
@@ -263,8 +373,14 @@ def _written(problem: Any, name: str, function: Any, control: Any, names: Names)
     if toml_of(problem) is not None:
         written = from_toml(problem, name)
     elif isinstance(function, DiagonalPlusRank):
-        diagonal, columns = (from_function(each, *arguments, samples=samples, names=names) for each in (function.diagonal, function.columns))
-        written = checked(array(np.eye(d)) * diagonal.value + columns.value @ columns.value.T, diagonal.definitions | columns.definitions)
+        diagonal, columns = (
+            from_function(each, *arguments, samples=samples, names=names)
+            for each in (function.diagonal, function.columns)
+        )
+        written = checked(
+            array(np.eye(d)) * diagonal.value + columns.value @ columns.value.T,
+            diagonal.definitions | columns.definitions,
+        )
     else:
         return from_function(function, *arguments, samples=samples, names=names)
     verify(*written, arguments, samples, function)
@@ -280,7 +396,9 @@ def _sampled_controls(problem: Any, control: Any) -> np.ndarray:
     """The control itself, or some of all."""
     if getattr(control, "number", None) is not None:
         return np.full(SAMPLES, control.number)
-    return np.asarray(problem.controls)[np.random.default_rng(23).integers(len(problem.controls), size=SAMPLES)]
+    return np.asarray(problem.controls)[
+        np.random.default_rng(23).integers(len(problem.controls), size=SAMPLES)
+    ]
 
 
 def _interfaces(problem: Any, names: Names) -> Coefficient:
@@ -293,10 +411,18 @@ def _interfaces(problem: Any, names: Names) -> Coefficient:
             for each, phi in zip(written, problem.interfaces, strict=True):
                 verify(*each, [x], samples, phi)
         else:
-            written = [from_function(phi, x, samples=samples, names=names) for phi in problem.interfaces]
-        shown = "<mo>,</mo><mspace width='0.5em'/>".join(f"{typeset(each.value)}{EQUALS}<mn>0</mn>" for each in written)
+            written = [
+                from_function(phi, x, samples=samples, names=names) for phi in problem.interfaces
+            ]
+        shown = "<mo>,</mo><mspace width='0.5em'/>".join(
+            f"{typeset(each.value)}{EQUALS}<mn>0</mn>" for each in written
+        )
         where = dict.fromkeys(line for each in written for line in _where(each))
-        return Coefficient("interfaces", None, (f"{words('interfaces ' if len(written) > 1 else 'interface ')}{shown}", *where))
+        return Coefficient(
+            "interfaces",
+            None,
+            (f"{words('interfaces ' if len(written) > 1 else 'interface ')}{shown}", *where),
+        )
     except UNREADABLE:
         sources = [source_text(phi) or repr(phi)[:300] for phi in problem.interfaces]
         return Coefficient("interfaces", None, (), "\n".join(sources))
@@ -312,14 +438,22 @@ def _manufactured(problem: Any, name: str) -> str:
 
 def _toml_source(problem: Any) -> str:
     text = (problem.source or {}).get("toml")
-    return f"<details><summary>The problem file</summary>{code_box(text)}</details>" if text is not None else ""
+    return (
+        f"<details><summary>The problem file</summary>{code_box(text)}</details>"
+        if text is not None
+        else ""
+    )
 
 
-# Sets --------------------------------------------------------------------------------------------------------------------------------------------
+# Sets ---------------------------------------------------------------------------------------------
 
 
 def _domains(problem: Any) -> list[str]:
-    sets = {"X": problem.domain, "Y": problem.target_domain} if isinstance(problem, Transport) else {"Ω": problem.domain}
+    sets = (
+        {"X": problem.domain, "Y": problem.target_domain}
+        if isinstance(problem, Transport)
+        else {"Ω": problem.domain}
+    )
     shown = {letter: domain_formula(domain) for letter, domain in sets.items()}
     lines = [f"<mi>{letter}</mi>{relation(each)}{each}" for letter, each in shown.items()]
     if hasattr(problem, "controls"):
@@ -332,7 +466,13 @@ def _controls(problem: Any) -> str:
     if problem.maximiser is not None:
         return f"{letter}{words(f' is a continuum of controls; the best is given in closed form. {len(controls)} of them stand for it in checks')}"
     if controls.ndim == 1 and len(controls) <= 8:
-        shown = "<mo>{</mo>" + "<mo>,</mo>".join(constant(float(a)).mathml for a in controls) + "<mo>}</mo>"
+        shown = (
+            "<mo>{</mo>"
+            + "<mo>,</mo>".join(constant(float(a)).mathml for a in controls)
+            + "<mo>}</mo>"
+        )
         return f"{letter}{relation(shown)}{shown}"
     count = int(np.prod(controls.shape[1:]))
-    return letter + words(f" has {len(controls)} controls with {count} component{'' if count == 1 else 's'} each")
+    return letter + words(
+        f" has {len(controls)} controls with {count} component{'' if count == 1 else 's'} each"
+    )

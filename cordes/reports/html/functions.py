@@ -1,4 +1,5 @@
-"""The functions and operators that coefficients are written with, jax.numpy and those of problem files, for symbols instead of numbers."""
+"""The functions and operators that coefficients are written with, jax.numpy and those of problem
+files, for symbols instead of numbers."""
 
 import ast
 import builtins
@@ -10,9 +11,35 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from cordes.reports.html.mathml import POWER, Condition, Node, Untypeset, applied, array, brackets, cases, constant, node, row, symbol
+from cordes.reports.html.mathml import (
+    POWER,
+    Condition,
+    Node,
+    Untypeset,
+    applied,
+    array,
+    brackets,
+    cases,
+    constant,
+    node,
+    row,
+    symbol,
+)
 
-SAME = ("sin", "cos", "tan", "sinh", "cosh", "tanh", "arcsin", "arccos", "arctan", "log", "sign", "floor")
+SAME = (
+    "sin",
+    "cos",
+    "tan",
+    "sinh",
+    "cosh",
+    "tanh",
+    "arcsin",
+    "arccos",
+    "arctan",
+    "log",
+    "sign",
+    "floor",
+)
 OTHER_NAMES = {
     "asin": "arcsin",
     "acos": "arccos",
@@ -26,16 +53,54 @@ OTHER_NAMES = {
     "asarray": "array",
     "pow": "power",
 }
-SHAPING = ("array", "asarray", "stack", "vstack", "hstack", "concatenate", "eye", "diag", "outer", "dot", "matmul", "sum", "prod", "trace", "norm")
-OTHERS = ("sqrt", "cbrt", "exp", "abs", "square", "power", "where", "min", "max", "amin", "amax", "minimum", "maximum", "arctan2", "zeros", "ones")
+SHAPING = (
+    "array",
+    "asarray",
+    "stack",
+    "vstack",
+    "hstack",
+    "concatenate",
+    "eye",
+    "diag",
+    "outer",
+    "dot",
+    "matmul",
+    "sum",
+    "prod",
+    "trace",
+    "norm",
+)
+OTHERS = (
+    "sqrt",
+    "cbrt",
+    "exp",
+    "abs",
+    "square",
+    "power",
+    "where",
+    "min",
+    "max",
+    "amin",
+    "amax",
+    "minimum",
+    "maximum",
+    "arctan2",
+    "zeros",
+    "ones",
+)
 BUILTINS = ("abs", "min", "max", "sum", "len", "float", "pow")
 
 
 @cache
 def _known() -> dict[int, tuple[str, str]]:
-    """Where the functions come from that are understood, and their names, by their identity: a function of another module may have the same name."""
+    """Where the functions come from that are understood, and their names, by their identity: a
+    function of another module may have the same name."""
     places = {"array": (jnp, jnp.linalg, np, np.linalg), "number": (math,), "builtin": (builtins,)}
-    names = {"array": {*SAME, *SHAPING, *OTHERS, *OTHER_NAMES}, "number": {*SAME, *OTHERS, *OTHER_NAMES}, "builtin": set(BUILTINS)}
+    names = {
+        "array": {*SAME, *SHAPING, *OTHERS, *OTHER_NAMES},
+        "number": {*SAME, *OTHERS, *OTHER_NAMES},
+        "builtin": set(BUILTINS),
+    }
     found = {}
     for origin, modules in places.items():
         for module in modules:
@@ -46,7 +111,8 @@ def _known() -> dict[int, tuple[str, str]]:
 
 
 def known_function(function: Any) -> tuple[str, str] | None:
-    """The origin and the name of a function of jax.numpy, numpy, math or Python itself; None for all others."""
+    """The origin and the name of a function of jax.numpy, numpy, math or Python itself; None for
+    all others."""
     return _known().get(id(function))
 
 
@@ -60,7 +126,8 @@ def operand(value: Any) -> Any:
 
 
 def library(name: str, arguments: list, origin: str) -> Any:
-    """A function of arrays (jax.numpy), of numbers, of Python itself ("builtin"), or of a problem file ("file")."""
+    """A function of arrays (jax.numpy), of numbers, of Python itself ("builtin"), or of a problem
+    file ("file")."""
     if name == "where" and len(arguments) == 3:
         return _entrywise(cases, arguments[0], *(operand(argument) for argument in arguments[1:]))
     if name in ("min", "max"):
@@ -76,11 +143,22 @@ def library(name: str, arguments: list, origin: str) -> Any:
         case "eye", [size]:
             return array(np.eye(size.__index__()))
         case "zeros" | "ones", [size]:
-            return array(np.full([each.__index__() for each in np.ravel(np.array(size, dtype=object))], float(name == "ones")))
+            return array(
+                np.full(
+                    [each.__index__() for each in np.ravel(np.array(size, dtype=object))],
+                    float(name == "ones"),
+                )
+            )
         case "len", [np.ndarray() as value]:
             return constant(len(value))
         case "diag", [np.ndarray(ndim=1) as value]:
-            return np.array([[value[i] if i == j else constant(0) for j in range(len(value))] for i in range(len(value))], dtype=object)
+            return np.array(
+                [
+                    [value[i] if i == j else constant(0) for j in range(len(value))]
+                    for i in range(len(value))
+                ],
+                dtype=object,
+            )
         case "outer", [np.ndarray(ndim=1) as one, np.ndarray(ndim=1) as two]:
             return np.multiply.outer(one, two)
         case "dot" | "matmul", [np.ndarray() as one, np.ndarray() as two]:
@@ -96,15 +174,20 @@ def library(name: str, arguments: list, origin: str) -> Any:
         case "power", [base, exponent]:
             return base**exponent
         case "minimum" | "maximum" | "arctan2", [_, _]:
-            return _entrywise(lambda *parts: applied(name[:3] if name != "arctan2" else name, *parts), *made)
+            return _entrywise(
+                lambda *parts: applied(name[:3] if name != "arctan2" else name, *parts), *made
+            )
         case _, [value]:
             return _entrywise(lambda part: elementary(name, part), value)
     raise Untypeset(f"the function {name}")
 
 
 def _extreme(name: str, arguments: list, origin: str) -> Node:
-    """The least or the largest of the entries of a vector, or of several numbers; what jax.numpy takes for an axis is refused."""
-    made = operand(arguments[0]) if len(arguments) == 1 else [node(argument) for argument in arguments]
+    """The least or the largest of the entries of a vector, or of several numbers; what jax.numpy
+    takes for an axis is refused."""
+    made = (
+        operand(arguments[0]) if len(arguments) == 1 else [node(argument) for argument in arguments]
+    )
     if isinstance(made, np.ndarray) and made.ndim == 1 and origin in ("array", "builtin"):
         return applied(name, *map(node, made))
     if isinstance(made, list) and len(made) > 1 and origin in ("builtin", "file"):
@@ -151,7 +234,11 @@ def length(vector: np.ndarray) -> Node:
 
 def square(vector: np.ndarray) -> Node:
     """|x|² of the point itself, else a sum of squares."""
-    return abs(symbol("x")) ** 2 if is_point(vector) else sum((entry**2 for entry in vector), constant(0))
+    return (
+        abs(symbol("x")) ** 2
+        if is_point(vector)
+        else sum((entry**2 for entry in vector), constant(0))
+    )
 
 
 def is_point(vector: Any) -> bool:
@@ -159,13 +246,16 @@ def is_point(vector: Any) -> bool:
     return (
         isinstance(vector, np.ndarray)
         and vector.ndim == 1
-        and [node(entry).mathml for entry in vector] == [symbol("x", i + 1).mathml for i in range(len(vector))]
+        and [node(entry).mathml for entry in vector]
+        == [symbol("x", i + 1).mathml for i in range(len(vector))]
     )
 
 
 def _alike(one: Any, two: Any) -> bool:
     """Whether two vectors are written alike."""
-    return one.ndim == two.ndim == 1 and [node(entry).mathml for entry in one] == [node(entry).mathml for entry in two]
+    return one.ndim == two.ndim == 1 and [node(entry).mathml for entry in one] == [
+        node(entry).mathml for entry in two
+    ]
 
 
 def _entrywise(function: Callable[..., Node], *parts: Any) -> Any:
@@ -205,4 +295,9 @@ def joint(word: str, parts: list) -> Condition:
     """Several conditions; in brackets if they are joint themselves."""
     if not all(isinstance(part, Condition) for part in parts):
         raise Untypeset("a condition that is a number")
-    return Condition(f"<mtext>\xa0{word}\xa0</mtext>".join(brackets(part.mathml) if part.compound else part.mathml for part in parts), True)
+    return Condition(
+        f"<mtext>\xa0{word}\xa0</mtext>".join(
+            brackets(part.mathml) if part.compound else part.mathml for part in parts
+        ),
+        True,
+    )

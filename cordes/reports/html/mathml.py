@@ -1,7 +1,9 @@
-"""Formulas as MathML. `Node` is a scalar expression that can be computed with: arrays of nodes are NumPy arrays of objects, so that broadcasting, slices,
-matrix products and sums of what a user wrote come out entry by entry.
+"""Formulas as MathML. `Node` is a scalar expression that can be computed with: arrays of nodes are
+NumPy arrays of objects, so that broadcasting, slices, matrix products and sums of what a user wrote
+come out entry by entry.
 
-Simplified is what no reader would write: 0·x, 1·x, x + 0, and sums and products of two plain numbers. Everything else stays as it was given.
+Simplified is what no reader would write: 0·x, 1·x, x + 0, and sums and products of two plain
+numbers. Everything else stays as it was given.
 """
 
 import html
@@ -37,8 +39,8 @@ class Untypeset(Exception):  # noqa: N818
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """A scalar expression. `number` is its value if it is a plain number, `negated` what it is the negative of, `call` the name of a function and its
-    arguments."""
+    """A scalar expression. `number` is its value if it is a plain number, `negated` what it is the
+    negative of, `call` the name of a function and its arguments."""
 
     mathml: str
     rank: int = ATOM
@@ -122,7 +124,12 @@ class Node:
         other = node(other)
         if other.number == 1:
             return self
-        if self.call is not None and other.number is not None and other.number > 1 and float(other.number).is_integer():
+        if (
+            self.call is not None
+            and other.number is not None
+            and other.number > 1
+            and float(other.number).is_integer()
+        ):
             # Whole powers alone: sin⁻¹ is another function.
             name, arguments = self.call
             return Node(f"<msup>{name}{row(other.mathml)}</msup>{APPLY}{arguments}", POWER)
@@ -154,7 +161,9 @@ class Node:
         return node(other) ** self
 
     def __abs__(self) -> "Node":
-        return Node(f'<mrow><mo stretchy="true">|</mo>{self.mathml}<mo stretchy="true">|</mo></mrow>')
+        return Node(
+            f'<mrow><mo stretchy="true">|</mo>{self.mathml}<mo stretchy="true">|</mo></mrow>'
+        )
 
     def __index__(self) -> int:
         """Plain whole numbers serve as indices."""
@@ -164,8 +173,11 @@ class Node:
 
 
 def _beside(left: str, right: str) -> str:
-    """A product: a point between what would read as one number, a gap beside words and functions, else nothing."""
-    if BEGINS_WITH_DIGITS.match(right) and (ENDS_IN_DIGITS.search(left) or not right.startswith("<mfrac>")):
+    """A product: a point between what would read as one number, a gap beside words and functions,
+    else nothing."""
+    if BEGINS_WITH_DIGITS.match(right) and (
+        ENDS_IN_DIGITS.search(left) or not right.startswith("<mfrac>")
+    ):
         return f"{left}<mo>·</mo>{right}"
     return f"{left}{TIMES}{GAP if WORD_LAST.search(left) or WORD_FIRST.match(right) else ''}{right}"
 
@@ -231,19 +243,31 @@ def _digits(digits: str, value: float, mark: str = "") -> Node:
         power = f"<msup><mn>10</mn>{row(constant(int(exponent)).mathml)}</msup>"
         # The mark then holds the mantissa.
         mark = mark and f' {ROUNDED}="{value / 10.0 ** int(exponent)!r}"'
-        return Node(power if mantissa == "1" and not mark else f"<mn{mark}>{mantissa}</mn><mo>·</mo>{power}", PRODUCT, value)
+        return Node(
+            power
+            if mantissa == "1" and not mark
+            else f"<mn{mark}>{mantissa}</mn><mo>·</mo>{power}",
+            PRODUCT,
+            value,
+        )
     return Node(f"<mn{mark}>{digits}</mn>", ATOM, value)
 
 
 def _simple(value: float) -> Node | None:
-    """A fraction of small numbers, times π or π², that has this very value; None where there is none."""
+    """A fraction of small numbers, times π or π², that has this very value; None where there is
+    none."""
     for power in range(3):
         part = Fraction(value / math.pi**power).limit_denominator(99)
-        if not 0 < part.numerator <= 999 or abs(float(part) * math.pi**power - value) > 4e-16 * value:
+        if (
+            not 0 < part.numerator <= 999
+            or abs(float(part) * math.pi**power - value) > 4e-16 * value
+        ):
             continue
         above = "" if part.numerator == 1 and power else f"<mn>{part.numerator}</mn>"
         if power:
-            above += (TIMES if above else "") + ("<mi>π</mi>" if power == 1 else "<msup><mi>π</mi><mn>2</mn></msup>")
+            above += (TIMES if above else "") + (
+                "<mi>π</mi>" if power == 1 else "<msup><mi>π</mi><mn>2</mn></msup>"
+            )
         if part.denominator == 1:
             return Node(above, PRODUCT if part.numerator > 1 else POWER, value)
         return Node(f"<mfrac>{row(above)}<mn>{part.denominator}</mn></mfrac>", PRODUCT, value)
@@ -256,7 +280,8 @@ def relation(mathml: str) -> str:
 
 
 def symbol(name: str, subscript: str | int | None = None, accent: bool = False) -> Node:
-    """A letter or a word; Greek names become letters, and digits at the end become a subscript. The accent tells apart what would look the same."""
+    """A letter or a word; Greek names become letters, and digits at the end become a subscript. The
+    accent tells apart what would look the same."""
     stem = name.rstrip("0123456789").rstrip("_")
     if subscript is None and stem and stem != name:
         name, subscript = stem, name[len(name.rstrip("0123456789")) :]
@@ -266,7 +291,11 @@ def symbol(name: str, subscript: str | int | None = None, accent: bool = False) 
         shown = f'<mover accent="true">{shown}<mo>~</mo></mover>'
     if subscript is None:
         return Node(shown)
-    below = f"<mn>{subscript}</mn>" if str(subscript).isdigit() else f"<mi>{html.escape(str(subscript))}</mi>"
+    below = (
+        f"<mn>{subscript}</mn>"
+        if str(subscript).isdigit()
+        else f"<mi>{html.escape(str(subscript))}</mi>"
+    )
     return Node(f"<msub>{shown}{below}</msub>")
 
 
@@ -288,7 +317,10 @@ def array(entries: Any) -> np.ndarray:
         return made
     if isinstance(entries, np.ndarray):
         return entries
-    rows = [array(entry if isinstance(entry, list | tuple | np.ndarray) else node(entry)) for entry in entries]
+    rows = [
+        array(entry if isinstance(entry, list | tuple | np.ndarray) else node(entry))
+        for entry in entries
+    ]
     if len({part.shape for part in rows}) != 1:
         raise Untypeset("rows of different lengths")
     return np.stack(rows)
@@ -299,7 +331,11 @@ def applied(name: str, *arguments: Node) -> Node:
     inside = "<mo>,</mo>".join(each.mathml for each in arguments)
     shown = f"<mi>{html.escape(name)}</mi>"
     # sin²(x), but (max(x, y))².
-    return Node(f"{shown}{APPLY}{brackets(inside)}", POWER, call=(shown, brackets(inside)) if name in POWERED else None)
+    return Node(
+        f"{shown}{APPLY}{brackets(inside)}",
+        POWER,
+        call=(shown, brackets(inside)) if name in POWERED else None,
+    )
 
 
 def cases(condition: Condition, yes: Node, no: Node) -> Node:
@@ -323,10 +359,17 @@ def typeset(value: Any) -> str:
         return node(value.ravel()[0]).mathml
     if value.ndim > 2:
         raise Untypeset("more than two axes")
-    if value.ndim == 2 and value.shape[0] == value.shape[1] and (factor := _multiple_of_identity(value)) is not None:
+    if (
+        value.ndim == 2
+        and value.shape[0] == value.shape[1]
+        and (factor := _multiple_of_identity(value)) is not None
+    ):
         return (factor * Node("<mi>I</mi>")).mathml
     rows = value[:, None] if value.ndim == 1 else value
-    lines = "".join("<mtr>" + "".join(f"<mtd>{node(entry).mathml}</mtd>" for entry in line) + "</mtr>" for line in rows)
+    lines = "".join(
+        "<mtr>" + "".join(f"<mtd>{node(entry).mathml}</mtd>" for entry in line) + "</mtr>"
+        for line in rows
+    )
     # The brackets are drawn by the style: few systems have a font in which they grow.
     return f'<mtable class="matrix">{lines}</mtable>'
 
@@ -335,7 +378,10 @@ def _multiple_of_identity(value: np.ndarray) -> Node | None:
     """The factor t of a matrix tI, else None."""
     size = len(value)
     outside = [value[i, j].number for i in range(size) for j in range(size) if i != j]
-    if any(number != 0 for number in outside) or len({value[i, i].mathml for i in range(size)}) != 1:
+    if (
+        any(number != 0 for number in outside)
+        or len({value[i, i].mathml for i in range(size)}) != 1
+    ):
         return None
     return value[0, 0] if value[0, 0].number != 0 else None
 

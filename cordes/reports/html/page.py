@@ -1,6 +1,8 @@
-"""A self-contained page: sections, tables, pictures and numbers as HTML, with the style, the script and the data inside the file.
+"""A self-contained page: sections, tables, pictures and numbers as HTML, with the style, the script
+and the data inside the file.
 
-Whatever comes from a problem or a file passes `html.escape`, and a content security policy forbids every request, so that a page may be passed on.
+Whatever comes from a problem or a file passes `html.escape`, and a content security policy forbids
+every request, so that a page may be passed on.
 """
 
 import base64
@@ -17,7 +19,10 @@ import numpy as np
 
 from cordes.certificates.certificate import directed
 
-POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+POLICY = (
+    "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
+    "base-uri 'none'; form-action 'none'"
+)
 MINUS = "−"
 SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 
@@ -30,14 +35,31 @@ class Section(NamedTuple):
     identifier: str = ""
 
 
-def render(title: str, summary: str, sections: Sequence[Section], data: Mapping[str, Any] | None = None, scripts: Sequence[str] = ()) -> str:
-    """The whole page. `title` is plain text, `summary` (what stands below it) is safe HTML; `data` goes into the element with the identifier `data`,
-    where scripts read it; `scripts` are sources that run after the page's own."""
+def render(
+    title: str,
+    summary: str,
+    sections: Sequence[Section],
+    data: Mapping[str, Any] | None = None,
+    scripts: Sequence[str] = (),
+) -> str:
+    """The whole page. `title` is plain text, `summary` (what stands below it) is safe HTML; `data`
+    goes into the element with the identifier `data`, where scripts read it; `scripts` are sources
+    that run after the page's own."""
     contents = "\n".join(_section(section) for section in sections)
-    links = "".join(f'<a href="#{html.escape(each.identifier)}">{html.escape(each.title)}</a>' for each in sections if each.identifier and each.title)
+    links = "".join(
+        f'<a href="#{html.escape(each.identifier)}">{html.escape(each.title)}</a>'
+        for each in sections
+        if each.identifier and each.title
+    )
     navigation = f'<nav aria-label="Sections">{links}</nav>' if links else ""
-    embedded = f'<script type="application/json" id="data">{as_script_data(data)}</script>' if data is not None else ""
-    programs = "\n".join(f"<script>{_program(source)}</script>" for source in (resource("script.js"), *scripts))
+    embedded = (
+        f'<script type="application/json" id="data">{as_script_data(data)}</script>'
+        if data is not None
+        else ""
+    )
+    programs = "\n".join(
+        f"<script>{_program(source)}</script>" for source in (resource("script.js"), *scripts)
+    )
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>
@@ -67,12 +89,20 @@ def render(title: str, summary: str, sections: Sequence[Section], data: Mapping[
 
 
 def write_page(
-    path: str | Path, title: str, summary: str, sections: Sequence[Section], data: Mapping[str, Any] | None = None, scripts: Sequence[str] = ()
+    path: str | Path,
+    title: str,
+    summary: str,
+    sections: Sequence[Section],
+    data: Mapping[str, Any] | None = None,
+    scripts: Sequence[str] = (),
 ) -> Path:
     """Write the page of `render` to a file."""
     path = Path(path)
-    # Half a surrogate pair, in the name of a file, is no text: it is written as an escape, which is JSON too.
-    path.write_text(render(title, summary, sections, data, scripts), encoding="utf-8", errors="backslashreplace")
+    # Half a surrogate pair, in the name of a file, is no text: it is written as an escape, which is
+    # JSON too.
+    path.write_text(
+        render(title, summary, sections, data, scripts), encoding="utf-8", errors="backslashreplace"
+    )
     return path
 
 
@@ -94,7 +124,8 @@ def _program(source: str) -> str:
 
 
 def as_script_data(data: Any) -> str:
-    """JSON that may stand inside a script element: no `<`, no NaN and no infinity (both become null)."""
+    """JSON that may stand inside a script element: no `<`, no NaN and no infinity (both become
+    null)."""
     text = json.dumps(_finite(data), allow_nan=False, ensure_ascii=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
@@ -123,14 +154,24 @@ def plain_title(title: str) -> str:
 
 
 def number(value: float | None, digits: int = 3, fact: str = "", up: bool | None = None) -> str:
-    """A number for people, 3.1·10⁻⁹ or 0.25, with the exact value in the attribute data-value; a dash where there is none. `fact` names its place in the
-    JSON that lies beside the page, such as certificate.rms. An upper bound is rounded `up`, a lower one down."""
+    """A number for people, 3.1·10⁻⁹ or 0.25, with the exact value in the attribute data-value; a
+    dash where there is none. `fact` names its place in the JSON that lies beside the page, such as
+    certificate.rms. An upper bound is rounded `up`, a lower one down."""
     place = f' data-fact="{html.escape(fact)}"' if fact else ""
     if value is None:
         return f'<span class="number none" data-value="null"{place}>—</span>'
     # What is not finite is null in the JSON too.
-    exact = json.dumps(value) if isinstance(value, int) else repr(float(value)) if math.isfinite(value) else "null"
-    return f'<span class="number" data-value="{html.escape(exact)}"{place}>{digits_of(value, digits, up)}</span>'
+    exact = (
+        json.dumps(value)
+        if isinstance(value, int)
+        else repr(float(value))
+        if math.isfinite(value)
+        else "null"
+    )
+    return (
+        '<span class="number" '
+        f'data-value="{html.escape(exact)}"{place}>{digits_of(value, digits, up)}</span>'
+    )
 
 
 def digits_of(value: float, digits: int = 3, up: bool | None = None) -> str:
@@ -144,7 +185,9 @@ def digits_of(value: float, digits: int = 3, up: bool | None = None) -> str:
     if value == 0 or 1e-3 <= abs(value) < 10**6:
         # 99.96 has more places before the point than two digits fill.
         fits = abs(float(f"{value:.{digits}g}")) < 10**digits
-        return (f"{value:.{digits}g}" if fits else f"{value:,.0f}".replace(",", "\u202f")).replace("-", MINUS)
+        return (f"{value:.{digits}g}" if fits else f"{value:,.0f}".replace(",", "\u202f")).replace(
+            "-", MINUS
+        )
     mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
     if "." in mantissa:
         mantissa = mantissa.rstrip("0").rstrip(".")
@@ -152,31 +195,51 @@ def digits_of(value: float, digits: int = 3, up: bool | None = None) -> str:
 
 
 def table(rows: Sequence[tuple[str, str]], caption: str = "") -> str:
-    """Two columns, what and how much. Names are plain text, values are safe HTML (`number`, `text`)."""
+    """Two columns, what and how much. Names are plain text, values are safe HTML (`number`,
+    `text`)."""
     head = f"<caption>{html.escape(caption)}</caption>" if caption else ""
-    body = "".join(f'<tr><th scope="row">{html.escape(name)}</th><td>{value}</td></tr>' for name, value in rows)
+    body = "".join(
+        f'<tr><th scope="row">{html.escape(name)}</th><td>{value}</td></tr>' for name, value in rows
+    )
     return f'<div class="scroll"><table class="facts">{head}<tbody>{body}</tbody></table></div>'
 
 
 def grid_table(head: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "") -> str:
-    """A table with a head. The head is plain text, the cells are safe HTML; the first cell of a row is its name."""
+    """A table with a head. The head is plain text, the cells are safe HTML; the first cell of a row
+    is its name."""
     title = f"<caption>{html.escape(caption)}</caption>" if caption else ""
     columns = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in head)
-    body = "".join("<tr>" + f'<th scope="row">{row[0]}</th>' + "".join(f"<td>{cell}</td>" for cell in row[1:]) + "</tr>" for row in rows)
-    return f'<div class="scroll"><table class="grid">{title}<thead><tr>{columns}</tr></thead><tbody>{body}</tbody></table></div>'
+    body = "".join(
+        "<tr>"
+        + f'<th scope="row">{row[0]}</th>'
+        + "".join(f"<td>{cell}</td>" for cell in row[1:])
+        + "</tr>"
+        for row in rows
+    )
+    return (
+        '<div class="scroll"><table '
+        f'class="grid">{title}<thead><tr>{columns}</tr></thead><tbody>{body}</tbody></table></div>'
+    )
 
 
 def picture(png: bytes | Path, caption: str, alternative: str) -> str:
-    """A figure inside the page. Its caption and alternative text are plain text. Figures are drawn on white: the style keeps them so in the dark."""
+    """A figure inside the page. Its caption and alternative text are plain text. Figures are drawn
+    on white: the style keeps them so in the dark."""
     raw = png if isinstance(png, bytes) else Path(png).read_bytes()
     source = f"data:image/png;base64,{base64.b64encode(raw).decode('ascii')}"
     under = f"<figcaption>{html.escape(caption)}</figcaption>" if caption else ""
-    return f'<figure class="picture"><img src="{source}" alt="{html.escape(alternative)}">{under}</figure>'
+    return (
+        f'<figure class="picture"><img src="{source}" '
+        f'alt="{html.escape(alternative)}">{under}</figure>'
+    )
 
 
 def command_box(command: str) -> str:
     """A command with a button that copies it."""
-    return f'<div class="command"><pre><code>{html.escape(command)}</code></pre><button type="button" class="copy" hidden>copy</button></div>'
+    return (
+        f'<div class="command"><pre><code>{html.escape(command)}</code></pre><button '
+        'type="button" class="copy" hidden>copy</button></div>'
+    )
 
 
 def code_box(source: str) -> str:

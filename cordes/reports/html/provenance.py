@@ -18,7 +18,10 @@ def version_rows() -> list[tuple[str, str]]:
     packages = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in PACKAGES)
     now = datetime.datetime.now(datetime.UTC)
     return [
-        ("versions", text(f"cordes {cordes.__version__}, Python {platform.python_version()}, {packages}")),
+        (
+            "versions",
+            text(f"cordes {cordes.__version__}, Python {platform.python_version()}, {packages}"),
+        ),
         ("machine", text(f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores")),
         ("written", text(f"{now:%Y-%m-%d %H:%M} UTC")),
     ]

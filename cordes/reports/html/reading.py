@@ -1,7 +1,9 @@
-"""Formulas read back: the MathML that a page shows is evaluated as a reader would, and compared with the function that it is said to be.
+"""Formulas read back: the MathML that a page shows is evaluated as a reader would, and compared
+with the function that it is said to be.
 
-What a person cannot see does not count here either: groups without brackets are opened, 5 beside 2 is no product, and sin⁻¹ is refused. A formula that does
-not give the values of its function is `Untypeset`.
+What a person cannot see does not count here either: groups without brackets are opened, 5 beside 2
+is no product, and sin⁻¹ is refused. A formula that does not give the values of its function is
+`Untypeset`.
 """
 
 import math
@@ -16,19 +18,36 @@ import numpy as np
 from cordes.reports.html.functions import SAME
 from cordes.reports.html.mathml import ROUNDED, Node, Untypeset, node
 
-# Samples of each formula, and how far its values may lie from those of the function, as a share of the largest; derivatives are taken by differences.
+# Samples of each formula, and how far its values may lie from those of the function, as a share of
+# the largest; derivatives are taken by differences.
 SAMPLES, EXACT, DIFFERENCES = 24, 1e-9, 1e-4
 STEP = 1e-3
 FUNCTIONS: dict[str, Callable] = {name: getattr(np, name) for name in SAME}
 SEVERAL: dict[str, Callable] = {"max": np.maximum, "min": np.minimum, "arctan2": np.arctan2}
-COMPARISONS = {"<": np.less, "≤": np.less_equal, ">": np.greater, "≥": np.greater_equal, "=": np.equal, "≠": np.not_equal}
+COMPARISONS = {
+    "<": np.less,
+    "≤": np.less_equal,
+    ">": np.greater,
+    "≥": np.greater_equal,
+    "=": np.equal,
+    "≠": np.not_equal,
+}
 TIMES, APPLY, PRIME = "\u2062", "\u2061", "′"
 
 
-def verify(value: Any, definitions: Mapping[str, Node], arguments: list, samples: list[np.ndarray], function: Callable) -> None:
-    """`Untypeset` unless the formula gives the values of the function at the samples: one array (N, …) for each argument."""
+def verify(
+    value: Any,
+    definitions: Mapping[str, Node],
+    arguments: list,
+    samples: list[np.ndarray],
+    function: Callable,
+) -> None:
+    """`Untypeset` unless the formula gives the values of the function at the samples: one array (N,
+    …) for each argument."""
     try:
-        expected = np.asarray(jax.jit(jax.vmap(function))(*(jnp.asarray(sample) for sample in samples)), dtype=float)
+        expected = np.asarray(
+            jax.jit(jax.vmap(function))(*(jnp.asarray(sample) for sample in samples)), dtype=float
+        )
     except Exception as error:
         raise Untypeset("a function that cannot be evaluated") from error
     entries = value if isinstance(value, np.ndarray) else np.array(node(value), dtype=object)
@@ -36,17 +55,34 @@ def verify(value: Any, definitions: Mapping[str, Node], arguments: list, samples
         raise Untypeset("a formula of another shape")
     reading = Reading()
     for argument, sample in zip(arguments, samples, strict=True):
-        for name, column in zip(np.ravel(np.array(argument, dtype=object)), sample.reshape(len(sample), -1).T, strict=True):
+        for name, column in zip(
+            np.ravel(np.array(argument, dtype=object)),
+            sample.reshape(len(sample), -1).T,
+            strict=True,
+        ):
             if name.number is None:
                 reading.symbols[_key(_tokens(name.mathml)[0])] = column
     # |x| is the length of the point.
-    reading.symbols.setdefault(_key(_tokens("<mi>x</mi>")[0]), np.linalg.norm(samples[0].reshape(len(samples[0]), -1), axis=1))
-    differences = any(PRIME in part for part in (*(each.mathml for each in definitions.values()), *(node(each).mathml for each in entries.flat)))
+    reading.symbols.setdefault(
+        _key(_tokens("<mi>x</mi>")[0]),
+        np.linalg.norm(samples[0].reshape(len(samples[0]), -1), axis=1),
+    )
+    differences = any(
+        PRIME in part
+        for part in (
+            *(each.mathml for each in definitions.values()),
+            *(node(each).mathml for each in entries.flat),
+        )
+    )
     with np.errstate(all="ignore"):
         for name, each in definitions.items():
             reading.define(name, each.mathml)
         for place in np.ndindex(entries.shape):
-            _compare(reading.value(node(entries[place]).mathml), expected[(slice(None), *place)], DIFFERENCES if differences else EXACT)
+            _compare(
+                reading.value(node(entries[place]).mathml),
+                expected[(slice(None), *place)],
+                DIFFERENCES if differences else EXACT,
+            )
 
 
 def any_samples(arguments: Sequence[Any]) -> list[np.ndarray]:
@@ -55,7 +91,12 @@ def any_samples(arguments: Sequence[Any]) -> list[np.ndarray]:
     made = []
     for argument in arguments:
         entries = np.array(argument, dtype=object)
-        columns = [np.full(SAMPLES, each.number) if each.number is not None else generator.uniform(-1.5, 1.5, SAMPLES) for each in entries.flat]
+        columns = [
+            np.full(SAMPLES, each.number)
+            if each.number is not None
+            else generator.uniform(-1.5, 1.5, SAMPLES)
+            for each in entries.flat
+        ]
         made.append(np.stack(columns, axis=1).reshape(SAMPLES, *entries.shape))
     return made
 
@@ -74,8 +115,13 @@ class Reading:
     """What symbols and functions stand for; both are known by how they look."""
 
     def __init__(self) -> None:
-        self.symbols: dict[str, Any] = {_key(_tokens("<mi>π</mi>")[0]): math.pi, _key(_tokens("<mi>e</mi>")[0]): math.e}
-        self.functions: dict[str, Callable] = {_key(_tokens(f"<mi>{name}</mi>")[0]): function for name, function in FUNCTIONS.items()}
+        self.symbols: dict[str, Any] = {
+            _key(_tokens("<mi>π</mi>")[0]): math.pi,
+            _key(_tokens("<mi>e</mi>")[0]): math.e,
+        }
+        self.functions: dict[str, Callable] = {
+            _key(_tokens(f"<mi>{name}</mi>")[0]): function for name, function in FUNCTIONS.items()
+        }
 
     def define(self, left: str, right: str) -> None:
         """s = … or q(t) = …; what has a meaning already gets no other."""
@@ -90,7 +136,10 @@ class Reading:
 
         def function(argument: Any) -> Any:
             inner = Reading()
-            inner.symbols, inner.functions = {**self.symbols, variable: argument}, dict(self.functions)
+            inner.symbols, inner.functions = (
+                {**self.symbols, variable: argument},
+                dict(self.functions),
+            )
             return inner.value(right)
 
         if variable in self.symbols:
@@ -136,7 +185,8 @@ class _Parser:
 
     def expression(self) -> Any:
         if self.at < len(self.tokens) and self.tokens[self.at].tag == "mtable":
-            # Two cases stand alone or in brackets: beside other terms nobody knows what belongs to the last line.
+            # Two cases stand alone or in brackets: beside other terms nobody knows what belongs to
+            # the last line.
             self.at += 1
             if self.at < len(self.tokens) and self.sign() not in (")", ",", "|"):
                 raise Untypeset("cases without brackets")
@@ -203,7 +253,9 @@ class _Parser:
         """sin²(x), or q′(x)."""
         key = _key(head[0])
         if len(above) == 1 and set(above[0].text or "") == {PRIME}:
-            return _derivative(self.reading.functions[key], self.arguments()[0], len(above[0].text or ""))
+            return _derivative(
+                self.reading.functions[key], self.arguments()[0], len(above[0].text or "")
+            )
         power = self.reading.of(above)
         if not (np.ndim(power) == 0 and power > 0):
             raise Untypeset("a power that reads as an inverse")
@@ -263,7 +315,11 @@ class _Parser:
         left, holds, compared = self.expression(), True, False
         while sign := self.take(*COMPARISONS):
             right = self.expression()
-            left, holds, compared = right, np.logical_and(holds, COMPARISONS[sign](left, right)), True
+            left, holds, compared = (
+                right,
+                np.logical_and(holds, COMPARISONS[sign](left, right)),
+                True,
+            )
         if not compared:
             raise Untypeset("a condition that compares nothing")
         return holds
@@ -286,7 +342,12 @@ def _tokens(mathml: str) -> list[ElementTree.Element]:
 
 def _opened(parts: list[ElementTree.Element]) -> list[ElementTree.Element]:
     """Groups without brackets are not seen, and neither are spaces."""
-    return [token for part in parts if part.tag != "mspace" for token in (_opened(list(part)) if part.tag == "mrow" else [part])]
+    return [
+        token
+        for part in parts
+        if part.tag != "mspace"
+        for token in (_opened(list(part)) if part.tag == "mrow" else [part])
+    ]
 
 
 def _key(token: ElementTree.Element) -> str:
@@ -296,7 +357,9 @@ def _key(token: ElementTree.Element) -> str:
 
 def _begins_with_digits(token: ElementTree.Element) -> bool:
     inside = _opened(list(token))
-    return token.tag in ("mn", "mfrac") or (token.tag == "msup" and bool(inside) and _begins_with_digits(inside[0]))
+    return token.tag in ("mn", "mfrac") or (
+        token.tag == "msup" and bool(inside) and _begins_with_digits(inside[0])
+    )
 
 
 def _ends_in_digits(token: ElementTree.Element) -> bool:

@@ -1,4 +1,5 @@
-"""Pictures for pages with many of them: WebP, which browsers of every kind have read for years, at a third of the size of PNG."""
+"""Pictures for pages with many of them: WebP, which browsers of every kind have read for years, at
+a third of the size of PNG."""
 
 import base64
 import html
@@ -21,9 +22,12 @@ def photograph(path: Path, caption: str) -> str:
 
 
 def address(colours: np.ndarray) -> str:
-    """Red, green and blue from 0 to 1, the lowest row first. White is what nothing covers, and becomes clear."""
+    """Red, green and blue from 0 to 1, the lowest row first. White is what nothing covers, and
+    becomes clear."""
     clear = np.all(colours >= 1.0, axis=2)
-    pixels = np.dstack([np.rint(255 * colours[..., :3]), np.where(clear, 0, 255)]).astype(np.uint8)[::-1]
+    pixels = np.dstack([np.rint(255 * colours[..., :3]), np.where(clear, 0, 255)]).astype(np.uint8)[
+        ::-1
+    ]
     image = Image.fromarray(np.ascontiguousarray(pixels))
     image.thumbnail((STILL, STILL))
     return _address(image)
@@ -31,7 +35,10 @@ def address(colours: np.ndarray) -> str:
 
 def still(source: str, caption: str) -> str:
     """A figure with its caption below, which is plain text."""
-    return f'<figure class="picture"><img src="{source}" alt="{html.escape(caption)}"><figcaption>{html.escape(caption)}</figcaption></figure>'
+    return (
+        f'<figure class="picture"><img src="{source}" '
+        f'alt="{html.escape(caption)}"><figcaption>{html.escape(caption)}</figcaption></figure>'
+    )
 
 
 def _address(image: Image.Image) -> str:

@@ -1,4 +1,5 @@
-"""What the turning view of a surface needs: positions, normals, flat coordinates and area ratios as whole numbers of two bytes at most, in base64."""
+"""What the turning view of a surface needs: positions, normals, flat coordinates and area ratios as
+whole numbers of two bytes at most, in base64."""
 
 import base64
 from collections.abc import Mapping
@@ -11,15 +12,19 @@ from cordes.surfaces.conformal import flat_areas
 from cordes.surfaces.distortion import LEAST_AREA, star_sums
 from cordes.surfaces.mesh import Disk, Mesh
 
-# More vertices than this are thinned out: the page stays below six megabytes, and the numbers of the vertices below 2¹⁶ need two bytes each.
+# More vertices than this are thinned out: the page stays below six megabytes, and the numbers of
+# the vertices below 2¹⁶ need two bytes each.
 MOST_VERTICES = 60_000
 # Logarithms of area ratios are sent in thousandths.
 RATIO_UNIT = 1e-3
 SHORT = 2**15 - 1
 
 
-def view_data(disk: Disk, maps: Mapping[str, np.ndarray], labels: Mapping[str, str], size: np.ndarray) -> dict[str, Any]:
-    """The first map is the one before, the last the one after. Positions are in the frame of the picture: right, up, toward the viewer."""
+def view_data(
+    disk: Disk, maps: Mapping[str, np.ndarray], labels: Mapping[str, str], size: np.ndarray
+) -> dict[str, Any]:
+    """The first map is the one before, the last the one after. Positions are in the frame of the
+    picture: right, up, toward the viewer."""
     mesh = disk.mesh
     screen, depth = project(mesh, None, None)
     frame = np.column_stack([screen, depth])
@@ -70,21 +75,28 @@ def colour_limit(ratios: np.ndarray) -> float:
 def thinned(mesh: Mesh, square: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
     """Numbers of the vertices to keep, at most `most`, and the faces between them.
 
-    One vertex stays for each cell of a grid on the unit square, where `square` has its flat coordinates: cells of a flat map join no two sides of a fold,
-    as cells in space would. The map after the transport is used, since it shares the square out by area.
+    One vertex stays for each cell of a grid on the unit square, where `square` has its flat
+    coordinates: cells of a flat map join no two sides of a fold, as cells in space would. The map
+    after the transport is used, since it shares the square out by area.
     """
     count = len(mesh.vertices)
     if count <= most:
         return np.arange(count), mesh.faces
     cells = int(np.sqrt(most))
-    column, row = (np.minimum((square[:, axis] * cells).astype(np.int64), cells - 1) for axis in (0, 1))
+    column, row = (
+        np.minimum((square[:, axis] * cells).astype(np.int64), cells - 1) for axis in (0, 1)
+    )
     _, kept, group = np.unique(column * cells + row, return_index=True, return_inverse=True)
     faces = group.reshape(-1)[mesh.faces]
-    whole = (faces[:, 0] != faces[:, 1]) & (faces[:, 1] != faces[:, 2]) & (faces[:, 2] != faces[:, 0])
+    whole = (
+        (faces[:, 0] != faces[:, 1]) & (faces[:, 1] != faces[:, 2]) & (faces[:, 2] != faces[:, 0])
+    )
     _, first = np.unique(np.sort(faces[whole], axis=1), axis=0, return_index=True)
     return kept, faces[whole][first]
 
 
 def _packed(values: np.ndarray, kind: str) -> str:
     limits = np.iinfo(kind)
-    return base64.b64encode(np.clip(np.rint(values), limits.min, limits.max).astype(kind).tobytes()).decode("ascii")
+    return base64.b64encode(
+        np.clip(np.rint(values), limits.min, limits.max).astype(kind).tobytes()
+    ).decode("ascii")

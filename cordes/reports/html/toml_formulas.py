@@ -18,8 +18,17 @@ def _names(problem: Any) -> dict[str, Any]:
     """What names mean in the expressions of a problem file, and how they look: no two alike."""
     table = toml_of(problem) or {}
     controls = getattr(problem, "controls", None)
-    axes = [] if controls is None else ["a"] if controls.ndim == 1 else [f"a{i + 1}" for i in range(controls.shape[1])]
-    known = {name: symbol(name) for name in (*(f"x{i + 1}" for i in range(problem.domain.dimension)), *axes, "pi", "e")}
+    axes = (
+        []
+        if controls is None
+        else ["a"]
+        if controls.ndim == 1
+        else [f"a{i + 1}" for i in range(controls.shape[1])]
+    )
+    known = {
+        name: symbol(name)
+        for name in (*(f"x{i + 1}" for i in range(problem.domain.dimension)), *axes, "pi", "e")
+    }
     looks = Names(each.mathml for each in known.values())
     for name in table.get("definitions", {}):
         made = looks.give(name, name)
@@ -30,7 +39,8 @@ def _names(problem: Any) -> dict[str, Any]:
 
 
 def from_toml(problem: Any, name: str) -> Written:
-    """A coefficient of a problem file; one number or formula is a multiple of the identity where a matrix is meant."""
+    """A coefficient of a problem file; one number or formula is a multiple of the identity where a
+    matrix is meant."""
     given = (toml_of(problem) or {})["equation"][name]
     written = read_toml(problem, given)
     if name == "A" and not isinstance(given, list):
@@ -47,7 +57,9 @@ def read_toml(problem: Any, given: Any) -> Written:
             return array([read(part) for part in entry])
         return from_text(entry, names) if isinstance(entry, str) else constant(float(entry))
 
-    texts = {key: str(text) for key, text in (toml_of(problem) or {}).get("definitions", {}).items()}
+    texts = {
+        key: str(text) for key, text in (toml_of(problem) or {}).get("definitions", {}).items()
+    }
     used, found = _mentioned(given), {}
     for key in reversed(texts):
         if key in used:
