@@ -13,9 +13,9 @@ import jax
 import numpy as np
 
 import cordes
-from cordes.solution import error_points
+from cordes.solutions.solution import error_points
 from cordes.studies.ensemble import EVERY, Ensemble, methods_of
-from cordes.yardstick import epoch_seconds
+from cordes.studies.yardstick import epoch_seconds
 
 ROUNDS = 3
 

@@ -18,12 +18,12 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.special import roots_gegenbauer, roots_jacobi
 
-from cordes.certificates.candidate import Evaluated
 from cordes.certificates.certificate import Certificate
-from cordes.certificates.contraction import Coverage
-from cordes.certificates.energy import Local
 from cordes.certificates.linear import Equation, bounds
-from cordes.certificates.norms import fixed_rule
+from cordes.certificates.residual.candidate import Evaluated
+from cordes.certificates.residual.norms import fixed_rule
+from cordes.certificates.theorems.contraction import Coverage
+from cordes.certificates.theorems.energy import Local
 from cordes.domains import Ball, Box, Ellipsoid, Polygon
 from cordes.domains.constants import first_eigenvalue
 

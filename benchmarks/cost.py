@@ -20,10 +20,10 @@ from jets import make_data, make_network, ways, with_gradient
 from measuring import begin, compiled, say, seconds_of, table, write_json
 
 import cordes
-from cordes.ansatz import feature_matrix
-from cordes.compilation import CompileTimer
+from cordes.ansatz.ansatz import feature_matrix
+from cordes.ansatz.networks.random_features import RandomFeatures
 from cordes.gallery.high_dimension import coupled_cube
-from cordes.networks.random_features import RandomFeatures
+from cordes.runtime.compilation import CompileTimer
 from cordes.solvers.dual import CHUNK, Carry, Sizes, dual_step, equation_of
 from cordes.solvers.least_squares import OVERSAMPLING
 from cordes.solvers.rank_revealing import solve_rank_revealing

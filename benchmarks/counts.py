@@ -12,7 +12,7 @@ read.
 
 from typing import NamedTuple
 
-from cordes.networks.network import MANY
+from cordes.ansatz.networks.network import MANY
 
 # Bias, SiLU (or another function) with two derivatives, and their combination with the products of
 # a layer.

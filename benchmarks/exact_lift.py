@@ -19,7 +19,7 @@ import numpy as np
 
 import cordes
 from cordes.gallery.paper_tables import TABLES
-from cordes.solution import error_points
+from cordes.solutions.solution import error_points
 from cordes.solvers.adam import PAPER
 from cordes.solvers.progress import Progress
 from cordes.studies.ensemble import methods_of

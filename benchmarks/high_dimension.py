@@ -78,8 +78,8 @@ def run_case(
     import numpy as np
 
     import cordes
-    from cordes.compilation import CompileTimer
-    from cordes.solution import Solution
+    from cordes.runtime.compilation import CompileTimer
+    from cordes.solutions.solution import Solution
     from cordes.solvers.dual import equation_of, solve_dual
     from cordes.solvers.progress import Progress
     from cordes.solvers.system import Clock, System

@@ -24,13 +24,13 @@ import jax.numpy as jnp
 import numpy as np
 
 import cordes
-from cordes.blocks import in_blocks
 from cordes.certificates.certificate import Certificate
-from cordes.certificates.hjb import Compared, ControlledEquation, State, controlled_bounds
-from cordes.certificates.norms import fixed_rule
+from cordes.certificates.hjb.certify import Compared, ControlledEquation, State, controlled_bounds
+from cordes.certificates.residual.norms import fixed_rule
 from cordes.domains import Ball, Box, Ellipsoid, Polygon
 from cordes.domains.constants import first_eigenvalue
 from cordes.jet import Jet, jet_of
+from cordes.runtime.blocks import in_blocks
 
 SEED = 4_711
 KINDS = {2: ("box", "disk", "ellipse", "polygon"), 3: ("box", "ball", "ellipsoid")}

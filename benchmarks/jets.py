@@ -42,11 +42,11 @@ from jax import Array
 from measuring import begin, compiled, say, seconds_of, table, write_json
 
 import cordes
+from cordes.ansatz.networks.directional import Directional, Factored, directional_rows
+from cordes.ansatz.networks.inputs import Inputs
+from cordes.ansatz.networks.mlp import MLP
+from cordes.ansatz.networks.network import LARGEST_HESSIAN, Frozen
 from cordes.jet import contract
-from cordes.networks.directional import Directional, Factored, directional_rows
-from cordes.networks.inputs import Inputs
-from cordes.networks.mlp import MLP
-from cordes.networks.network import LARGEST_HESSIAN, Frozen
 
 WIDTH, DEPTH = 64, 4
 TASKS = ("operator", "expression", "hessian")

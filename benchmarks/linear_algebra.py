@@ -36,9 +36,9 @@ from jax.flatten_util import ravel_pytree
 from measuring import begin, compiled, say, seconds_of, table, write_json
 
 import cordes
-from cordes.ansatz import feature_matrix
-from cordes.networks.directional import hidden_columns
-from cordes.networks.random_features import RandomFeatures
+from cordes.ansatz.ansatz import feature_matrix
+from cordes.ansatz.networks.directional import hidden_columns
+from cordes.ansatz.networks.random_features import RandomFeatures
 from cordes.solvers import dual, gauss_newton
 from cordes.solvers.rank_revealing import DAMPING, RANK_TOLERANCE, solve_rank_revealing
 from cordes.solvers.system import System
@@ -226,7 +226,7 @@ class Fit:
         )
 
     def judge(self, solution: np.ndarray) -> dict[str, float]:
-        from cordes.solution import error_points
+        from cordes.solutions.solution import error_points
 
         problem, width = self.system.problem, self.network.coefficients.shape[0]
         x = error_points(problem.domain)

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from certificate_battery import distance_jet, draw_domain
 
-from cordes.certificates.candidate import ROUNDING_OF_TERMS
 from cordes.certificates.certificate import Certificate
 from cordes.certificates.monge_ampere import bounds
+from cordes.certificates.residual.candidate import ROUNDING_OF_TERMS
 from cordes.domains import Ball, Box, Ellipsoid, Polygon
 from cordes.jet import Jet
 

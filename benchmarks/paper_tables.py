@@ -35,10 +35,10 @@ from high_dimension import CASES
 from measuring import begin, say, table, write_json
 
 import cordes
-from cordes.ansatz import COLUMNS
-from cordes.compilation import CompileTimer
+from cordes.ansatz.ansatz import COLUMNS
 from cordes.gallery.paper_tables import TABLES, Row, tightest
-from cordes.solution import Solution, error_points
+from cordes.runtime.compilation import CompileTimer
+from cordes.solutions.solution import Solution, error_points
 from cordes.solvers.dual import solve_dual
 from cordes.solvers.progress import Progress
 from cordes.solvers.system import Clock, System

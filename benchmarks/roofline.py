@@ -27,11 +27,11 @@ from jets import DEPTH, WIDTH, make_data, make_network, with_gradient
 from measuring import begin, compiled, say, seconds_of, table, write_json
 
 import cordes
-from cordes.ansatz import feature_matrix
-from cordes.networks.directional import hidden_columns
-from cordes.networks.random_features import RandomFeatures
+from cordes.ansatz.ansatz import feature_matrix
+from cordes.ansatz.networks.directional import hidden_columns
+from cordes.ansatz.networks.random_features import RandomFeatures
 from cordes.problems.structured import DiagonalPlusRank
-from cordes.solution import error_points
+from cordes.solutions.solution import error_points
 from cordes.solvers import gauss_newton
 from cordes.solvers.dual import (
     CHUNK,

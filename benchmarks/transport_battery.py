@@ -20,9 +20,9 @@ import numpy as np
 from certificate_battery import distance_jet, draw_domain
 from monge_ampere_battery import Waves, breaking_size
 
-from cordes.certificates.candidate import ROUNDING_OF_TERMS
 from cordes.certificates.certificate import Certificate
-from cordes.certificates.transport import bounds
+from cordes.certificates.residual.candidate import ROUNDING_OF_TERMS
+from cordes.certificates.transport.certify import bounds
 from cordes.domains import Ball, Box, Ellipsoid, Polygon
 from cordes.jet import Jet
 

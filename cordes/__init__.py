@@ -31,7 +31,7 @@ if not os.environ.get("_CORDES_COMPLETE"):
 
     from cordes.certificates.certificate import Certificate
     from cordes.certificates.certify import certify
-    from cordes.condition import Condition, CordesConditionWarning, check
+    from cordes.certificates.condition import Condition, CordesConditionWarning, check
     from cordes.domains import AbstractDomain, Ball, Box, Ellipsoid, Polygon
     from cordes.errors import CordesError
     from cordes.gallery import gallery
@@ -40,9 +40,9 @@ if not os.environ.get("_CORDES_COMPLETE"):
     from cordes.problems.monge_ampere import ConvexityWarning, MongeAmpere, UnboundedHessianWarning
     from cordes.problems.transport import Transport
     from cordes.results import Result
-    from cordes.solution import OutsideDomainWarning, Solution
+    from cordes.solutions.solution import OutsideDomainWarning, Solution
+    from cordes.solutions.storage import load
     from cordes.solvers.choose import solve
-    from cordes.storage import load
 
 __all__ = [
     "HJB",

@@ -183,7 +183,7 @@ def check_command(
 ) -> Report:
     """Measure the Cordès condition: ε, where it is worst, and the range of the multiplier. A
     violation is no failure: the exit status is 0."""
-    from cordes.condition import check
+    from cordes.certificates.condition import check
     from cordes.reports.facts import condition_facts, negative_facts
     from cordes.reports.tables import condition_table
 
@@ -210,7 +210,7 @@ def check_command(
     }
     complete = True
     if folder is not None:
-        from cordes.reports.html.condition import plot_condition, write_check_report
+        from cordes.reports.pages.condition import plot_condition, write_check_report
 
         writers = {
             "condition.png": lambda path: plot_condition(made, condition, path, solution),
@@ -330,9 +330,9 @@ def solve_command(
 ) -> Report | int:
     """Solve a problem and say how wrong the answer is."""
     import cordes
-    from cordes import distribution
     from cordes.reports.facts import solution_facts
     from cordes.reports.tables import solution_table
+    from cordes.runtime import distribution
 
     seconds = {"import": process_seconds() if context.obj["own_process"] else None}
     own = ("process_id", "out", "as_json", "verbose")
@@ -405,8 +405,8 @@ def report_command(
 ) -> Report:
     """Compare several runs on one page: their numbers side by side, their convergence, their
     pictures."""
-    from cordes.reports.html.comparison import write_comparison
-    from cordes.storage import check_writable
+    from cordes.reports.pages.comparison import write_comparison
+    from cordes.solutions.storage import check_writable
 
     runs = write_comparison(check_writable(out), folders, context.obj["words"])
     return Report(
@@ -419,8 +419,8 @@ def report_command(
 def bench_command(problem: Problem, seed: Seed = 0, as_json: Json = False) -> Report:
     """Measure the cost of a solve in plain training epochs of this machine. Takes a minute in 2-D
     and longer beyond."""
-    from cordes.bench import bench
     from cordes.reports.tables import bench_table
+    from cordes.studies.bench import bench
 
     facts = bench(load_argument(problem), seed)
     return Report(
@@ -464,12 +464,12 @@ def surface_command(
     as_json: Json = False,
 ) -> Report:
     """Lay a surface flat: conformal map, area-correcting transport, distortion before and after."""
-    from cordes.reports.html.surface import moved, shown_maps, write_surface_report
-    from cordes.reports.surface_plots import plot_surface
     from cordes.reports.tables import surface_table
     from cordes.surfaces.flatten import flatten
     from cordes.surfaces.folded import folded_surface
     from cordes.surfaces.mesh import read_mesh, write_mesh
+    from cordes.surfaces.pages.plots import plot_surface
+    from cordes.surfaces.pages.surface import moved, shown_maps, write_surface_report
 
     made = folded_surface() if mesh == "folded" else read_mesh(mesh)
     names = ["surface.obj", "surface.ply", "surface.png", "report.json", "report.html"]
@@ -574,8 +574,8 @@ def study_command(
     if problem is not None:
         made = load_argument(problem)
     folder = prepare_folder(out, [])
-    from cordes.reports.study_tables import all_table, study_table
     from cordes.studies.command import study_all, study_problem
+    from cordes.studies.pages.tables import all_table, study_table
 
     def say(line: str) -> None:
         complain(line, "dim")

@@ -12,8 +12,8 @@ import sys
 import numpy as np
 
 import cordes
-from cordes.reports.surface_plots import plot_surface
 from cordes.surfaces import Mesh, grid_density, measure, prepare, rectangle_map, surface_density
+from cordes.surfaces.pages.plots import plot_surface
 
 n = 41
 x, y = np.meshgrid(np.linspace(-1, 1, n), np.linspace(-1, 1, n))

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 import cordes
-from cordes import distribution
+from cordes.runtime import distribution
 
 
 def one_of_two(archive, address, number):

@@ -4,8 +4,8 @@ import re
 
 import jax.numpy as jnp
 
-from cordes.reports.html.mathml import components, typeset
-from cordes.reports.html.written import from_function
+from cordes.reports.pages.mathml import components, typeset
+from cordes.reports.pages.written import from_function
 
 TIMES, APPLY = "<mo>&#x2062;</mo>", "<mo>&#x2061;</mo>"
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import cordes
-from cordes.certificates.candidate import FunctionCandidate
+from cordes.certificates.residual.candidate import FunctionCandidate
 
 SQUARE = cordes.Box([0, 0], [1, 1])
 NOWHERE = np.zeros((0, 2))

@@ -6,8 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 
 import cordes
-from cordes.certificates.candidate import FunctionCandidate
 from cordes.certificates.monge_ampere import certify_monge_ampere
+from cordes.certificates.residual.candidate import FunctionCandidate
 
 SQUARE = cordes.Box([0, 0], [1, 1])
 DISK = cordes.Ball([0, 0], 1.0)

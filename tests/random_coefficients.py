@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cordes.certificates.energy import (
+from cordes.certificates.theorems.energy import (
     Local,
 )
 

@@ -8,7 +8,6 @@ import pytest
 
 from cordes.errors import FileError, OptionError
 from cordes.references.dct_transport import solve_dct
-from cordes.reports.surface_plots import plot_surface
 from cordes.surfaces import (
     SurfaceError,
     disk_map,
@@ -20,6 +19,7 @@ from cordes.surfaces import (
     read_mesh,
     rectangle_map,
 )
+from cordes.surfaces.pages.plots import plot_surface
 
 DATA = Path(__file__).resolve().parents[1] / ".." / "shared" / "data"
 CORNERS_OF_THE_LION = [7012, 6581, 12651, 5715]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import cordes
-from cordes.certificates.candidate import formula
+from cordes.certificates.residual.candidate import formula
 
 SQUARE = cordes.Box([0, 0], [1, 1])
 

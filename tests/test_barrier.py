@@ -10,20 +10,25 @@ import pytest
 from scipy.optimize import linprog
 
 import cordes
-from cordes.certificates import barrier as module
-from cordes.certificates import barrier_training
-from cordes.certificates.barrier import Trained, network_bound
-from cordes.certificates.barrier_features import TILE, BarrierFeatures, Window
-from cordes.certificates.barrier_training import Task, minimise, orthonormal, training_points
-from cordes.certificates.candidate import (
+from cordes.certificates.residual.candidate import (
     EPSILON,
     ROUNDING_OF_SUMS,
     AnswerCandidate,
     FunctionCandidate,
 )
-from cordes.certificates.cells import Mesh, adaptive_nodes
-from cordes.certificates.maximum import MaximumPrinciple, maxima
-from cordes.certificates.norms import Quadrature, Sample
+from cordes.certificates.residual.cells import Mesh, adaptive_nodes
+from cordes.certificates.residual.norms import Quadrature, Sample
+from cordes.certificates.theorems.barrier import Trained, network_bound
+from cordes.certificates.theorems.barrier_features import TILE, BarrierFeatures, Window
+from cordes.certificates.theorems.barrier_training import (
+    Task,
+    minimise,
+    orthonormal,
+    training_points,
+)
+from cordes.certificates.theorems.energy_bounds import barrier as module
+from cordes.certificates.theorems.energy_bounds import barrier_training
+from cordes.certificates.theorems.maximum import MaximumPrinciple, maxima
 from cordes.domains import Ball, Box
 from cordes.errors import OptionError
 from cordes.jet import jet_of

@@ -28,8 +28,8 @@ def test_every_bound_holds(part):
 @pytest.mark.parametrize(
     ("target", "factor"),
     [
-        ("cordes.certificates.theorems.first_eigenvalue", 1.5),
-        ("cordes.certificates.maximum.largest_polar_factor", 0.2),
+        ("cordes.certificates.theorems.energy_bounds.first_eigenvalue", 1.5),
+        ("cordes.certificates.theorems.maximum.largest_polar_factor", 0.2),
     ],
 )
 def test_the_battery_can_fail(monkeypatch, target, factor):

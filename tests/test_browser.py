@@ -32,11 +32,11 @@ from browser import (
 )
 
 from cordes.cli import run
-from cordes.reports import surface_plots
-from cordes.reports.html.study import write_study_report
+from cordes.studies.pages.study import write_study_report
 from cordes.surfaces import flatten
 from cordes.surfaces.density import equalise_areas
 from cordes.surfaces.folded import folded_surface
+from cordes.surfaces.pages import plots as surface_plots
 
 ROOT = Path(__file__).parents[1]
 LION = ROOT.parent / "shared" / "data" / "chinese_lion.mat"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from cordes.certificates.cells import (
+from cordes.certificates.residual.cells import (
     GRADED_LEVELS,
     Cells,
     Mesh,
@@ -16,7 +16,7 @@ from cordes.certificates.cells import (
     _embedded_change,
     adaptive_nodes,
 )
-from cordes.certificates.norms import Norm, Quadrature
+from cordes.certificates.residual.norms import Norm, Quadrature
 from cordes.domains import Ball, Box, Ellipsoid, Polygon
 from cordes.domains.patches import patches
 from cordes.domains.unit_cube import gauss_rule

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 import cordes
-from cordes.certificates.candidate import Evaluated
 from cordes.certificates.certificate import Certificate, directed
-from cordes.certificates.energy import Local
-from cordes.certificates.maximum import Barrier, MaximumPrinciple
-from cordes.certificates.norms import fixed_rule
+from cordes.certificates.residual.candidate import Evaluated
+from cordes.certificates.residual.norms import fixed_rule
+from cordes.certificates.theorems.energy import Local
+from cordes.certificates.theorems.maximum import Barrier, MaximumPrinciple
 from cordes.domains.domain import AbstractDomain
 from cordes.gallery.paper_linear import manufactured
 
@@ -411,7 +411,7 @@ def test_bad_arguments(arguments, message):
 def test_rounding_of_the_residual_is_covered(solved):
     """The residual of a network of sines in extended precision differs by less than the bound of
     its rounding."""
-    from cordes.certificates.candidate import AnswerCandidate
+    from cordes.certificates.residual.candidate import AnswerCandidate
 
     solution = solved("ex4.2-continuous")
     network, x = solution.network, solution.problem.domain.interior_points(200, seed=5)

@@ -11,8 +11,8 @@ import pytest
 
 import cordes
 from cordes.certificates.certificate import Certificate
-from cordes.reports.html.answer import _without_bound, condition_sentence
-from cordes.reports.html.claims import (
+from cordes.reports.pages.answer import _without_bound, condition_sentence
+from cordes.reports.pages.claims import (
     LEVELS,
     answer_sentence,
     bounds_table,
@@ -20,7 +20,7 @@ from cordes.reports.html.claims import (
     claims_list,
     measured_sentence,
 )
-from cordes.reports.html.fields import _bound, condition_pair
+from cordes.reports.pages.fields import _bound, condition_pair
 
 BOX = cordes.Box([0, 0], [1, 1])
 
@@ -171,7 +171,7 @@ def test_transport_rests_on_the_boundary_and_on_the_target():
 
 
 def test_convexity_of_a_target_of_the_users_own_is_assumed(monkeypatch):
-    monkeypatch.setattr("cordes.reports.html.claims.BUILT_IN", (cordes.Ball,))
+    monkeypatch.setattr("cordes.reports.pages.claims.BUILT_IN", (cordes.Ball,))
     assert "The target domain is convex." in said("transport", MAP).assumed
     assert "The domain is convex." in said("constant", LINEAR).assumed
 
@@ -289,9 +289,9 @@ def test_epsilon_is_one_for_multiples_of_the_identity_without_drift_only():
     )
     assert "multiple of the identity" not in condition_pair(np.ones(1), np.ones(1), 2.5)[0].caption
     # Independent: ε of A = I, b = (3, 0), c = 1 for λ = 1 is (2 + 1)²/(2 + 9/2 + 1) - 2.
-    assert cordes.condition.epsilon_at(np.eye(2)[None], np.array([[3.0, 0.0]]), np.ones(1), 1.0)[
-        0
-    ] == pytest.approx(9 / 7.5 - 2)
+    assert cordes.certificates.condition.epsilon_at(
+        np.eye(2)[None], np.array([[3.0, 0.0]]), np.ones(1), 1.0
+    )[0] == pytest.approx(9 / 7.5 - 2)
 
 
 def test_boundary_values_are_as_good_as_the_certificate_says():

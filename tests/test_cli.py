@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import cordes
-import cordes.bench
+import cordes.studies.bench
 from cordes import cli
 from cordes.gallery.paper_tables import TABLES, tightest
 from cordes.problems.files import load_problem
@@ -308,7 +308,7 @@ def test_interrupt_and_fault(invoke, folder, monkeypatch):
 
 def test_json_has_no_nan(invoke, monkeypatch):
     monkeypatch.setattr(
-        cordes.bench,
+        cordes.studies.bench,
         "bench",
         lambda *_: {
             "result": "nonfinite",
@@ -328,9 +328,9 @@ def test_json_has_no_nan(invoke, monkeypatch):
 
 def test_bench(invoke, folder, monkeypatch):
     monkeypatch.setattr(
-        cordes.bench, "epoch_seconds", lambda dimension, steps, repeats: 0.25 * dimension
+        cordes.studies.bench, "epoch_seconds", lambda dimension, steps, repeats: 0.25 * dimension
     )
-    monkeypatch.setattr(cordes.bench, "solve", functools.partial(cordes.solve, features=60))
+    monkeypatch.setattr(cordes.studies.bench, "solve", functools.partial(cordes.solve, features=60))
     # A cheap problem under the name of one that the paper has a table for.
     problem = load_problem(folder / "disk.toml")
     problem.source = {"gallery": "ex4.2-continuous"}

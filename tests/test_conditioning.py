@@ -11,12 +11,11 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 import cordes
-from cordes.ansatz import Ansatz
+from cordes.ansatz.ansatz import Ansatz
+from cordes.ansatz.networks.mlp import MLP
 from cordes.errors import OptionError
 from cordes.jet import jet_of
-from cordes.networks.mlp import MLP
 from cordes.problems.linear import cordes_multiplier
-from cordes.reports.landscape_plots import plot_spectra
 from cordes.studies.conditioning import (
     Spectrum,
     gauss_newton_spectrum,
@@ -26,6 +25,7 @@ from cordes.studies.conditioning import (
     spectra,
     spectrum_of,
 )
+from cordes.studies.pages.landscape import plot_spectra
 from cordes.studies.trained import rows_at, state_of, system_at
 
 

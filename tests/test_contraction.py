@@ -9,11 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from cordes.blocks import in_blocks
-from cordes.certificates.contraction import TOLERANCE, Coverage, _ball
-from cordes.certificates.energy import Local, TraceSplit, Triangle, Weighted, normalised
+from cordes.certificates.theorems.contraction import TOLERANCE, Coverage, _ball
+from cordes.certificates.theorems.energy import Local, TraceSplit, Triangle, Weighted, normalised
 from cordes.domains import Ball, Box, Polygon
-from cordes.intervals import Interval
+from cordes.formulas.intervals import Interval
+from cordes.runtime.blocks import in_blocks
 
 SQUARE = Box([-1, -1], [1, 1])
 EIGENVALUE = math.pi**2 / 2

@@ -8,16 +8,16 @@ from monge_ampere_cases import DISK, NOWHERE, SMOOTH, SQUARE, certified, hidden,
 
 import cordes
 from cordes.certificates import monge_ampere as module
-from cordes.certificates.candidate import FunctionCandidate
-from cordes.certificates.convexity import (
+from cordes.certificates.residual.candidate import FunctionCandidate
+from cordes.certificates.residual.convexity import (
     Convexity,
     _least_eigenvalue,
     edge_points,
     proved,
     smallest_eigenvalue,
 )
-from cordes.certificates.norms import Norm
-from cordes.intervals import Interval
+from cordes.certificates.residual.norms import Norm
+from cordes.formulas.intervals import Interval
 
 
 def test_without_convexity_the_theorem_is_false():

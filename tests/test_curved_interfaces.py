@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import cordes
-from cordes.singular import SingularPoint, find_singular_points
+from cordes.ansatz.singular import SingularPoint, find_singular_points
 from cordes.solvers.system import System
 
 DISC = cordes.Ball([0, 0], 1)

@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 
 import cordes
-from cordes import cli, distribution
+from cordes import cli
 from cordes.errors import CordesError, OptionError
-from cordes.roll_call import ProcessError, call_roll
+from cordes.runtime import distribution
+from cordes.runtime.roll_call import ProcessError, call_roll
 from cordes.solvers.rank_revealing import solve_rank_revealing
 from cordes.solvers.system import Clock
 

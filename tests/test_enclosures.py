@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from interval_cells import contained, points_in, random_cells, sampled
 
-from cordes.intervals import Interval, UnsupportedOperation, enclose
+from cordes.formulas.intervals import Interval, UnsupportedOperation, enclose
 
 # Enclosures of functions: every primitive.
 

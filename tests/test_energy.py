@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from random_coefficients import random_local, random_matrix
 
-from cordes.certificates.energy import (
+from cordes.certificates.condition import epsilon_at
+from cordes.certificates.theorems.energy import (
     Invariants,
     Local,
     Pilot,
@@ -21,7 +22,6 @@ from cordes.certificates.energy import (
     inverse_root,
     normalised,
 )
-from cordes.condition import epsilon_at
 from cordes.problems.linear import cordes_multiplier
 
 # The weights of T2

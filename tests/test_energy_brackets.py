@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from random_coefficients import random_matrix
 
-from cordes.certificates.energy import (
+from cordes.certificates.theorems.energy import (
     Local,
     Tightened,
     TraceSplit,

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import cordes
-from cordes.certificates.contraction import Coverage
-from cordes.certificates.energy import Local
-from cordes.certificates.exponential import Transform, find_transform
+from cordes.certificates.theorems.contraction import Coverage
+from cordes.certificates.theorems.energy import Local
+from cordes.certificates.theorems.exponential import Transform, find_transform
 from cordes.domains import Ball, Box, Ellipsoid, Polygon
 from cordes.jet import jet_of
 

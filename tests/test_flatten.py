@@ -45,7 +45,7 @@ def test_areas_get_even(small, quick):
 def test_a_pass_that_makes_it_worse_is_not_kept(small, quick, monkeypatch):
     """A map that squeezes everything to one side is thrown away."""
     monkeypatch.setattr(
-        cordes.transport_solution.TransportSolution, "map", lambda self, x: np.asarray(x) ** 6
+        cordes.solutions.transport.TransportSolution, "map", lambda self, x: np.asarray(x) ** 6
     )
     found = module.flatten(small)
     assert found.maps["network"].distortion == found.maps["conformal"].distortion

@@ -7,9 +7,9 @@ import pytest
 from nonlinear_jets import CUBE, IDENTITY, SQUARE, random_jets, residuals
 
 import cordes
-from cordes.blocks import BLOCK
 from cordes.errors import OptionError
 from cordes.jet import Jet
+from cordes.runtime.blocks import BLOCK
 
 
 def random_controls(sense, count=2500, d=2):

@@ -11,7 +11,7 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 import cordes
-from cordes.networks import MLP, Frozen, Inputs
+from cordes.ansatz.networks import MLP, Frozen, Inputs
 from cordes.solvers.training import cast
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks" / "adam_kernel"))

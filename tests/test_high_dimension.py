@@ -7,20 +7,20 @@ import numpy as np
 import pytest
 
 import cordes
-from cordes.condition import epsilon_at
-from cordes.errors import OptionError
-from cordes.gallery.high_dimension import PROBLEMS, coupled, coupled_ball, coupled_cube, coupled_hjb
-from cordes.jet import jet_of
-from cordes.networks import MLP, Frozen, Inputs
-from cordes.networks.directional import (
+from cordes.ansatz.networks import MLP, Frozen, Inputs
+from cordes.ansatz.networks.directional import (
     Factored,
     apply_operator,
     directional_rows,
     expression,
     quadratic,
 )
+from cordes.certificates.condition import epsilon_at
+from cordes.errors import OptionError
+from cordes.gallery.high_dimension import PROBLEMS, coupled, coupled_ball, coupled_cube, coupled_hjb
+from cordes.jet import jet_of
 from cordes.problems.structured import DiagonalPlusRank
-from cordes.solution import Solution
+from cordes.solutions.solution import Solution
 from cordes.solvers.dual import PointEquation, solve_dual
 from cordes.solvers.progress import Progress
 from cordes.solvers.sampling import device_sampler

@@ -11,14 +11,15 @@ import numpy as np
 import pytest
 
 import cordes
-from cordes.certificates import hjb, hjb_energy
-from cordes.certificates.candidate import FunctionCandidate
-from cordes.certificates.energy import Invariants
-from cordes.certificates.hjb import certify_hjb
+from cordes.certificates.hjb.certify import certify as hjb
+from cordes.certificates.hjb.certify import certify_hjb
+from cordes.certificates.hjb.certify import energy as hjb_energy
 from cordes.certificates.linear import certify_linear
-from cordes.certificates.maximum import determinant_root
-from cordes.certificates.norms import fixed_rule
-from cordes.certificates.theorems import EnergyBound
+from cordes.certificates.residual.candidate import FunctionCandidate
+from cordes.certificates.residual.norms import fixed_rule
+from cordes.certificates.theorems.energy import Invariants
+from cordes.certificates.theorems.energy_bounds import EnergyBound
+from cordes.certificates.theorems.maximum import determinant_root
 from cordes.domains.constants import largest_polar_factor
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
@@ -260,13 +261,13 @@ def test_the_attacks_can_succeed(monkeypatch, fault):
         )
     elif fault == "maximum":
         monkeypatch.setattr(
-            "cordes.certificates.maximum.largest_polar_factor",
+            "cordes.certificates.theorems.maximum.largest_polar_factor",
             lambda domain: 0.2 * largest_polar_factor(domain),
         )
     elif fault == "eigenvalue":
-        original = sys.modules["cordes.certificates.theorems"].first_eigenvalue
+        original = sys.modules["cordes.certificates.theorems.energy_bounds"].first_eigenvalue
         monkeypatch.setattr(
-            "cordes.certificates.theorems.first_eigenvalue",
+            "cordes.certificates.theorems.energy_bounds.first_eigenvalue",
             lambda *arguments: 3 * original(*arguments),
         )
     else:

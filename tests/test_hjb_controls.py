@@ -10,11 +10,10 @@ import pytest
 from hjb_cases import NOWHERE, SQUARE, answer, bump, check_all, truth, wave
 
 import cordes
-from cordes.certificates import hjb, hjb_energy
-from cordes.certificates.candidate import FunctionCandidate
-from cordes.certificates.energy import Local, TraceSplit
-from cordes.certificates.hjb import Compared, certify_hjb
-from cordes.certificates.hjb_coverage import (
+from cordes.certificates.hjb.certify import Compared, certify_hjb
+from cordes.certificates.hjb.certify import certify as hjb
+from cordes.certificates.hjb.certify import energy as hjb_energy
+from cordes.certificates.hjb.coverage import (
     CommonTriangle,
     ContinuumCoverage,
     ControlCoverage,
@@ -22,6 +21,8 @@ from cordes.certificates.hjb_coverage import (
     depends_on,
 )
 from cordes.certificates.linear import pilot_points_of
+from cordes.certificates.residual.candidate import FunctionCandidate
+from cordes.certificates.theorems.energy import Local, TraceSplit
 
 # A continuum of controls --------------------------------------------------------------------------
 
@@ -141,7 +142,7 @@ def test_the_smallest_determinant_of_a_continuum(monkeypatch):
 
 
 def hjb_contraction(value):
-    from cordes.certificates.contraction import Contraction
+    from cordes.certificates.theorems.contraction import Contraction
 
     return Contraction(value, "interval", np.zeros(2))
 

@@ -12,8 +12,8 @@ import cordes
 from cordes.certificates.certificate import Certificate
 from cordes.commands.output import as_json_text
 from cordes.reports.facts import solution_facts
-from cordes.reports.html.answer import write_report
-from cordes.reports.html.page import plain_title
+from cordes.reports.kit.page import plain_title
+from cordes.reports.pages.answer import write_report
 
 
 def reported(solution, path, condition=None):
@@ -43,7 +43,7 @@ def test_a_page_without_maps_is_better_than_none(tmp_path, monkeypatch):
     problem = cordes.Linear(cordes.Box([0, 0], [1, 1]), 1.0, -1.0, name="bare")
     solution = cordes.solve(problem, method="least-squares", features=40, progress=False)
     solution._certificate = Certificate(reason="not asked for")
-    monkeypatch.setattr("cordes.reports.html.answer.planes_of", lambda domain: 1 / 0)
+    monkeypatch.setattr("cordes.reports.pages.answer.planes_of", lambda domain: 1 / 0)
     with pytest.warns(UserWarning, match="The report has no maps: ZeroDivisionError"):
         page = Page(write_report(tmp_path / "page.html", solution))
     assert page.data["facts"]["problem"] == "bare"

@@ -8,9 +8,9 @@ import pytest
 from report_page import HOSTILE, Page
 
 import cordes
-from cordes.reports.html.charts import Series, line_chart
-from cordes.reports.html.maps import Map, make_plane, map_figure, spread
-from cordes.reports.html.page import (
+from cordes.reports.kit.charts import Series, line_chart
+from cordes.reports.kit.maps import Map, make_plane, map_figure, spread
+from cordes.reports.kit.page import (
     Section,
     command_box,
     digits_of,

@@ -255,7 +255,7 @@ def test_a_fault_in_the_page_does_not_cost_the_answer(invoke, tmp_path, monkeypa
     (out / "policy.png").write_text("old")
     (out / "notes.txt").write_text("mine")
     for module in ("answer", "condition"):
-        monkeypatch.setattr(f"cordes.reports.html.{module}.write_page", fail)
+        monkeypatch.setattr(f"cordes.reports.pages.{module}.write_page", fail)
     status, stdout, stderr = invoke(
         "solve", tmp_path / "disk.toml", "--features", 30, "--out", out, "--json"
     )

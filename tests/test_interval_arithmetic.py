@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from interval_cells import contained, points_in, random_cells
 
-from cordes.intervals import Interval, enclose, functions, hull, maximum, minimum
-from cordes.intervals.arithmetic import point
+from cordes.formulas.intervals import Interval, enclose, functions, hull, maximum, minimum
+from cordes.formulas.intervals.arithmetic import point
 
 INFINITY = np.inf
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import cordes
-from cordes.ansatz import Ansatz
+from cordes.ansatz.ansatz import Ansatz
+from cordes.ansatz.networks import MLP, Frozen, Inputs, RandomFeatures
+from cordes.ansatz.networks.activations import ACTIVATIONS, activation_jet
+from cordes.ansatz.singular import SingularFunctions
 from cordes.errors import OptionError
 from cordes.jet import contract
-from cordes.networks import MLP, Frozen, Inputs, RandomFeatures
-from cordes.networks.activations import ACTIVATIONS, activation_jet
-from cordes.singular import SingularFunctions
 from cordes.solvers.system import System
 
 POINTS = 9

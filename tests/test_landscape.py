@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import cordes
+from cordes.ansatz.networks.mlp import MLP
 from cordes.errors import FileError, OptionError
-from cordes.networks.mlp import MLP
 from cordes.problems.linear import cordes_multiplier
-from cordes.reports.landscape_plots import plot_landscape
 from cordes.studies.landscape import Landscape, filter_normalised, landscape
+from cordes.studies.pages.landscape import plot_landscape
 from cordes.studies.trained import initial_solution, state_of
 
 T = np.linspace(-1, 1, 41)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import cordes
-from cordes.certificates.layers import unseen_layers
-from cordes.certificates.norms import bounded
+from cordes.certificates.residual.layers import unseen_layers
+from cordes.certificates.residual.norms import bounded
 
 SQUARE = cordes.Box([0, 0], [1, 1])
 NOWHERE = np.zeros((0, 2))

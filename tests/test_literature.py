@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize
 
 import cordes
-from cordes.condition import CordesConditionWarning, epsilon_at
+from cordes.certificates.condition import CordesConditionWarning, epsilon_at
 from cordes.gallery.literature_linear import PROBLEMS
 from cordes.jet import jet_of
 
@@ -145,7 +145,7 @@ def test_everything_is_finite_at_special_points(name):
         ("turning-3d", 1e-6, {"features": 500}),
     ],
 )
-@pytest.mark.filterwarnings("ignore::cordes.condition.CordesConditionWarning")
+@pytest.mark.filterwarnings("ignore::cordes.certificates.condition.CordesConditionWarning")
 def test_errors_against_exact_solutions(solved, name, l2, options):
     solution = solved(name, **options)
     assert solution.error().l2 <= l2

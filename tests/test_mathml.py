@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from formula_text import APPLY, TIMES, plain, shown, wave
 
-from cordes.reports.html.mathml import (
+from cordes.reports.pages.mathml import (
     Untypeset,
     array,
     components,
@@ -18,9 +18,9 @@ from cordes.reports.html.mathml import (
     symbol,
     typeset,
 )
-from cordes.reports.html.reading import Reading, verify
-from cordes.reports.html.sources import source_text
-from cordes.reports.html.written import from_function, from_text
+from cordes.reports.pages.reading import Reading, verify
+from cordes.reports.pages.sources import source_text
+from cordes.reports.pages.written import from_function, from_text
 
 X1, X2 = "<msub><mi>x</mi><mn>1</mn></msub>", "<msub><mi>x</mi><mn>2</mn></msub>"
 

@@ -11,9 +11,9 @@ import cordes
 from cordes.commands.templates import HJB_TOML
 from cordes.problems.files import problem_from_toml
 from cordes.problems.structured import DiagonalPlusRank
-from cordes.reports.html.equation import equation
-from cordes.reports.html.mathml import constant
-from cordes.reports.html.sources import source_text
+from cordes.reports.pages.equation import equation
+from cordes.reports.pages.mathml import constant
+from cordes.reports.pages.sources import source_text
 
 SQUARE = """
 schema = 1

@@ -9,8 +9,8 @@ import pytest
 from formula_text import TIMES, Method, plain, shown
 from jax.numpy import sin
 
-from cordes.reports.html.mathml import Untypeset, components, typeset
-from cordes.reports.html.written import from_function
+from cordes.reports.pages.mathml import Untypeset, components, typeset
+from cordes.reports.pages.written import from_function
 
 K, k = 5, 7
 

@@ -11,8 +11,8 @@ import pytest
 
 import cordes
 from cordes.certificates import monge_ampere as module
-from cordes.certificates.candidate import AnswerCandidate, FunctionCandidate
 from cordes.certificates.monge_ampere import Densities, bounds, certify_monge_ampere
+from cordes.certificates.residual.candidate import AnswerCandidate, FunctionCandidate
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
 import monge_ampere_battery as battery

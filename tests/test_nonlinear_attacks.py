@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import cordes
-from cordes.certificates.hjb_energy import Pairs, Seen
-from cordes.certificates.regularity import kink
+from cordes.certificates.hjb.energy import Pairs, Seen
+from cordes.formulas.regularity import kink
 
 SQUARE = cordes.Box([0, 0], [1, 1])
 PLACE = jnp.array([0.3713, 0.6127])

@@ -11,8 +11,8 @@ import pytest
 
 import cordes
 from cordes.errors import CoefficientError, FileError, OptionError
+from cordes.formulas.toml import Expression, is_reserved, parse
 from cordes.jet import Jet, jet_of
-from cordes.problems.expressions import Expression, is_reserved, parse
 from cordes.problems.files import load_problem, problem_from_toml
 
 PAGE = Path(__file__).parent.parent / "docs" / "toml.md"

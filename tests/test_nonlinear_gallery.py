@@ -8,7 +8,7 @@ from nonlinear_jets import CUBE, IDENTITY, SQUARE, jets, random_jets, residuals,
 from scipy.optimize import minimize
 
 import cordes
-from cordes.condition import epsilon_at
+from cordes.certificates.condition import epsilon_at
 from cordes.jet import Jet, jet_of
 
 NONLINEAR = [

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from cordes.certificates.cells import Mesh, Nodes
-from cordes.certificates.norms import AGREEMENT, Norm, Quadrature, Sample, fixed_rule
+from cordes.certificates.residual.cells import Mesh, Nodes
+from cordes.certificates.residual.norms import AGREEMENT, Norm, Quadrature, Sample, fixed_rule
 from cordes.domains import Box
 
 SQUARE = Box([0, 0], [1, 1])

@@ -9,16 +9,16 @@ from matplotlib.figure import Figure
 
 import cordes
 from cordes.errors import CordesError, FileError, OptionError, UnknownNameError
-from cordes.reports import paper_plots
-from cordes.reports.paper_plots import (
+from cordes.solutions.solution import Error
+from cordes.studies import paper_figures as studied
+from cordes.studies.pages import paper as paper_plots
+from cordes.studies.pages.paper import (
     Answer,
     plot_against_reference,
     plot_cutaway,
     plot_deformed_grid,
     save_figure,
 )
-from cordes.solution import Error
-from cordes.studies import paper_figures as studied
 from cordes.studies.paper_figures import EXAMPLES, paper_figures
 from cordes.surfaces.flatten import flatten
 from cordes.surfaces.folded import folded_surface

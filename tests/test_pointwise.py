@@ -13,7 +13,7 @@ from numpy.polynomial import polynomial
 from scipy.integrate import quad
 from scipy.optimize import brentq, minimize_scalar
 
-from cordes.certificates.pointwise import (
+from cordes.certificates.theorems.pointwise import (
     drift_factor,
     exponential_barrier,
     exponential_barrier_constant,

@@ -13,7 +13,7 @@ import pytest
 
 import cordes  # noqa: F401  (float64)
 from cordes.errors import CoefficientError, CordesError, DomainError, FileError
-from cordes.problems.expressions import FUNCTIONS, Expression, parse
+from cordes.formulas.toml import FUNCTIONS, Expression, parse
 from cordes.problems.files import load_problem, problem_from_toml
 
 EXAMPLES = Path(__file__).parent.parent / "examples"

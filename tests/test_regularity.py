@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import cordes
-from cordes.certificates.regularity import jump, kink
+from cordes.formulas.regularity import jump, kink
 
 SQUARE = cordes.Box([-1, -1], [1, 1])
 UNIT = cordes.Box([0, 0], [1, 1])

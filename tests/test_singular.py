@@ -7,8 +7,8 @@ import pytest
 from scipy.linalg import sqrtm
 
 import cordes
-from cordes.singular import SingularFunctions, SingularPoint, find_singular_points
-from cordes.singular.exponents import angular_jet, eigenfunctions
+from cordes.ansatz.singular import SingularFunctions, SingularPoint, find_singular_points
+from cordes.ansatz.singular.exponents import angular_jet, eigenfunctions
 from cordes.solvers.system import System
 
 QUARTER = np.pi / 2

@@ -10,9 +10,9 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 import cordes
-from cordes.ansatz import Rows
+from cordes.ansatz.ansatz import Rows
+from cordes.ansatz.networks import MLP
 from cordes.errors import OptionError
-from cordes.networks import MLP
 from cordes.solvers import system as system_module
 from cordes.solvers.gauss_newton import DAMPING, LENGTHS, PROBES, Carry, _step
 from cordes.solvers.progress import Progress

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import cordes
-from cordes import storage
 from cordes.domains import boundary_fit
 from cordes.errors import FileError
 from cordes.problems.files import load_problem
+from cordes.solutions import storage
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 SQUARE = cordes.Box([-1, -1], [1, 1])

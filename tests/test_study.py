@@ -7,7 +7,7 @@ import pytest
 import cordes
 from cordes.errors import FileError, OptionError
 from cordes.gallery.paper_tables import TABLES
-from cordes.solution import error_points
+from cordes.solutions.solution import error_points
 from cordes.solvers.adam import PAPER
 from cordes.solvers.progress import Progress
 from cordes.studies import runs as runs_module

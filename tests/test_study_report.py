@@ -11,15 +11,15 @@ import pytest
 
 from cordes.cli import run
 from cordes.gallery.paper_tables import TABLES
-from cordes.reports.html.drawings import Curve, curves
-from cordes.reports.html.study import milestone_grid, spread, write_all_report, write_study_report
-from cordes.reports.html.study_words import (
+from cordes.reports.kit.drawings import Curve, curves
+from cordes.studies.command import compare
+from cordes.studies.pages.study import milestone_grid, spread, write_all_report, write_study_report
+from cordes.studies.pages.words import (
     correlation_sentences,
     overall_sentence,
     speed_sentence,
     verdicts,
 )
-from cordes.studies.command import compare
 
 RESULTS = Path(__file__).parents[1] / "docs" / "reproduction"
 

@@ -9,9 +9,9 @@ import pytest
 from interval_cells import contained, points_in, sampled
 
 import cordes
+from cordes.formulas.intervals import enclose, hull, infimum, supremum
+from cordes.formulas.intervals.arithmetic import point
 from cordes.gallery.paper_linear import PROBLEMS
-from cordes.intervals import enclose, hull, infimum, supremum
-from cordes.intervals.arithmetic import point
 
 INFINITY = np.inf
 

@@ -12,16 +12,22 @@ import numpy as np
 import pytest
 
 from cordes.cli import run
-from cordes.reports import surface_plots
-from cordes.reports.html.drawings import histogram, percent
-from cordes.reports.html.surface import map_labels, moved, off_by, shown_maps, write_surface_report
-from cordes.reports.html.surface_view import star_ratios, thinned, view_data
-from cordes.reports.surface_plots import plot_surface
+from cordes.reports.kit.drawings import histogram, percent
 from cordes.surfaces.conformal import flat_areas
 from cordes.surfaces.distortion import measure
 from cordes.surfaces.flatten import FlatSurface, Flattened, flatten
 from cordes.surfaces.folded import folded_surface
 from cordes.surfaces.mesh import prepare, read_mesh
+from cordes.surfaces.pages import plots as surface_plots
+from cordes.surfaces.pages.plots import plot_surface
+from cordes.surfaces.pages.surface import (
+    map_labels,
+    moved,
+    off_by,
+    shown_maps,
+    write_surface_report,
+)
+from cordes.surfaces.pages.view import star_ratios, thinned, view_data
 
 MESHES = Path(__file__).parents[2] / "shared" / "data"
 

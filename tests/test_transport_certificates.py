@@ -12,12 +12,14 @@ import numpy as np
 import pytest
 
 import cordes
-from cordes.certificates import transport, transport_bounds, transport_map
-from cordes.certificates.candidate import FunctionCandidate
-from cordes.certificates.conjugate import gauge, image_of_boundary
-from cordes.certificates.flux import Flux
-from cordes.certificates.norms import Norm
-from cordes.certificates.transport import bounds
+from cordes.certificates.residual.candidate import FunctionCandidate
+from cordes.certificates.residual.norms import Norm
+from cordes.certificates.transport.certify import bounds
+from cordes.certificates.transport.certify import bounds as transport_bounds
+from cordes.certificates.transport.certify import certify as transport
+from cordes.certificates.transport.certify import map as transport_map
+from cordes.certificates.transport.conjugate import gauge, image_of_boundary
+from cordes.certificates.transport.flux import Flux
 from cordes.problems.transport import Transport
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))

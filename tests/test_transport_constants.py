@@ -6,9 +6,14 @@ import pytest
 from transport_maps import CUBE, DISK, INTERVAL, SQUARE
 
 import cordes
-from cordes.certificates.conjugate import ball_zero, describe_target, integral, uniform_poincare
-from cordes.certificates.flux import Flux
-from cordes.certificates.norms import Quadrature, fixed_rule
+from cordes.certificates.residual.norms import Quadrature, fixed_rule
+from cordes.certificates.transport.conjugate import (
+    ball_zero,
+    describe_target,
+    integral,
+    uniform_poincare,
+)
+from cordes.certificates.transport.flux import Flux
 from cordes.problems.transport import Transport
 
 

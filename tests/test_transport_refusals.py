@@ -9,12 +9,12 @@ import pytest
 from transport_maps import SQUARE, certified, facts, flat, uniform_square
 
 import cordes
-from cordes.certificates import transport
-from cordes.certificates.candidate import FunctionCandidate
-from cordes.certificates.norms import Norm
-from cordes.certificates.transport import NoBoundError, bounds, transport_facts
-from cordes.certificates.transport_bounds import check_convergence
-from cordes.certificates.transport_map import mass_doubt
+from cordes.certificates.residual.candidate import FunctionCandidate
+from cordes.certificates.residual.norms import Norm
+from cordes.certificates.transport.bounds import check_convergence
+from cordes.certificates.transport.certify import NoBoundError, bounds, transport_facts
+from cordes.certificates.transport.certify import certify as transport
+from cordes.certificates.transport.map import mass_doubt
 from cordes.problems.transport import Transport
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cordes.errors import FileError, OptionError
-from cordes.reports.vtk import structured_cells, write_vtu
+from cordes.reports.kit.vtk import structured_cells, write_vtu
 
 meshio = pytest.importorskip("meshio")
 

@@ -8,10 +8,10 @@ import jax.numpy as jnp
 import numpy as np
 
 import cordes
-from cordes.blocks import in_blocks
-from cordes.certificates.candidate import FunctionCandidate
-from cordes.certificates.transport import certify_transport, transport_facts
+from cordes.certificates.residual.candidate import FunctionCandidate
+from cordes.certificates.transport.certify import certify_transport, transport_facts
 from cordes.problems.transport import Transport
+from cordes.runtime.blocks import in_blocks
 
 SQUARE = cordes.Box([-0.5, -0.5], [0.5, 0.5])
 INTERVAL = cordes.Box([0.0], [1.0])

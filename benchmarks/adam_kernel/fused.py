@@ -36,7 +36,7 @@ from packed import (
     table_of,
 )
 
-from cordes.networks.network import AbstractNetwork, Frozen
+from cordes.ansatz.networks.network import AbstractNetwork, Frozen
 
 # The smallest product of the backend, and widths from there to what fits the registers of a
 # program.

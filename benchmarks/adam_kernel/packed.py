@@ -16,8 +16,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from cordes.networks.activations import activation_jet
-from cordes.networks.network import AbstractNetwork, Frozen
+from cordes.ansatz.networks.activations import activation_jet
+from cordes.ansatz.networks.network import AbstractNetwork, Frozen
 
 # Value, contraction of the second derivatives, two first derivatives.
 COLUMNS = 4

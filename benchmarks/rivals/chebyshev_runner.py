@@ -54,7 +54,7 @@ def answers(race: Race, problem: Any) -> Iterator[tuple[int, Any, float]]:
 
 
 def _in_blocks(function: Any, x: Any) -> Any:
-    from cordes.blocks import in_blocks
+    from cordes.runtime.blocks import in_blocks
 
     return in_blocks(function, (x,))
 

@@ -5,20 +5,20 @@ from typing import Any
 
 import numpy as np
 
-from cordes.certificates.candidate import AnswerCandidate, Candidate, FunctionCandidate
+from cordes.ansatz.singular import find_singular_points
 from cordes.certificates.certificate import Certificate
-from cordes.certificates.hjb import certify_hjb
-from cordes.certificates.hypotheses import kink_across_rays
+from cordes.certificates.hjb.certify import certify_hjb
 from cordes.certificates.linear import certify_linear
 from cordes.certificates.monge_ampere import certify_monge_ampere
-from cordes.certificates.transport import certify_transport
+from cordes.certificates.residual.candidate import AnswerCandidate, Candidate, FunctionCandidate
+from cordes.certificates.residual.hypotheses import kink_across_rays
+from cordes.certificates.transport.certify import certify_transport
 from cordes.errors import OptionError, unknown
 from cordes.problems.coefficients import check_shape
 from cordes.problems.hjb import HJB
 from cordes.problems.monge_ampere import MongeAmpere
 from cordes.problems.transport import Transport
-from cordes.singular import find_singular_points
-from cordes.solution import Solution
+from cordes.solutions.solution import Solution
 
 # A jump of the gradient may change the error by this share of the bound.
 KINK = 0.1

@@ -13,21 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from cordes.certificates.barrier import network_bound
-from cordes.certificates.candidate import Candidate, Evaluated
 from cordes.certificates.certificate import Certificate, Picture
-from cordes.certificates.contraction import Coverage
-from cordes.certificates.energy import Local, TraceSplit
-from cordes.certificates.hypotheses import (
+from cordes.certificates.condition import epsilon_at
+from cordes.certificates.residual.candidate import Candidate, Evaluated
+from cordes.certificates.residual.hypotheses import (
     Gap,
     boundary_gap,
     maximum_principle_fails,
     not_seen,
     refusal,
 )
-from cordes.certificates.layers import Layer, refusal_of, unseen_layers
-from cordes.certificates.maximum import LIKE_A_POLE, Maximum, MaximumPrinciple, best_of, maxima
-from cordes.certificates.norms import (
+from cordes.certificates.residual.layers import Layer, refusal_of, unseen_layers
+from cordes.certificates.residual.norms import (
     Measure,
     Quadrature,
     Sample,
@@ -35,15 +32,24 @@ from cordes.certificates.norms import (
     refined_quadrature,
     unresolved,
 )
-from cordes.certificates.preconditioner import anisotropy, preconditioners
-from cordes.certificates.theorems import (
+from cordes.certificates.theorems.barrier import network_bound
+from cordes.certificates.theorems.contraction import Coverage
+from cordes.certificates.theorems.energy import Local, TraceSplit
+from cordes.certificates.theorems.energy_bounds import (
     EnergyBound,
     Equation,
     about_laplacian,
     energy_bounds,
     failure,
 )
-from cordes.condition import epsilon_at
+from cordes.certificates.theorems.maximum import (
+    LIKE_A_POLE,
+    Maximum,
+    MaximumPrinciple,
+    best_of,
+    maxima,
+)
+from cordes.certificates.theorems.preconditioner import anisotropy, preconditioners
 from cordes.domains.constants import polar_factor
 from cordes.domains.domain import AbstractDomain
 from cordes.problems.coefficients import show

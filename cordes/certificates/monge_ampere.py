@@ -25,9 +25,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cordes.certificates.candidate import Candidate, FunctionCandidate
 from cordes.certificates.certificate import Certificate, NoBoundError, Picture
-from cordes.certificates.convexity import (
+from cordes.certificates.residual.candidate import Candidate, FunctionCandidate
+from cordes.certificates.residual.convexity import (
     Convexity,
     cofactors_of,
     descend,
@@ -38,8 +38,8 @@ from cordes.certificates.convexity import (
     proved,
     smallest_eigenvalue,
 )
-from cordes.certificates.hypotheses import boundary_gap, not_seen, refusal
-from cordes.certificates.norms import (
+from cordes.certificates.residual.hypotheses import boundary_gap, not_seen, refusal
+from cordes.certificates.residual.norms import (
     AGREEMENT,
     Measure,
     Norm,

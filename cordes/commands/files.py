@@ -12,8 +12,8 @@ from cordes.commands.output import as_json_text, complain
 from cordes.errors import FileError
 
 if TYPE_CHECKING:
-    from cordes.condition import Condition
-    from cordes.solution import Solution
+    from cordes.certificates.condition import Condition
+    from cordes.solutions.solution import Solution
 
 
 def load_argument(argument: str) -> Any:
@@ -62,7 +62,7 @@ def files_for(problem: Any) -> list[str]:
 def prepare_folder(folder: Path, names: Sequence[str]) -> Path:
     """Make the folder and try to write there: an output that cannot be written is refused before
     the solve, not after."""
-    from cordes.storage import check_writable
+    from cordes.solutions.storage import check_writable
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -87,7 +87,7 @@ def write_files(
     words: list[str],
 ) -> bool:
     """Whether all files of a solve could be written."""
-    from cordes.reports.html.answer import write_report
+    from cordes.reports.pages.answer import write_report
 
     writers: dict[str, Callable[[Path], Any]] = {
         "solution.png": solution.plot,

@@ -54,7 +54,7 @@ def usage_message(error: Any) -> str:
 def as_json_text(facts: Any) -> str:
     """One object for programs; numbers of NumPy are written as Python's."""
     # Imported here: a shell that completes a word waits for no NumPy.
-    from cordes.plain import plain
+    from cordes.runtime.plain import plain
 
     return json.dumps(without_nonfinite(plain(facts)), allow_nan=False)
 

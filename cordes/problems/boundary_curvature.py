@@ -19,9 +19,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from cordes.blocks import in_blocks
 from cordes.domains import Box
 from cordes.problems.coefficients import show
+from cordes.runtime.blocks import in_blocks
 
 Values = Callable[[np.ndarray], np.ndarray]
 

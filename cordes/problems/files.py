@@ -28,7 +28,7 @@ from cordes.domains.domain import AbstractDomain
 from cordes.domains.ellipsoid import Ellipsoid
 from cordes.domains.polygon import Polygon
 from cordes.errors import CordesError, FileError, unknown
-from cordes.problems.expressions import Expression, is_reserved, parse
+from cordes.formulas.toml import Expression, is_reserved, parse
 from cordes.problems.hjb import HJB
 from cordes.problems.linear import Linear
 from cordes.problems.monge_ampere import MongeAmpere

@@ -17,8 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from cordes.blocks import BLOCK, in_blocks
-from cordes.condition import best_lambda, epsilon_at
+from cordes.certificates.condition import best_lambda, epsilon_at
 from cordes.domains.domain import AbstractDomain
 from cordes.errors import CoefficientError, OptionError
 from cordes.jet import Jet, contract
@@ -38,6 +37,7 @@ from cordes.problems.linear import (
     check_interfaces,
     warn_about_jumps,
 )
+from cordes.runtime.blocks import BLOCK, in_blocks
 
 CHECK_POINTS, CHECK_PAIRS = 2000, 400_000
 # Numbers that may be held at once while controls are compared: blocks of controls are made small

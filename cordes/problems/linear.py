@@ -10,7 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from cordes.blocks import in_blocks
 from cordes.domains.domain import AbstractDomain
 from cordes.errors import CoefficientError
 from cordes.jet import Jet, contract
@@ -24,6 +23,7 @@ from cordes.problems.coefficients import (
     show,
 )
 from cordes.problems.jumps import find_jumps, straight
+from cordes.runtime.blocks import in_blocks
 
 CHECK_POINTS = 2000
 # Entries of matrices that are looked at, and that are kept for each step along a chord: in many

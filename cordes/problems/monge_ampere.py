@@ -23,7 +23,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from cordes.blocks import in_blocks
 from cordes.domains import Box
 from cordes.domains.domain import AbstractDomain
 from cordes.errors import CoefficientError, OptionError, unknown
@@ -44,6 +43,7 @@ from cordes.problems.linear import (
     check_interfaces,
     warn_about_jumps,
 )
+from cordes.runtime.blocks import in_blocks
 
 CHECK_POINTS = 2000
 FORMS = ("determinant", "convex", "plain")

@@ -17,13 +17,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from cordes.blocks import in_blocks
 from cordes.domains import Box
 from cordes.domains.domain import AbstractDomain
 from cordes.errors import CoefficientError, CordesError
 from cordes.jet import Jet, jet_of
 from cordes.problems.coefficients import as_function, check_finite, check_shape, sample, show
 from cordes.problems.linear import Coefficients, check_domain, warn_about_jumps
+from cordes.runtime.blocks import in_blocks
 
 CHECK_POINTS = 2000
 # Gauss points per direction for the masses; the second rule tells how far the first can be trusted.

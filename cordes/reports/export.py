@@ -7,11 +7,11 @@ import jax
 import numpy as np
 
 from cordes.errors import OptionError
-from cordes.reports.vtk import structured_cells, write_vtu
-from cordes.storage import check_writable
+from cordes.reports.kit.vtk import structured_cells, write_vtu
+from cordes.solutions.storage import check_writable
 
 if TYPE_CHECKING:
-    from cordes.solution import Solution
+    from cordes.solutions.solution import Solution
 
 # Grid points along each axis, by dimension.
 RESOLUTION = {1: 201, 2: 101, 3: 41}

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 from cordes.reports.advice import stages
 
 if TYPE_CHECKING:
-    from cordes.condition import Condition
-    from cordes.solution import Solution
+    from cordes.certificates.condition import Condition
+    from cordes.solutions.solution import Solution
 
 # Gallery problems without an exact solution that a classical solver can do, with the points where
 # their coefficients are not smooth.

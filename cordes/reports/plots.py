@@ -18,10 +18,10 @@ from matplotlib.colors import BoundaryNorm, LogNorm, Normalize
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-from cordes.storage import check_writable
+from cordes.solutions.storage import check_writable
 
 if TYPE_CHECKING:
-    from cordes.solution import Solution
+    from cordes.solutions.solution import Solution
 
 RESOLUTION = 160
 LINE_RESOLUTION = 1000

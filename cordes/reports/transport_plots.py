@@ -9,10 +9,10 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
-from cordes.storage import check_writable
+from cordes.solutions.storage import check_writable
 
 if TYPE_CHECKING:
-    from cordes.transport_solution import TransportSolution
+    from cordes.solutions.transport import TransportSolution
 
 LINES, POINTS_PER_LINE = 33, 400
 RESOLUTION = 240

@@ -10,10 +10,10 @@ import numpy as np
 import optax
 from jax import Array
 
-from cordes import distribution
-from cordes.ansatz import Rows
+from cordes.ansatz.ansatz import Rows
 from cordes.errors import OptionError
 from cordes.results import Result
+from cordes.runtime import distribution
 from cordes.solvers.answer import Answer
 from cordes.solvers.progress import Progress
 from cordes.solvers.system import Clock, System

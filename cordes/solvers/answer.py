@@ -6,7 +6,7 @@ import jax
 import numpy as np
 from jax.typing import ArrayLike
 
-from cordes.networks.network import AbstractNetwork
+from cordes.ansatz.networks.network import AbstractNetwork
 from cordes.results import Result
 
 

@@ -5,15 +5,17 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from cordes import distribution
-from cordes.compilation import CompileTimer
-from cordes.condition import warn_if_violated
+from cordes.certificates.condition import warn_if_violated
 from cordes.domains.boundary_fit import Fit
 from cordes.errors import unknown
-from cordes.plain import plain_number
 from cordes.problems.transport import Transport
 from cordes.results import Result
-from cordes.solution import Solution
+from cordes.runtime import distribution
+from cordes.runtime.compilation import CompileTimer
+from cordes.runtime.plain import plain_number
+from cordes.runtime.threads import share_cores
+from cordes.solutions.solution import Solution
+from cordes.solutions.transport import solution_class
 from cordes.solvers.adam import PAPER, solve_adam
 from cordes.solvers.answer import Answer
 from cordes.solvers.gauss_newton import solve_gauss_newton
@@ -26,8 +28,6 @@ from cordes.solvers.system import Clock, System
 from cordes.solvers.tolerance import reach, residual_target
 from cordes.solvers.training import State
 from cordes.solvers.transport import TransportSystem
-from cordes.threads import share_cores
-from cordes.transport_solution import solution_class
 
 
 def solve(

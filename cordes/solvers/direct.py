@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from cordes.ansatz import Ansatz
+from cordes.ansatz.ansatz import Ansatz
 from cordes.errors import OptionError
 from cordes.jet import Jet, jet_of
 from cordes.solvers.adam import CHUNK, run_epochs

@@ -22,9 +22,7 @@ import numpy as np
 from jax import Array
 from jaxtyping import PyTree
 
-from cordes import distribution
-from cordes.errors import OptionError
-from cordes.networks.directional import (
+from cordes.ansatz.networks.directional import (
     Directional,
     Factored,
     directional_features,
@@ -32,9 +30,11 @@ from cordes.networks.directional import (
     expression,
     hidden_columns,
 )
-from cordes.networks.network import AbstractNetwork
+from cordes.ansatz.networks.network import AbstractNetwork
+from cordes.errors import OptionError
 from cordes.problems.structured import DiagonalPlusRank
 from cordes.results import Result
+from cordes.runtime import distribution
 from cordes.solvers.answer import Answer
 from cordes.solvers.progress import Progress
 from cordes.solvers.rank_revealing import solve_rank_revealing

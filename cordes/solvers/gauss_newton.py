@@ -19,7 +19,7 @@ import numpy as np
 from jax import Array
 from jax.flatten_util import ravel_pytree
 
-from cordes.ansatz import Rows
+from cordes.ansatz.ansatz import Rows
 from cordes.results import Result
 from cordes.solvers.answer import Answer
 from cordes.solvers.dual import solve_dual

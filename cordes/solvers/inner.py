@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cordes.ansatz import Rows
+from cordes.ansatz.ansatz import Rows
 from cordes.results import Result
 from cordes.solvers.answer import Answer
 from cordes.solvers.least_squares import (

@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cordes import distribution
-from cordes.ansatz import COLUMNS, Rows, feature_matrix
-from cordes.networks.network import AbstractNetwork
-from cordes.networks.random_features import RandomFeatures
+from cordes.ansatz.ansatz import COLUMNS, Rows, feature_matrix
+from cordes.ansatz.networks.network import AbstractNetwork
+from cordes.ansatz.networks.random_features import RandomFeatures
 from cordes.results import Result
+from cordes.runtime import distribution
 from cordes.solvers.answer import Answer
 from cordes.solvers.progress import Progress
 from cordes.solvers.rank_revealing import solve_rank_revealing

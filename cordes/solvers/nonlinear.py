@@ -5,10 +5,10 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from cordes.networks.network import MANY
+from cordes.ansatz.networks.network import MANY
 from cordes.problems.transport import Transport
 from cordes.results import Result
-from cordes.solution import Solution
+from cordes.solutions.solution import Solution
 from cordes.solvers.adam import solve_adam
 from cordes.solvers.answer import Answer
 from cordes.solvers.direct import solve_direct

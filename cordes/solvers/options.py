@@ -4,7 +4,7 @@ ones given."""
 from typing import Any
 
 from cordes.errors import OptionError, unknown
-from cordes.solution import Solution
+from cordes.solutions.solution import Solution
 
 METHODS = ("auto", "least-squares", "gauss-newton", "adam")
 COMMON = {"delta", "boundary", "boundary_weight", "singular", "inputs"}

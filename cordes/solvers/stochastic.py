@@ -17,9 +17,9 @@ import optax
 from jax import Array
 from jaxtyping import PyTree
 
+from cordes.ansatz.networks.directional import Directional, directional_rows, expression
+from cordes.ansatz.networks.network import AbstractNetwork
 from cordes.errors import OptionError
-from cordes.networks.directional import Directional, directional_rows, expression
-from cordes.networks.network import AbstractNetwork
 from cordes.problems.structured import DiagonalPlusRank
 from cordes.results import Result
 from cordes.solvers.answer import Answer

@@ -9,13 +9,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from cordes import distribution
-from cordes.ansatz import Ansatz, Rows
+from cordes.ansatz.ansatz import Ansatz, Rows
+from cordes.ansatz.points import Points, collocation_points
+from cordes.ansatz.singular import SingularFunctions, SingularPoint, curves, find_singular_points
 from cordes.domains.boundary_fit import Fit
 from cordes.jet import Jet
-from cordes.points import Points, collocation_points
 from cordes.problems.linear import Coefficients, cordes_multiplier
-from cordes.singular import SingularFunctions, SingularPoint, curves, find_singular_points
+from cordes.runtime import distribution
 from cordes.solvers.answer import Answer
 
 # Generic powers of |φ| for solutions that are rougher at an interface than a jump of D²u; chosen

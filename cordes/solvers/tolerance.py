@@ -7,12 +7,12 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from cordes.certificates.energy import Local, Pilot, TraceSplit, choose_weighted
-from cordes.certificates.preconditioner import preconditioners
+from cordes.certificates.theorems.energy import Local, Pilot, TraceSplit, choose_weighted
+from cordes.certificates.theorems.preconditioner import preconditioners
 from cordes.domains.constants import first_eigenvalue, largest_polar_factor
 from cordes.problems.linear import cordes_multiplier
 from cordes.results import Result
-from cordes.solution import Solution
+from cordes.solutions.solution import Solution
 from cordes.solvers.answer import Answer
 from cordes.solvers.training import State
 

@@ -8,11 +8,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from cordes import distribution
-from cordes.ansatz import Rows, feature_matrix
-from cordes.networks.mlp import MLP
-from cordes.networks.network import AbstractNetwork
+from cordes.ansatz.ansatz import Rows, feature_matrix
+from cordes.ansatz.networks.mlp import MLP
+from cordes.ansatz.networks.network import AbstractNetwork
 from cordes.results import Result
+from cordes.runtime import distribution
 from cordes.solvers.rank_revealing import solve_rank_revealing
 from cordes.solvers.system import Clock, System
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from cordes.ansatz import Ansatz, Rows
+from cordes.ansatz.ansatz import Ansatz, Rows
+from cordes.ansatz.points import Points
 from cordes.jet import Jet
-from cordes.points import Points
 from cordes.solvers.answer import Answer
 from cordes.solvers.system import System
 from cordes.solvers.training import stack

@@ -9,12 +9,12 @@ from scipy.stats import rankdata
 
 from cordes.gallery import gallery
 from cordes.gallery.paper_tables import TABLES
-from cordes.reports.html.study import FIGURES, write_all_report, write_study_report
-from cordes.reports.study_plots import plot_dynamics, plot_errors, plot_speed_ups
-from cordes.solution import Solution
+from cordes.solutions.solution import Solution
+from cordes.solutions.storage import load
 from cordes.solvers.adam import PAPER
 from cordes.solvers.choose import solve
-from cordes.storage import load
+from cordes.studies.pages.plots import plot_dynamics, plot_errors, plot_speed_ups
+from cordes.studies.pages.study import FIGURES, write_all_report, write_study_report
 from cordes.studies.paper_figures import EXAMPLES, paper_figures, read_surfaces
 from cordes.studies.study import Study, write_json
 

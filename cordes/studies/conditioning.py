@@ -19,15 +19,15 @@ import jax
 import numpy as np
 from jax import Array
 
-from cordes.ansatz import Rows
-from cordes.blocks import in_blocks
+from cordes.ansatz.ansatz import Rows
 from cordes.errors import OptionError, unknown
 from cordes.problems.linear import cordes_multiplier
-from cordes.solution import Solution
+from cordes.runtime.blocks import in_blocks
+from cordes.runtime.threads import share_cores
+from cordes.solutions.solution import Solution
 from cordes.solvers.system import System
 from cordes.solvers.training import State, residual
 from cordes.studies.trained import initial_solution, rows_at, state_of, system_at
-from cordes.threads import share_cores
 
 OPERATORS = ("equation", "laplacian")
 # Rows that are differentiated at once: each is a vector as long as all parameters.

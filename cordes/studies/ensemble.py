@@ -16,13 +16,13 @@ import optax
 from jax import Array
 from jax.flatten_util import ravel_pytree
 
-from cordes.ansatz import Ansatz
+from cordes.ansatz.ansatz import Ansatz
+from cordes.ansatz.networks.activations import activation_jet
+from cordes.ansatz.networks.mlp import MLP
+from cordes.ansatz.networks.network import AbstractNetwork
+from cordes.ansatz.points import Points
 from cordes.jet import Jet, contract, jet_of
-from cordes.networks.activations import activation_jet
-from cordes.networks.mlp import MLP
-from cordes.networks.network import AbstractNetwork
-from cordes.points import Points
-from cordes.solution import error_points
+from cordes.solutions.solution import error_points
 from cordes.solvers.adam import PAPER
 from cordes.solvers.system import FRESH, System
 from cordes.solvers.training import cast

@@ -19,11 +19,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from cordes.ansatz import Rows
+from cordes.ansatz.ansatz import Rows
+from cordes.ansatz.networks.mlp import MLP
 from cordes.errors import OptionError, unknown
 from cordes.jet import jet_of
-from cordes.networks.mlp import MLP
-from cordes.solution import Solution
+from cordes.solutions.solution import Solution
 from cordes.solvers.direct import nonlinear_loss
 from cordes.solvers.system import System
 from cordes.solvers.training import State, cast, residual

@@ -12,11 +12,14 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import cordes
-from cordes.blocks import in_blocks
 from cordes.domains import Box
 from cordes.errors import FileError, OptionError, unknown
 from cordes.reports.facts import REFERENCES
-from cordes.reports.paper_plots import (
+from cordes.reports.plots import where_cut
+from cordes.runtime.blocks import in_blocks
+from cordes.solutions.solution import Error, Solution
+from cordes.solutions.storage import check_writable
+from cordes.studies.pages.paper import (
     Answer,
     Values,
     cut_corner,
@@ -27,13 +30,10 @@ from cordes.reports.paper_plots import (
     resized,
     save_figure,
 )
-from cordes.reports.plots import where_cut
-from cordes.reports.surface_plots import plot_surface
-from cordes.solution import Error, Solution
-from cordes.storage import check_writable
 from cordes.surfaces.flatten import flatten
 from cordes.surfaces.folded import folded_surface
 from cordes.surfaces.mesh import Mesh, read_mesh
+from cordes.surfaces.pages.plots import plot_surface
 
 # The other coordinates of the slice through the cube of five dimensions: on the coordinate planes
 # half of the solution is zero.

@@ -18,7 +18,8 @@ import numpy as np
 import cordes
 from cordes.errors import FileError
 from cordes.results import Result
-from cordes.solution import Solution
+from cordes.solutions.solution import Solution
+from cordes.solutions.transport import solution_class
 from cordes.solvers.answer import Answer
 from cordes.solvers.progress import Progress
 from cordes.solvers.training import cast
@@ -31,7 +32,6 @@ from cordes.studies.ensemble import (
     choices_of,
     warm_up_of,
 )
-from cordes.transport_solution import solution_class
 
 # Epochs between two writings: some seconds on a CPU, less than one on an accelerator.
 CHUNK, CHUNK_ACCELERATOR = 100, 500

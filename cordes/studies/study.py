@@ -17,21 +17,21 @@ import jax
 import numpy as np
 
 import cordes
-from cordes.bench import bench
 from cordes.errors import OptionError
 from cordes.problems.transport import Transport
-from cordes.reports.landscape_plots import plot_landscape, plot_spectra
-from cordes.solution import Solution, error_points
+from cordes.runtime.threads import share_cores
+from cordes.solutions.solution import Solution, error_points
 from cordes.solvers.adam import PAPER
 from cordes.solvers.choose import solve
 from cordes.solvers.progress import Progress
+from cordes.studies.bench import bench
 from cordes.studies.conditioning import initial_solution, multiplier_spread, spectra
 from cordes.studies.dynamics import contraction_facts, curves
 from cordes.studies.ensemble import EVERY, choices_of, methods_of
 from cordes.studies.landscape import Landscape, Measures, landscape
+from cordes.studies.pages.landscape import plot_landscape, plot_spectra
 from cordes.studies.runs import Run, TrainingRun, probe, same_equation
 from cordes.studies.time_to_accuracy import finals, milestones, speed_up, targets_of
-from cordes.threads import share_cores
 
 # The landscape that is drawn, and those over several pairs of directions that are only measured.
 RESOLUTION, POINTS = 31, 5000

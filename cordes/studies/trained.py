@@ -10,12 +10,12 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from cordes.ansatz import Rows
+from cordes.ansatz.ansatz import Rows
+from cordes.ansatz.networks.mlp import MLP
 from cordes.errors import OptionError
-from cordes.networks.mlp import MLP
 from cordes.problems.transport import Transport
 from cordes.results import Result
-from cordes.solution import Solution
+from cordes.solutions.solution import Solution
 from cordes.solvers.adam import PAPER
 from cordes.solvers.answer import Answer
 from cordes.solvers.choose import make_system

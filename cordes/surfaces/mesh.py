@@ -17,7 +17,7 @@ import scipy.sparse
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 
 from cordes.errors import CordesError, FileError, unknown
-from cordes.storage import check_writable
+from cordes.solutions.storage import check_writable
 
 # Formats that meshio reads; it is imported where it is needed, so that surfaces made in code do
 # without it.

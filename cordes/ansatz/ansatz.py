@@ -1,0 +1,199 @@
+"""The ansatz u = G + D·N + Σ amplitude·S: lift, distance times network, singular functions.
+Boundary values are exact by construction.
+
+`freeze` turns a linear equation at given points into rows: linear expressions in the network's jet,
+in the singular amplitudes, and a target. This is all that a solver sees. With `hard=False` (the
+paper's composite loss) G = 0 and D = 1, and boundary rows are added by whoever wants them.
+"""
+
+import copy
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.typing import ArrayLike
+
+from cordes.ansatz.networks.inputs import Inputs
+from cordes.ansatz.networks.network import AbstractNetwork, Frozen
+from cordes.ansatz.singular.functions import SingularFunctions
+from cordes.domains.boundary_fit import Fit, recorded_fits
+from cordes.domains.domain import AbstractDomain
+from cordes.jet import Jet, contract, jet_of
+from cordes.runtime.blocks import in_blocks
+
+# Features are evaluated in groups of this size: one compilation serves all widths.
+COLUMNS = 250
+
+
+class Rows(NamedTuple):
+    """Frozen linear equations: network expression + singular·amplitudes = target, one for each
+    point, weights included; NumPy arrays."""
+
+    frozen: Frozen
+    singular: np.ndarray
+    target: np.ndarray
+
+    @property
+    def count(self) -> int:
+        return self.target.shape[0]
+
+
+class Ansatz:
+    """Everything that is fixed while a problem is solved; the state is a network and the amplitudes
+    of the singular functions."""
+
+    def __init__(
+        self,
+        domain: AbstractDomain,
+        g: Callable | None,
+        interfaces: Sequence[Callable] = (),
+        shown: Sequence[Callable] = (),
+        singular: SingularFunctions | None = None,
+        powers: tuple[float, ...] = (),
+        hard: bool = True,
+        base: Callable | None = None,
+        fits: Sequence[Fit] = (),
+    ):
+        """`interfaces` shape the lift, `shown` are those that the network sees, with `powers`; g =
+        None means zero boundary values. `base` takes the place of the lift where boundary values
+        are not exact (`hard=False`). `fits` are those of the lift of an earlier ansatz (its
+        `fits`)."""
+        self.domain = domain
+        self.hard = hard
+        self.inputs = Inputs(domain, shown, powers)
+        self.singular = singular if singular is not None and hard else SingularFunctions(domain)
+        with recorded_fits(fits) as self.fits:
+            self._lift = base if not hard else domain.lift(g, interfaces) if g is not None else None
+        self._freeze = jax.jit(self.freeze_block)
+        self._value = jax.jit(self._value_block)
+        self._jet = jax.jit(self._jet_block)
+        self._network_jet = jax.jit(lambda network, x: network.jet(x))
+
+    def with_singular(self, singular: SingularFunctions) -> "Ansatz":
+        """The same ansatz with other singular functions; what is compiled stays compiled."""
+        other = copy.copy(self)
+        other.singular = singular
+        return other
+
+    def distance(self, x: Array) -> Array:
+        return self.domain.distance(x) if self.hard else jnp.ones(())
+
+    def lift(self, x: Array) -> Array:
+        return self._lift(x) if self._lift is not None else jnp.zeros(())
+
+    # Rows -----------------------------------------------------------------------------------------
+
+    def freeze(
+        self,
+        x: np.ndarray,
+        A: np.ndarray,
+        b: np.ndarray,
+        c: np.ndarray,
+        f: np.ndarray,
+        factor: np.ndarray,
+    ) -> Rows:
+        """Rows factor·(A:D²u + b·∇u - cu - f) at points (N, d); `factor` (N,) holds the multiplier
+        and the weight of each row."""
+        A, b, c, f = factor[:, None, None] * A, factor[:, None] * b, factor * c, factor * f
+        frozen, target = in_blocks(self._freeze, (x, A, b, c, f))
+        return Rows(frozen, self.singular.rows(x, -c, b, A), target)
+
+    def freeze_block(
+        self, x: Array, A: Array, b: Array, c: Array, f: Array
+    ) -> tuple[Frozen, Array]:
+
+        def applied(jet: Jet) -> Array:
+            return contract(A, jet.hessian) + jnp.sum(b * jet.gradient, axis=1) - c * jet.value
+
+        D = jax.vmap(jet_of(self.distance))(x)
+        target = f if self._lift is None else f - applied(jax.vmap(jet_of(self.lift))(x))
+        # A:D²(DN) + b·∇(DN) - cDN, sorted by derivatives of N.
+        first = 2 * jnp.einsum("nij,nj->ni", A, D.gradient) + D.value[:, None] * b
+        frozen = Frozen(jax.vmap(self.inputs.jet)(x), applied(D), first, D.value[:, None, None] * A)
+        return frozen, target
+
+    # Values ---------------------------------------------------------------------------------------
+
+    def value(self, network: AbstractNetwork, amplitudes: ArrayLike, x: np.ndarray) -> np.ndarray:
+        total = in_blocks(lambda block: self._value(network, block), (x,))
+        return (
+            total + self.singular.values(x) @ np.asarray(amplitudes)
+            if self.singular.count
+            else total
+        )
+
+    def jet(self, network: AbstractNetwork, amplitudes: ArrayLike, x: np.ndarray) -> Jet:
+        # Wide networks are cut into parts of one size: one compilation serves all widths.
+        parts = [
+            in_blocks(lambda block, part=part: self._network_jet(part, block), (x,))
+            for part in network.parts(COLUMNS)
+        ]
+        total = in_blocks(self._jet, (x, *jax.tree.map(lambda *leaves: sum(leaves), *parts)))
+        if not self.singular.count:
+            return total
+        return jax.tree.map(np.add, total, self.singular.combined_jet(x, np.asarray(amplitudes)))
+
+    def apply(
+        self,
+        network: AbstractNetwork,
+        amplitudes: ArrayLike,
+        x: np.ndarray,
+        A: np.ndarray,
+        b: np.ndarray,
+        c: np.ndarray,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """A:D²u + b·∇u - cu at points without the Hessian, and the sum of the sizes of its terms,
+        to which its rounding is proportional."""
+        rows = self.freeze(x, A, b, c, np.zeros(len(x)), np.ones(len(x)))
+        matrix = feature_matrix(network, rows)
+        coefficients = np.concatenate([np.asarray(network.coefficients), np.asarray(amplitudes)])
+        # The target is minus the part of the lift.
+        return matrix @ coefficients - rows.target, np.abs(matrix) @ np.abs(coefficients) + np.abs(
+            rows.target
+        )
+
+    def _value_block(self, network: AbstractNetwork, x: Array) -> Array:
+        return jax.vmap(self.lift)(x) + jax.vmap(self.distance)(x) * network.value(x)
+
+    def _jet_block(self, x: Array, value: Array, gradient: Array, hessian: Array) -> Jet:
+        G, D, N = (
+            jax.vmap(jet_of(self.lift))(x),
+            jax.vmap(jet_of(self.distance))(x),
+            Jet(value, gradient, hessian),
+        )
+        return self.combine(G, D, N)
+
+    @staticmethod
+    def combine(G: Jet, D: Jet, N: Jet) -> Jet:
+        """The jet of G + D·N at many points."""
+        cross = D.gradient[:, :, None] * N.gradient[:, None, :]
+        return Jet(
+            G.value + D.value * N.value,
+            G.gradient + D.value[:, None] * N.gradient + N.value[:, None] * D.gradient,
+            G.hessian
+            + D.value[:, None, None] * N.hessian
+            + N.value[:, None, None] * D.hessian
+            + cross
+            + jnp.swapaxes(cross, 1, 2),
+        )
+
+
+@jax.jit
+def _row_features(network: AbstractNetwork, frozen: Frozen) -> Array:
+    return network.row_features(frozen)
+
+
+def feature_matrix(network: AbstractNetwork, rows: Rows) -> np.ndarray:
+    """The least-squares matrix: features of the network, then singular functions."""
+    leaves, structure = jax.tree.flatten(rows.frozen)
+    parts = [
+        in_blocks(
+            lambda *block, part=part: _row_features(part, jax.tree.unflatten(structure, block)),
+            tuple(leaves),
+        )
+        for part in network.parts(COLUMNS)
+    ]
+    return np.concatenate([*parts, rows.singular], axis=1)

@@ -1,0 +1,220 @@
+"""The exponents of a singular point: homogeneous solutions of the equation with A frozen in each
+sector.
+
+In a sector with matrix A the functions of homogeneity β that solve A:D²u = 0 are combinations of (x
++ p y)^β and its mirror image (x + p̄ y)^β, where a11 + 2 a12 p + a22 p² = 0. A solution in H² has
+no jump of u or ∇u across a ray and vanishes on the edges: two equations for each ray and one for
+each edge, as many as unknowns. They have a solution where their determinant, holomorphic in β, is
+zero. Only Re β > 1 belongs to H².
+"""
+
+import functools
+from typing import NamedTuple
+
+import numpy as np
+
+from cordes.ansatz.singular.points import SingularPoint
+
+SMALLEST, STEP, LARGEST = 1.02, 0.02, 6.05
+IMAGINARY = np.arange(0.0, 1.6, 0.1)
+
+
+class Eigenfunction(NamedTuple):
+    """r^β Θ(θ) with Θ = c1 (w/m)^β + c2 (w̄/m̄)^β in each sector, w = cos θ + p sin θ and m its
+    value on the middle ray; the real part is meant."""
+
+    exponent: complex
+    coefficients: np.ndarray
+    roots: np.ndarray
+    middles: np.ndarray
+
+
+def complex_roots(matrices: np.ndarray) -> np.ndarray:
+    a11, a12, a22 = matrices[:, 0, 0], matrices[:, 0, 1], matrices[:, 1, 1]
+    return (-a12 + 1j * np.sqrt(a11 * a22 - a12**2)) / a22
+
+
+def _matching(point: SingularPoint, exponent: np.ndarray) -> np.ndarray:
+    """The matching matrices (..., 2S, 2S) for exponents (...)."""
+    roots = complex_roots(point.matrices)
+    middles = (point.rays[1:] + point.rays[:-1]) / 2
+    exponent = np.asarray(exponent, dtype=complex)
+
+    def entries(sector: int, angle: float) -> tuple[np.ndarray, np.ndarray]:
+        """Values and angular derivatives of the two solutions of a sector on a ray, each (...,
+        2)."""
+        values, slopes = [], []
+        for root in (roots[sector], np.conj(roots[sector])):
+            middle = np.cos(middles[sector]) + root * np.sin(middles[sector])
+            ratio = (np.cos(angle) + root * np.sin(angle)) / middle
+            turn = (-np.sin(angle) + root * np.cos(angle)) / middle
+            power = ratio ** (exponent - 1)
+            values.append(power * ratio)
+            slopes.append(exponent * power * turn)
+        return np.stack(values, axis=-1), np.stack(slopes, axis=-1)
+
+    S = point.sectors
+    matrix = np.zeros((*exponent.shape, 2 * S, 2 * S), dtype=complex)
+    row = 0
+    if point.on_boundary:
+        matrix[..., 0, 0:2] = entries(0, point.rays[0])[0]
+        matrix[..., 1, 2 * S - 2 : 2 * S] = entries(S - 1, point.rays[-1])[0]
+        row, pairs = 2, [(s, s + 1, point.rays[s + 1], point.rays[s + 1]) for s in range(S - 1)]
+    else:
+        pairs = [
+            (s, (s + 1) % S, point.rays[s + 1], point.rays[s + 1] if s + 1 < S else point.rays[0])
+            for s in range(S)
+        ]
+    for left, right, angle_left, angle_right in pairs:
+        for before, after in zip(
+            entries(left, angle_left), entries(right, angle_right), strict=True
+        ):
+            matrix[..., row, 2 * left : 2 * left + 2] += before
+            matrix[..., row, 2 * right : 2 * right + 2] -= after
+            row += 1
+    return matrix
+
+
+def _refine(point: SingularPoint, start: complex) -> complex | None:
+    """Newton's method for the determinant with a difference quotient; None when it leaves the
+    neighbourhood."""
+    exponent = start
+    for _ in range(40):
+        centre, right, left = np.linalg.det(
+            _matching(point, np.array([exponent, exponent + 1e-5, exponent - 1e-5]))
+        )
+        slope, bend = (right - left) / 2e-5, (right - 2 * centre + left) / 1e-10
+        # Halley's form converges at double zeros (two families with one exponent) as well.
+        denominator = 2 * slope**2 - centre * bend
+        if abs(denominator) < 1e-290:
+            break
+        step = 2 * centre * slope / denominator
+        exponent -= step
+        if abs(exponent - start) > 0.3:
+            return None
+        if abs(step) < 1e-13:
+            break
+    return exponent
+
+
+def eigenfunctions(point: SingularPoint, largest: float) -> list[Eigenfunction]:
+    """All homogeneous solutions with 1 < Re β <= largest, computed once for each local geometry."""
+    shape = point.matrices.shape
+    found = _cached(
+        point.rays.tobytes(),
+        np.ascontiguousarray(point.matrices).tobytes(),
+        shape,
+        point.on_boundary,
+        max(largest, LARGEST),
+    )
+    return [function for function in found if function.exponent.real <= largest + 1e-6]
+
+
+@functools.lru_cache(maxsize=256)
+def _cached(
+    rays: bytes, matrices: bytes, shape: tuple[int, ...], on_boundary: bool, largest: float
+) -> tuple[Eigenfunction, ...]:
+    point = SingularPoint(
+        np.zeros(2), np.frombuffer(rays), np.frombuffer(matrices).reshape(shape), on_boundary
+    )
+    return tuple(_find_eigenfunctions(point, largest))
+
+
+def _find_eigenfunctions(point: SingularPoint, largest: float) -> list[Eigenfunction]:
+    real = np.arange(SMALLEST, largest + STEP, STEP)
+    grid = real[:, None] + 1j * IMAGINARY[None, :]
+    matrices = _matching(point, grid)
+    smallest = np.linalg.svd(
+        matrices / np.linalg.norm(matrices, axis=-1, keepdims=True), compute_uv=False
+    )[..., -1]
+    padded = np.pad(smallest, 1, constant_values=np.inf)
+    # The determinant is symmetric under conjugation, so the row below the real axis mirrors the one
+    # above.
+    padded[1:-1, 0] = smallest[:, 1]
+    neighbours = [
+        padded[1 + i : padded.shape[0] - 1 + i, 1 + j : padded.shape[1] - 1 + j]
+        for i in (-1, 0, 1)
+        for j in (-1, 0, 1)
+        if (i, j) != (0, 0)
+    ]
+    candidates = grid[
+        np.all([smallest <= other for other in neighbours], axis=0) & (smallest < 0.3)
+    ]
+    roots: list[complex] = []
+    found: list[Eigenfunction] = []
+    for start in candidates:
+        exponent = _refine(point, complex(start))
+        if (
+            exponent is None
+            or exponent.real <= 1.001
+            or exponent.real > largest + 1e-6
+            or exponent.imag < -1e-6
+        ):
+            continue
+        if abs(exponent.imag) < 1e-5:
+            exponent = complex(exponent.real, 0.0)
+        if any(abs(exponent - other) < 1e-4 for other in roots):
+            continue
+        solutions = _null_functions(point, exponent)
+        if solutions:
+            roots.append(exponent)
+            found += solutions
+    return sorted(found, key=lambda function: function.exponent.real)
+
+
+def _null_functions(point: SingularPoint, exponent: complex) -> list[Eigenfunction]:
+    """A basis of the real functions with this exponent (the real and imaginary parts of the null
+    vectors)."""
+    matrix = _matching(point, np.array(exponent))
+    matrix = matrix / np.linalg.norm(matrix, axis=-1, keepdims=True)
+    _, values, vectors = np.linalg.svd(matrix)
+    null = [np.conj(vector) for value, vector in zip(values, vectors, strict=True) if value < 1e-6]
+    roots, middles = complex_roots(point.matrices), (point.rays[1:] + point.rays[:-1]) / 2
+    candidates = [
+        Eigenfunction(exponent, factor * vector.reshape(-1, 2), roots, middles)
+        for vector in null
+        for factor in (1.0, -1j)
+    ]
+    if exponent.imag != 0:
+        return candidates
+    # For a real exponent Re and Im of one null vector may be multiples of each other: keep an
+    # independent set.
+    angles = np.concatenate(
+        [np.linspace(a, b, 9)[1:-1] for a, b in zip(point.rays[:-1], point.rays[1:], strict=True)]
+    )
+    sectors = np.repeat(np.arange(point.sectors), 7)
+    kept: list[Eigenfunction] = []
+    basis = np.zeros((0, len(angles)))
+    for candidate in candidates:
+        profile = angular_jet(candidate, angles, sectors)[0][:, 0]
+        rest = profile - basis.T @ (basis @ profile)
+        if (
+            np.linalg.norm(rest) > 1e-3 * max(np.linalg.norm(profile), 1e-12)
+            and np.linalg.norm(profile) > 1e-3
+        ):
+            basis = np.vstack([basis, rest / np.linalg.norm(rest)])
+            kept.append(
+                candidate._replace(coefficients=candidate.coefficients / np.max(np.abs(profile)))
+            )
+    return kept
+
+
+def angular_jet(
+    function: Eigenfunction, angles: np.ndarray, sectors: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Θ, Θ', Θ'' at angles whose sectors are known, each (N, 1); real where the exponent is."""
+    beta = function.exponent
+    total = np.zeros((3, len(angles)), dtype=complex)
+    for k, root in enumerate((function.roots[sectors], np.conj(function.roots[sectors]))):
+        middle = np.cos(function.middles[sectors]) + root * np.sin(function.middles[sectors])
+        ratio = (np.cos(angles) + root * np.sin(angles)) / middle
+        turn = (-np.sin(angles) + root * np.cos(angles)) / middle
+        power = function.coefficients[sectors, k] * ratio ** (beta - 2)
+        # d/dθ w^β = β w^(β-1) w', and w'' = -w.
+        total += [
+            power * ratio**2,
+            beta * power * ratio * turn,
+            beta * (beta - 1) * power * turn**2 - beta * power * ratio**2,
+        ]
+    value, first, second = total[:, :, None] if beta.imag else np.real(total)[:, :, None]
+    return value, first, second

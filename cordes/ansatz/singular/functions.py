@@ -1,0 +1,395 @@
+"""Singular functions with their jets: S(x) = B(x) · r^β (log r)^l · Φ(θ) around each singular
+point.
+
+B is made of the distances to the edges that do not touch the point, so S vanishes on the whole
+boundary and no cut-off is needed: S is smooth away from its point. The leading terms use the exact
+angular eigenfunctions; the terms above them, r^(β+j), use generic angular functions, with a
+logarithm where an exponent is resonant (A = I on a box: β = 2). On a smooth boundary r and θ are
+polar coordinates in a chart where it is straight.
+
+Written with NumPy on purpose: the columns are computed once for a set of points, and compiling them
+would take longer than a whole solve.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from cordes.ansatz.singular.angular import adapted_tables, angular_tables
+from cordes.ansatz.singular.charts import Chart, Curves
+from cordes.ansatz.singular.exponents import Eigenfunction, angular_jet, eigenfunctions
+from cordes.ansatz.singular.points import SingularPoint
+from cordes.domains.domain import AbstractDomain
+from cordes.jet import Jet, jet_of
+
+TINY = 1e-30
+RESONANCE = 0.05
+
+
+class Radial(NamedTuple):
+    """r^exponent (log r)^logs."""
+
+    exponent: float
+    logs: int
+
+
+class Leading(NamedTuple):
+    """An exact eigenfunction, times log r where f or a lower term resonates with it."""
+
+    function: Eigenfunction
+    logs: int
+
+
+class Family(NamedTuple):
+    """All functions of one singular point: exact leading terms, and generic ones for each radial
+    factor. `local` is the point as its chart shows it."""
+
+    point: SingularPoint
+    local: SingularPoint
+    leading: tuple[Leading, ...]
+    radials: tuple[Radial, ...]
+    degree: int
+
+
+def make_family(
+    original: SingularPoint, point: SingularPoint, largest: float, degree: int
+) -> Family:
+    """Which terms the expansion at a point has up to r^largest; `original` is the point before any
+    change of coordinates.
+
+    Each term begets others `step` powers of r higher; f forces the integers 2, 3, …, which without
+    resonance are polynomials in each sector: the network has those, through φ|φ|. A forced exponent
+    that is an eigenvalue β gives r^β (log r Θ + Φ) with the eigenfunction Θ and some Φ. At the tip
+    of a cone the homogeneous solutions are polynomials and everything else is an integer from 3 on,
+    with a logarithm. Where A does not jump on a smooth boundary, only f, no logarithm is ever
+    squared: u is a function that is smooth on both sides of the interface and one with boundary
+    values smooth on both sides of the point, and the singularities of the latter are those of
+    classical pseudodifferential operators, r^n log r.
+    """
+    if point.sectors == 1 and not point.on_boundary:
+        tip = [Radial(float(n), logs) for n in range(3, int(largest) + 1) for logs in (0, 1)]
+        return Family(original, point, (), tuple(tip), degree)
+    functions = eigenfunctions(point, largest)
+    leading = [Leading(function, 0) for function in functions]
+    most = 1 if point.interface is not None and not np.any(np.ptp(original.matrices, axis=0)) else 3
+    generic: dict[float, int] = {}
+    queue = [(function.exponent.real + point.step, 0) for function in functions]
+    queue += [
+        (float(n), 0)
+        for n in range(2, int(largest) + 1)
+        if any(abs(function.exponent - n) < RESONANCE for function in functions)
+    ]
+    while queue:
+        queue.sort()
+        exponent, logs = queue.pop(0)
+        known = next((other for other in generic if abs(other - exponent) < 1e-6), exponent)
+        if exponent > largest + 1e-9 or generic.get(known, -1) >= logs:
+            continue
+        generic[known] = logs
+        resonant = [
+            function for function in functions if abs(function.exponent - exponent) < RESONANCE
+        ]
+        fresh = [Leading(function, logs + 1) for function in resonant if logs < most]
+        leading += [
+            term
+            for term in fresh
+            if not any(
+                term.function is other.function and term.logs == other.logs for other in leading
+            )
+        ]
+        queue.append((exponent + point.step, min(logs + bool(resonant), 2, most)))
+    radials = tuple(
+        Radial(exponent, l) for exponent, logs in sorted(generic.items()) for l in range(logs + 1)
+    )
+    return Family(original, point, tuple(leading), radials, degree)
+
+
+class Term(NamedTuple):
+    """R(r) Φ(θ) for one radial factor and k angular functions: R, R', R'' (N, 1) and Φ, Φ', Φ'' (N,
+    k); complex ones stand for their real part."""
+
+    radial: tuple[np.ndarray, np.ndarray, np.ndarray]
+    angular: tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+class Frame(NamedTuple):
+    """Polar coordinates around a singular point: radius (N,) in domain units, angle (N,), and the
+    unit vectors (N, 2)."""
+
+    r: np.ndarray
+    angle: np.ndarray
+    radial: np.ndarray
+    tangent: np.ndarray
+
+
+class SingularFunctions:
+    """The singular functions of a two-dimensional problem; `count` may be zero."""
+
+    def __init__(
+        self,
+        domain: AbstractDomain,
+        points: Sequence[SingularPoint] = (),
+        largest: float = 5.0,
+        degree: int = 8,
+        curves: Sequence[Curves] = (),
+    ):
+        lower, upper = domain.bounding_box
+        self.scale = float(np.max(upper - lower)) / 2
+        self._charts = tuple(
+            None if point.interface is None else Chart(point, curves[point.interface])
+            for point in points
+        )
+        seen = [
+            point if chart is None else chart.local
+            for point, chart in zip(points, self._charts, strict=True)
+        ]
+        self.families = tuple(
+            make_family(point, local, largest, degree)
+            for point, local in zip(points, seen, strict=True)
+        )
+        self._factors = tuple(
+            BoundaryFactor(domain, point, chart)
+            for point, chart in zip(points, self._charts, strict=True)
+        )
+        here = np.asarray(domain.center)[None]
+        self.counts = tuple(self._columns(here, *parts).shape[1] for parts in self._parts)
+        self.count = sum(self.counts)
+
+    @property
+    def _parts(self) -> Iterator[tuple[Family, "BoundaryFactor", Chart | None]]:
+        """What belongs to each point."""
+        return zip(self.families, self._factors, self._charts, strict=True)
+
+    def rows(
+        self, x: np.ndarray, zeroth: np.ndarray, first: np.ndarray, second: np.ndarray
+    ) -> np.ndarray:
+        """zeroth·S + first·∇S + second:D²S for all functions, (N, count)."""
+        x, zeroth, first, second = (
+            np.asarray(array, dtype=np.float64) for array in (x, zeroth, first, second)
+        )
+        columns = [np.zeros((len(x), 0))]
+        for family, factor, chart in self._parts:
+            B = factor.jet(x)
+            # The expression for B·F, sorted by derivatives of F.
+            of_value = (
+                zeroth * B.value
+                + np.sum(first * B.gradient, axis=1)
+                + np.sum(second * B.hessian, axis=(1, 2))
+            )
+            of_gradient = B.value[:, None] * first + 2 * np.einsum("nij,nj->ni", second, B.gradient)
+            of_hessian, y = np.asarray(B.value)[:, None, None] * second, x
+            if chart is not None:
+                place = chart.place(x)
+                y, (of_gradient, of_hessian) = place.y, place.forms(of_gradient, of_hessian)
+            columns += self._polar_rows(y, family, of_value, of_gradient, of_hessian)
+        return np.concatenate(columns, axis=1)
+
+    def _polar_rows(
+        self,
+        x: np.ndarray,
+        family: Family,
+        zeroth: np.ndarray,
+        first: np.ndarray,
+        second: np.ndarray,
+    ) -> Iterator[np.ndarray]:
+        """The same for F(r, θ): in polar coordinates only Φ, Φ' and Φ'' are multiplied, by vectors
+        that the radial factor makes."""
+        frame = self._frame(x, family.local)
+        r, s = frame.r[:, None], self.scale
+        rr, rt, tt = (
+            np.einsum("ni,nij,nj->n", a, second, b)[:, None] / s**2 for a, b in _pairs(frame)
+        )
+        fr, ft = (
+            np.sum(first * direction, axis=1)[:, None] / s
+            for direction in (frame.radial, frame.tangent)
+        )
+        for (R, R1, R2), (T, T1, T2) in _terms(family, frame):
+            of_T = zeroth[:, None] * R + (fr + tt / r) * R1 + rr * R2
+            of_T1 = (ft / r - 2 * rt / r**2) * R + 2 * rt / r * R1
+            yield np.real(of_T * T + of_T1 * T1 + (tt / r**2 * R) * T2)
+
+    def values(self, x: np.ndarray) -> np.ndarray:
+        """S at points (N, 2), shape (N, count)."""
+        columns = [self._columns(x, *parts) for parts in self._parts]
+        return np.concatenate([np.zeros((len(x), 0)), *columns], axis=1)
+
+    def _columns(
+        self, x: np.ndarray, family: Family, factor: "BoundaryFactor", chart: Chart | None
+    ) -> np.ndarray:
+        B = factor.jet(x).value[:, None]
+        terms = _terms(family, self._frame(x if chart is None else chart.place(x).y, family.local))
+        # A very acute corner, seen through A, has no exponent that is small enough: no functions.
+        return np.concatenate(
+            [np.zeros((len(x), 0)), *(np.real(B * R * T) for (R, _, _), (T, _, _) in terms)], axis=1
+        )
+
+    def combined_jet(self, x: np.ndarray, amplitudes: np.ndarray) -> Jet:
+        """The jet of Σ amplitude·S: value (N,), gradient (N, 2), Hessian (N, 2, 2). The amplitudes
+        are summed over each angular table first, so that polar derivatives are turned into
+        Cartesian ones once for each point and family."""
+        start = 0
+        total = Jet(*(np.zeros((len(x), *shape)) for shape in ((), (2,), (2, 2))))  # pyright: ignore
+        for family, factor, chart in self._parts:
+            place = None if chart is None else chart.place(x)
+            frame = self._frame(x if place is None else place.y, family.local)
+            polar = np.zeros((6, len(x)))
+            for (R, R1, R2), (T, T1, T2) in _terms(family, frame):
+                count = np.broadcast_shapes(R.shape, T.shape)[1]
+                part = amplitudes[start : start + count]
+                start += count
+                products = ((R, T), (R1, T), (R, T1), (R2, T), (R1, T1), (R, T2))
+                polar += np.stack(
+                    [
+                        np.real((p * q) @ part if p.shape[1] > 1 else p[:, 0] * (q @ part))
+                        for p, q in products
+                    ]
+                )
+            F = (
+                self._cartesian(frame, polar)
+                if place is None
+                else place.pulled_back(self._cartesian(frame, polar))
+            )
+            B = Jet(*(np.asarray(entry) for entry in factor.jet(x)))  # pyright: ignore
+            cross = B.gradient[:, :, None] * F.gradient[:, None]
+            total = Jet(
+                total.value + B.value * F.value,
+                total.gradient + B.value[:, None] * F.gradient + F.value[:, None] * B.gradient,
+                total.hessian
+                + B.value[:, None, None] * F.hessian
+                + F.value[:, None, None] * B.hessian
+                + cross
+                + np.swapaxes(cross, 1, 2),
+            )
+        return total
+
+    def _cartesian(self, frame: Frame, polar: np.ndarray) -> Jet:
+        """The jet of F(r, θ) from F, F_r, F_θ, F_rr, F_rθ, F_θθ."""
+        value, by_r, by_angle, by_rr, by_both, by_angles = polar
+        r, s = frame.r, self.scale
+        e, t = frame.radial, frame.tangent
+        ee, et, tt = (one[:, :, None] * two[:, None] for one, two in ((e, e), (e, t), (t, t)))
+        mixed, around = by_both / r - by_angle / r**2, by_r / r + by_angles / r**2
+        hessian = (
+            by_rr[:, None, None] * ee
+            + mixed[:, None, None] * (et + np.swapaxes(et, 1, 2))
+            + around[:, None, None] * tt
+        )
+        return Jet(value, (by_r[:, None] * e + (by_angle / r)[:, None] * t) / s, hessian / s**2)  # pyright: ignore
+
+    def _frame(self, x: np.ndarray, point: SingularPoint) -> Frame:
+        offset = np.where(
+            np.all(x == point.location, axis=1, keepdims=True), TINY, x - point.location
+        )
+        length = np.maximum(np.linalg.norm(offset, axis=1), TINY)
+        radial = offset / length[:, None]
+        tangent = np.stack([-radial[:, 1], radial[:, 0]], axis=1)
+        # Angles are measured around the middle ray, so that rounding at an edge cannot wrap them
+        # around.
+        middle = (point.rays[0] + point.rays[-1]) / 2
+        cosine, sine = np.cos(middle), np.sin(middle)
+        angle = middle + np.arctan2(
+            cosine * radial[:, 1] - sine * radial[:, 0], cosine * radial[:, 0] + sine * radial[:, 1]
+        )
+        return Frame(length / self.scale, angle, radial, tangent)
+
+
+def _pairs(frame: Frame) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
+    return (
+        (frame.radial, frame.radial),
+        (frame.radial, frame.tangent),
+        (frame.tangent, frame.tangent),
+    )
+
+
+def _terms(family: Family, frame: Frame) -> Iterator[Term]:
+    """The exact leading terms, then each generic radial factor with all angular functions."""
+    point, r = family.local, frame.r[:, None]
+    sector = np.clip(
+        np.searchsorted(point.rays[1:-1], frame.angle, side="right"), 0, point.sectors - 1
+    )
+    L = np.log(r)
+    for function, logs in family.leading:
+        exponent = function.exponent if function.exponent.imag else function.exponent.real
+        yield Term(_radial_jet(r, L, exponent, logs), angular_jet(function, frame.angle, sector))
+    tables = (
+        angular_tables(point, frame.angle, family.degree)
+        if family.radials and point.interface is None
+        else None
+    )
+    for exponent, logs in family.radials:
+        yield Term(
+            _radial_jet(r, L, exponent, logs),
+            tables or adapted_tables(point, frame.angle, sector, family.degree, exponent),
+        )
+
+
+def _radial_jet(
+    r: np.ndarray, L: np.ndarray, beta: complex, logs: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """r^β L^l with two derivatives; powers of L below zero never appear."""
+    powers = [L ** (logs - k) if logs >= k else np.zeros_like(L) for k in range(3)]
+    first = beta * powers[0] + logs * powers[1]
+    second = (
+        beta * (beta - 1) * powers[0]
+        + (2 * beta - 1) * logs * powers[1]
+        + logs * (logs - 1) * powers[2]
+    )
+    return r**beta * powers[0], r ** (beta - 1) * first, r ** (beta - 2) * second
+
+
+class BoundaryFactor:
+    """B = 1 - (1 - P)^4 with P the product of the distances to the edges that do not touch the
+    point (D where edges are curved), P = 1 at the point.
+
+    B vanishes where P does and is 1 up to fourth order at the point, so that B·r^β Θ is still the
+    leading term and spoils none of the next ones. On a smooth boundary r^β Θ itself vanishes
+    everywhere on it, and B is the guard of the chart.
+    """
+
+    def __init__(self, domain: AbstractDomain, point: SingularPoint, chart: Chart | None = None):
+        self.curved, self.chart = None, chart
+        if chart is not None:
+            return
+        if domain.vertices is None:
+            at_point = float(domain.distance(jnp.asarray(point.location)))
+            self.curved = jax.jit(jax.vmap(jet_of(lambda x: domain.distance(x) / at_point)))
+            return
+        vertices = domain.vertices
+        edges = np.roll(vertices, -1, axis=0) - vertices
+        normals = np.stack([-edges[:, 1], edges[:, 0]], axis=1) / np.linalg.norm(
+            edges, axis=1, keepdims=True
+        )
+        heights = np.sum((point.location - vertices) * normals, axis=1)
+        away = heights > 1e-9 * np.max(np.abs(edges))
+        self.slopes = normals[away] / heights[away, None]
+        self.starts = vertices[away]
+
+    def jet(self, x: np.ndarray) -> Jet:
+        if self.chart is not None:
+            return self.chart.guard(x)
+        value, gradient, hessian = self._product(x)
+        rest = 1 - value
+        outer = gradient[:, :, None] * gradient[:, None, :]
+        first, second = 4 * rest**3, -12 * rest**2
+        return Jet(
+            1 - rest**4,
+            first[:, None] * gradient,
+            first[:, None, None] * hessian + second[:, None, None] * outer,
+        )  # pyright: ignore[reportArgumentType]
+
+    def _product(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """P with its derivatives."""
+        if self.curved is not None:
+            value, gradient, hessian = (np.asarray(part) for part in self.curved(x))
+            return value, gradient, hessian
+        value, gradient, hessian = np.ones(len(x)), np.zeros((len(x), 2)), np.zeros((len(x), 2, 2))
+        for slope, start in zip(self.slopes, self.starts, strict=True):
+            height = (x - start) @ slope
+            cross = gradient[:, :, None] * slope
+            hessian = hessian * height[:, None, None] + cross + np.swapaxes(cross, 1, 2)
+            gradient = gradient * height[:, None] + value[:, None] * slope
+            value = value * height
+        return value, gradient, hessian

@@ -1,0 +1,393 @@
+"""The contraction over the whole domain and all controls, and schemes for a continuum of controls.
+
+A finite set of controls is covered exactly: `analytic` where the coefficients do not depend on x,
+`interval` by one enclosure for each control, `sampled` where there are too many for that. A
+continuum, of which the controls are a sample and the maximiser knows the best one, is covered by
+intervals over the box that the sampled controls span, `sampled` where that does not decide.
+"""
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy.optimize import minimize
+
+from cordes.certificates.hjb.energy import Pairs
+from cordes.certificates.theorems.contraction import LARGEST_COVERED, Ball, Contraction, Coverage
+from cordes.certificates.theorems.energy import (
+    Invariants,
+    Local,
+    Pilot,
+    Scheme,
+    TraceSplit,
+    bounded_exponential,
+    gradient_factor,
+)
+from cordes.domains import Box
+from cordes.formulas.intervals import UnsupportedOperation, enclose
+from cordes.runtime.blocks import in_blocks
+
+# Up to this number of controls each gets an enclosure; the searches over cells get less of a budget
+# the more there are.
+ENCLOSED = 32
+FULL_BUDGET = 4
+# Controls whose mean trace scales the equations of a continuum.
+AVERAGED = 16
+# Cells that are bounded together have this many middles, or a few more.
+CELLS = 512
+
+
+def depends_on(function: Callable, arguments: tuple, number: int) -> bool:
+    """Whether a result of the function can depend on one of its arguments: followed through its
+    operations, each taken to mix all that enters."""
+    jaxpr = jax.make_jaxpr(function)(*arguments).jaxpr
+    reached = {jaxpr.invars[number]}
+    for equation in jaxpr.eqns:
+        if any(variable in reached for variable in equation.invars if not hasattr(variable, "val")):
+            reached.update(equation.outvars)
+    return any(variable in reached for variable in jaxpr.outvars if not hasattr(variable, "val"))
+
+
+@functools.lru_cache(maxsize=64)
+def _varies(A: Callable, b: Callable, c: Callable, dimension: int, shape: tuple[int, ...]) -> bool:
+    """Whether the coefficients depend on x."""
+    return depends_on(
+        lambda x, a: (A(x, a), b(x, a), c(x, a)), (jnp.zeros(dimension), jnp.zeros(shape)), 0
+    )
+
+
+def varies_in_space(problem: Any) -> bool:
+    return _varies(
+        problem.A, problem.b, problem.c, problem.domain.dimension, problem.controls.shape[1:]
+    )
+
+
+def drift_varies_in_space(problem: Any) -> bool:
+    return depends_on(
+        problem.b, (jnp.zeros(problem.domain.dimension), jnp.zeros(problem.controls.shape[1:])), 0
+    )
+
+
+def _coefficients(problem: Any, x: Any, a: Any) -> tuple:
+    """A, b, c without the right-hand side, which may be long."""
+    return problem.A(x, a), problem.b(x, a), problem.c(x, a)
+
+
+class ControlCoverage(Coverage):
+    """A finite set of controls; `points` and `local` are pairs. The largest defects at the points
+    of the measure count where nothing better is known."""
+
+    def __init__(
+        self,
+        problem: Any,
+        points: np.ndarray,
+        local: Local,
+        pairs: Pairs,
+        measured: np.ndarray,
+        enclosed: int = ENCLOSED,
+    ):
+        """`enclosed` is the largest number of controls that get enclosures."""
+        self.problem, self.pairs, self.measured = problem, pairs, measured
+        super().__init__(
+            problem.domain, None, self._values, points, local, not varies_in_space(problem)
+        )
+        self._few = len(problem.controls) <= enclosed
+        if not self.constant and self._few and problem.domain.dimension <= LARGEST_COVERED:
+            self._enclosure = self._enclosed(points)
+        self.share = min(1.0, FULL_BUDGET / len(problem.controls))
+
+    def _enclosed(self, points: np.ndarray) -> Any:
+        """What the enclosures of all controls give, in one list: a cell is as bad as its worst
+        control."""
+        enclosures = [
+            enclose(lambda x, a=a: _coefficients(self.problem, x, jnp.asarray(a)))
+            for a in self.problem.controls
+        ]
+        try:
+            for enclosure in enclosures:
+                enclosure(points[:1], points[:1])
+        except UnsupportedOperation as error:
+            self.unsupported = str(error)
+            return None
+        return lambda lower, upper: [
+            piece for enclosure in enclosures for piece in enclosure(lower, upper)
+        ]
+
+    def _values(self, x: np.ndarray) -> Local:
+        """The equations of all controls at points, one control after the other."""
+        controls = self.problem.controls
+        return Local(
+            *(
+                np.asarray(part)
+                for part in self.problem.pairs(
+                    np.tile(x, (len(controls), 1)), np.repeat(controls, len(x), axis=0)
+                )[:3]
+            )
+        )
+
+    def bounded_drift(self) -> bool:
+        """Nothing is known of the drift of more controls than get enclosures, unless it does not
+        depend on x."""
+        return (
+            super().bounded_drift()
+            if self.constant or self._enclosure is not None
+            else self._few or not drift_varies_in_space(self.problem)
+        )
+
+    def contraction(
+        self, scheme: Scheme, matrix: np.ndarray, tolerance: float = 0.02
+    ) -> Contraction:
+        found = super().contraction(scheme, matrix, tolerance)
+        if found.source != "sampled":
+            return found
+        columns, _ = self.pairs.defects(scheme, self.measured, matrix)
+        value = float(np.sum(np.max(columns, axis=0)))
+        return (
+            found
+            if found.value >= value
+            else Contraction(
+                value, "sampled", self.measured[int(np.argmax(np.sum(columns, axis=1)))]
+            )
+        )
+
+
+class ContinuumCoverage(Coverage):
+    """The equations h(x)(A^a, b^a, c^a) over the domain and the box of the controls, with h =
+    d/mean tr A^a, as functions of z = (x, a).
+
+    Coordinates on which nothing depends and controls that do not vary are left out of z. Cells
+    reach beyond a domain that is no box, which makes the suprema larger, never smaller.
+    """
+
+    def __init__(
+        self,
+        problem: Any,
+        points: np.ndarray,
+        controls: np.ndarray,
+        local: Local,
+        pairs: Pairs,
+        measured: np.ndarray,
+        chosen_controls: np.ndarray,
+    ):
+        """The box is that of the sampled controls, which hold the ends of the set;
+        `chosen_controls` are those of the maximiser at the points of the measure, which leave it by
+        rounding at most."""
+        self.problem, self.pairs, self.measured = problem, pairs, measured
+        d, flat = (
+            problem.domain.dimension,
+            np.concatenate(
+                [
+                    each.reshape(len(each), -1)
+                    for each in (problem.controls, controls, chosen_controls)
+                ]
+            ),
+        )
+        low, high = np.min(flat, axis=0), np.max(flat, axis=0)
+        self._free, self._fixed = np.flatnonzero(high > low), low
+        self.inside = d if varies_in_space(problem) else 0
+        self._shape = problem.controls.shape[1:]
+        chosen = jnp.asarray(problem.sampled_controls(AVERAGED))
+
+        def scale(x: Any) -> Any:
+            return d / jnp.mean(jax.vmap(lambda a: jnp.trace(problem.A(x, a)))(chosen))
+
+        self._center = jnp.asarray(problem.domain.center)
+        self._scale, self._scaled = (
+            jax.jit(jax.vmap(scale)),
+            jax.jit(jax.vmap(lambda z: self._linearise(z))),
+        )
+        box = [
+            np.concatenate([side[: self.inside], end[self._free]])
+            for side, end in zip(problem.domain.bounding_box, (low, high), strict=True)
+        ]
+
+        def linearise(z: Any) -> tuple:
+            x, a = self._parts(z)
+            return tuple(scale(x) * part for part in _coefficients(problem, x, a))
+
+        self._linearise = linearise
+        rows = np.concatenate(
+            [points[:, : self.inside], controls.reshape(len(points), -1)[:, self._free]], axis=1
+        )
+        h = self.scale(points)
+        scaled = Local(local.A * h[:, None, None], local.b * h[:, None], local.c * h)
+        super().__init__(
+            Box(*box),
+            linearise,
+            lambda z: Local(*in_blocks(self._scaled, (z,), CELLS)),
+            rows,
+            scaled,
+            not len(self._free) and not self.inside,
+        )
+
+    @staticmethod
+    def split(problem: Any, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """x and the varying entries of the control of one z, for messages; the centre of the domain
+        where z holds no x."""
+        inside = problem.domain.dimension if varies_in_space(problem) else 0
+        return (z[:inside] if inside else np.asarray(problem.domain.center)), z[inside:]
+
+    def scale(self, x: np.ndarray) -> np.ndarray:
+        """h at points."""
+        return in_blocks(self._scale, (x,))
+
+    def _parts(self, z: Any) -> tuple:
+        """x and the control."""
+        x = z[: self.inside] if self.inside else self._center
+        place = {int(k): self.inside + number for number, k in enumerate(self._free)}
+        a = jnp.stack(
+            [
+                z[place[k]] if k in place else jnp.asarray(value)
+                for k, value in enumerate(self._fixed)
+            ]
+        )
+        return x, a.reshape(self._shape)
+
+    def contraction(
+        self, scheme: Scheme, matrix: np.ndarray, tolerance: float = 0.02
+    ) -> Contraction:
+        found = super().contraction(scheme, matrix, tolerance)
+        if found.source != "sampled":
+            return found
+        columns, _ = self.pairs.defects(scheme, self.measured, matrix, self.scale(self.measured))
+        return found._replace(value=max(found.value, float(np.sum(np.max(columns, axis=0)))))
+
+    def smallest_root(self) -> float | None:
+        """A lower bound of h det(A^a)^{1/d} over the domain and all controls; None where none is
+        known for certain.
+
+        The eigenvalues of A are t/d times 1 + β_i with Σβ_i = 0 and Σβ_i² = d ρ'²/(d - 1). The
+        product of the 1 + β_i is smallest where they take two values, k of them the lower one, and
+        falls with ρ'.
+        """
+        d = self.local.A.shape[-1]
+        largest, multiplier = (
+            super().contraction(TraceSplit(), np.eye(d)),
+            self.largest_multiplier(np.eye(d)),
+        )
+        if "sampled" in (largest.source, multiplier.source) or not largest.value < 1:
+            return None
+        products = []
+        for k in range(1, d):
+            low = largest.value * math.sqrt((d - k) / (k * (d - 1)))
+            products.append(k * math.log1p(-low) + (d - k) * math.log1p(low * k / (d - k)))
+        return math.exp(min(products, default=0.0) / d) / multiplier.value * (1 - 1e-12)
+
+
+class CommonTriangle(NamedTuple):
+    """T2 by the triangle inequality with one multiplier G for all controls of a continuum:
+
+    s = sup|Gt/d - 1| + √(1 - 1/d) sup G|A₀| + k sup G|b| + sup|Gc - λ|/(λ₁ + λ), since ‖Δv‖ ≤ ‖L_λ
+    v‖.
+    """
+
+    lambda_: float
+    eigenvalue: float
+    factor: float
+    theorem: str = "T2 (common multiplier)"
+
+    def multiplier(self, at: Invariants) -> np.ndarray:
+        return np.full(len(at.trace), self.factor)
+
+    def defects(self, at: Invariants) -> np.ndarray:
+        d, G = at.dimension, self.factor
+        drift = gradient_factor(self.eigenvalue, self.lambda_) * G * at.drift
+        reaction = np.abs(G * at.reaction - self.lambda_) / (self.eigenvalue + self.lambda_)
+        return np.stack(
+            [
+                np.abs(G * at.trace / d - 1),
+                math.sqrt(1 - 1 / d) * G * at.deviation,
+                drift,
+                reaction,
+            ],
+            axis=1,
+        )
+
+    def cell_bound(self, ball: Ball, column: int) -> np.ndarray:
+        trace, reach = ball.traces
+        middle = Invariants(
+            ball.middle.A.shape[-1],
+            trace,
+            ball.largest_deviation,
+            ball.largest_drift,
+            ball.middle.c,
+        )
+        d, G = middle.dimension, self.factor
+        slack = (G * reach / d, 0.0, 0.0, G * ball.radius.c / (self.eigenvalue + self.lambda_))[
+            column
+        ]
+        return self.defects(middle)[:, column] + slack
+
+
+class CommonWeighted(NamedTuple):
+    """T2 with the weights of `Weighted` and one multiplier G for all controls of a continuum."""
+
+    lambda_: float
+    weights: tuple[float, float, float, float]
+    factor: float
+    theorem: str = "T2 (common multiplier)"
+
+    def multiplier(self, at: Invariants) -> np.ndarray:
+        return np.full(len(at.trace), self.factor)
+
+    def defects(self, at: Invariants) -> np.ndarray:
+        return self._root(
+            np.abs(self.factor * at.trace / at.dimension - 1),
+            at.deviation,
+            at.drift,
+            np.abs(self.factor * at.reaction - self.lambda_),
+        )
+
+    def _root(
+        self, trace: np.ndarray, deviation: np.ndarray, drift: np.ndarray, reaction: np.ndarray
+    ) -> np.ndarray:
+        parts = (trace, self.factor * deviation, self.factor * drift, reaction)
+        # A weight of zero needs a numerator of zero.
+        terms = [
+            part**2 / weight if weight > 0 else np.where(part == 0, 0.0, np.inf)
+            for part, weight in zip(parts, self.weights, strict=True)
+        ]
+        return np.sqrt(sum(terms))[:, None]
+
+    def cell_bound(self, ball: Ball, column: int) -> np.ndarray:
+        d, G, (trace, reach) = ball.middle.A.shape[-1], self.factor, ball.traces
+        reaction = np.abs(G * ball.middle.c - self.lambda_) + G * ball.radius.c
+        return self._root(
+            np.abs(G * trace / d - 1) + G * reach / d,
+            ball.largest_deviation,
+            ball.largest_drift,
+            reaction,
+        )[:, column]
+
+
+def choose_common(pilot: Pilot, evaluations: int = 400) -> Sequence[Scheme]:
+    """The triangle inequality with G and λ in the middle of what is seen, and weights, λ and G
+    found by Nelder–Mead."""
+    at, d = pilot.at, pilot.at.dimension
+    factor = 2 * d / float(np.max(at.trace) + np.min(at.trace))
+    middle = max(factor * float(np.max(at.reaction) + np.min(at.reaction)) / 2, 0.0)
+    found: list[Scheme] = [
+        CommonTriangle(value, pilot.eigenvalue, factor) for value in dict.fromkeys((middle, 0.0))
+    ]
+    thinned = pilot.thinned()
+
+    def scheme_of(theta: np.ndarray) -> CommonWeighted:
+        return CommonWeighted(*pilot.weights_of(theta[:5]), bounded_exponential(theta[5]))
+
+    def objective(theta: np.ndarray) -> float:
+        scheme = scheme_of(theta)
+        s = thinned.contraction(scheme)
+        return math.log(max(thinned.size(scheme, s), 1e-300)) if s < 0.999 else 1e3 + min(s, 1e6)
+
+    guess = max(middle, 1e-3 * pilot.eigenvalue)
+    start = np.log(
+        [0.1, 1.0, 0.3 * pilot.eigenvalue, 0.1 * (pilot.eigenvalue + guess) ** 2, guess, factor]
+    )
+    simplex = np.concatenate([start[None], start + 0.5 * np.eye(6)])
+    options = {"maxfev": evaluations, "initial_simplex": simplex, "fatol": 1e-3, "xatol": 1e-3}
+    found.append(scheme_of(minimize(objective, start, method="Nelder-Mead", options=options).x))
+    return sorted(found, key=pilot.size)

@@ -1,0 +1,317 @@
+"""What is certified: an answer of ours, or any function that a user brings. A certificate needs its
+residual with a bound of the rounding in it, its values on the boundary, and to know that it is C¹
+with bounded second derivatives."""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from cordes.ansatz.networks.directional import apply_operator
+from cordes.ansatz.networks.network import MANY
+from cordes.certificates.theorems.energy import Local
+from cordes.domains import Ball, Box, Ellipsoid, Polygon
+from cordes.domains.domain import AbstractDomain
+from cordes.formulas.regularity import kink
+from cordes.jet import Jet, jet_of
+from cordes.runtime.blocks import in_blocks
+
+BUILT_IN = (Box, Ball, Ellipsoid, Polygon)
+CHUNK = 8192
+# Operations that only call others.
+CALLS = ("jit", "pjit", "closed_call", "core_call", "remat", "remat2", "checkpoint")
+EPSILON = float(np.finfo(np.float64).eps)
+# Rounding of a sum Σ cₖφₖ in units of ε Σ|cₖφₖ|: measured against extended precision it stays below
+# 2 (tests/test_certificates.py).
+ROUNDING_OF_SUMS = 8.0
+# Rounding of a residual whose terms were formed by automatic differentiation, in units of their
+# sizes (THEORY: 1e-12).
+ROUNDING_OF_TERMS = 1e-12
+
+
+class Evaluated(NamedTuple):
+    """The equation and the residual r = f - Lu_θ at points, with a bound of the rounding error in
+    r."""
+
+    local: Local
+    residual: np.ndarray
+    rounding: np.ndarray
+
+    @property
+    def size(self) -> np.ndarray:
+        """|r|, rounded up."""
+        return np.abs(self.residual) + self.rounding
+
+    @property
+    def least(self) -> np.ndarray:
+        """|r|, rounded down."""
+        return np.maximum(np.abs(self.residual) - self.rounding, 0.0)
+
+    def not_finite(self) -> np.ndarray:
+        """The numbers of the points at which something is not a finite number."""
+        parts = [
+            part.reshape(len(self.residual), -1)
+            for part in (*self.local, self.residual, self.rounding)
+        ]
+        return np.flatnonzero(
+            ~np.all([np.all(np.isfinite(part), axis=1) for part in parts], axis=0)
+        )
+
+
+class Candidate(Protocol):
+    """See the module."""
+
+    def evaluate(self, x: np.ndarray) -> Evaluated: ...
+    def value(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]: ...
+    def jet(self, x: np.ndarray) -> Jet: ...
+    def applied(
+        self, x: np.ndarray, A: np.ndarray, b: np.ndarray, c: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]: ...
+    def kink(self) -> str | None: ...
+
+
+class AnswerCandidate:
+    """An answer found by `solve`: its residual is a linear expression in features, so that its
+    rounding is known."""
+
+    def __init__(self, problem: Any, solution: Any):
+        """`problem` is the one for which the answer is certified, which need not be the one that it
+        was found for."""
+        self.problem, self.solution = problem, solution
+
+    def jet(self, x: np.ndarray) -> Jet:
+        """Value, gradient and Hessian of the answer."""
+        return self.solution.jet(x)
+
+    def applied(
+        self, x: np.ndarray, A: np.ndarray, b: np.ndarray, c: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """A:D²u + b·∇u - cu for coefficients at points, and a bound of its rounding error."""
+        value, size = self._operator(x, A, b, c)
+        return value, EPSILON * ROUNDING_OF_SUMS * size
+
+    def _operator(
+        self, x: np.ndarray, A: np.ndarray, b: np.ndarray, c: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The operator, and the sum of the sizes of its terms. In many dimensions the derivatives
+        are kept in one array."""
+        solution = self.solution
+        if x.shape[1] < MANY or len(solution.amplitudes):
+            return solution.apply_operator(x, A, b, c)
+        return apply_operator(solution._ansatz, solution.network, x, A, b, c)
+
+    def evaluate(self, x: np.ndarray) -> Evaluated:
+        parts = [self._chunk(x[k : k + CHUNK]) for k in range(0, len(x), CHUNK)]
+        return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
+
+    def _chunk(self, x: np.ndarray) -> Evaluated:
+        A, b, c, f = self.problem.coefficients(x)
+        applied, size = self._operator(x, A, b, c)
+        residual = f - applied
+        return Evaluated(
+            Local(A, b, c), residual, EPSILON * (ROUNDING_OF_SUMS * size + 4 * np.abs(f))
+        )
+
+    def value(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        n, d = x.shape
+        value, size = self._operator(x, np.zeros((n, d, d)), np.zeros((n, d)), -np.ones(n))
+        # Singular functions vanish on the edges by cancellation: there the size of their values
+        # says nothing about their rounding.
+        return value, EPSILON * ROUNDING_OF_SUMS * (
+            size + float(np.sum(np.abs(self.solution.amplitudes)))
+        )
+
+    def kink(self) -> str | None:
+        """The parts of the ansatz one by one: those of the problem that the answer was found for,
+        over the domain for which it is certified. The networks have smooth activations; the
+        singular functions are C¹ across their rays by construction."""
+        made, domain = self.solution.problem, self.problem.domain
+        parts: list[tuple[str, Callable]] = []
+        if not isinstance(made.domain, BUILT_IN) or not _same(made.domain, domain):
+            parts.append(("the distance function of the domain", made.domain.distance))
+            if not made.zero_g:
+                parts.append(("the lift of the domain", self.solution.lift))
+        elif not made.zero_g:
+            # The lifts of our own domains are as smooth as the boundary values that they extend.
+            parts.append(("g", made.g))
+        parts += [(f"interfaces[{k}]", phi) for k, phi in enumerate(made.interfaces)]
+        for name, function in parts:
+            found = kink(function, domain)
+            if found is not None:
+                return f"{name}: {found}"
+        return None
+
+
+def _same(one: AbstractDomain, other: AbstractDomain) -> bool:
+    """Whether two domains are the same set."""
+    if one is other or type(one) is not type(other):
+        return one is other
+    return all(
+        np.array_equal(getattr(one, field.name), getattr(other, field.name))
+        for field in dataclasses.fields(one)
+    )
+
+
+def _is_rule(equation: Any) -> bool:
+    """Whether an operation has derivatives that its operations do not say."""
+    return equation.primitive.name == "stop_gradient" or equation.primitive.name.startswith(
+        "custom_"
+    )
+
+
+def bodies(equation: Any) -> list[Any]:
+    """The bodies of calls, loops and choices."""
+    values = [
+        value
+        for entry in equation.params.values()
+        for value in (entry if isinstance(entry, (tuple, list)) else (entry,))
+    ]
+    return [
+        getattr(value, "jaxpr", value)
+        for value in values
+        if hasattr(getattr(value, "jaxpr", value), "eqns")
+    ]
+
+
+def operations(jaxpr: Any) -> Iterator[Any]:
+    """All operations of a function, those in the bodies of its loops too."""
+    for equation in jaxpr.eqns:
+        yield equation
+        for body in bodies(equation):
+            yield from operations(body)
+
+
+def has_rules(function: Callable, x: Any) -> bool:
+    """Whether a function contains stop_gradient or derivative rules given by hand."""
+    return any(_is_rule(equation) for equation in operations(jax.make_jaxpr(function)(x).jaxpr))
+
+
+def formula(function: Callable) -> Callable:
+    """The function with its own operations only: stop_gradient and derivative rules given by hand
+    are taken out, in the bodies of loops and choices too."""
+
+    def run(jaxpr: Any, constants: Any, *arguments: Any) -> list:
+        values = dict(zip(jaxpr.constvars, constants, strict=True)) | dict(
+            zip(jaxpr.invars, arguments, strict=True)
+        )
+
+        def read(variable: Any) -> Any:
+            return variable.val if hasattr(variable, "val") else values[variable]
+
+        for equation in jaxpr.eqns:
+            inputs = [read(variable) for variable in equation.invars]
+            inner = next(
+                (
+                    equation.params[name]
+                    for name in ("call_jaxpr", "fun_jaxpr", "jaxpr")
+                    if name in equation.params
+                ),
+                None,
+            )
+            name = equation.primitive.name
+            if name == "stop_gradient":
+                outputs = inputs
+            elif inner is not None and (name.startswith("custom_") or name in CALLS):
+                closed = hasattr(inner, "consts")
+                outputs = run(
+                    inner.jaxpr if closed else inner, inner.consts if closed else (), *inputs
+                )
+            else:
+                outputs = equation.primitive.bind(
+                    *inputs, **{key: stripped(value) for key, value in equation.params.items()}
+                )
+                outputs = outputs if equation.primitive.multiple_results else [outputs]
+            values.update(zip(equation.outvars, outputs, strict=True))
+        return [read(variable) for variable in jaxpr.outvars]
+
+    def stripped(value: Any) -> Any:
+        """A parameter of an operation; bodies (with their constants) are made plain."""
+        if isinstance(value, tuple):
+            return (
+                tuple(stripped(entry) for entry in value)
+                if any(hasattr(entry, "consts") for entry in value)
+                else value
+            )
+        if not (hasattr(value, "consts") and hasattr(value, "jaxpr")):
+            return value
+        return jax.make_jaxpr(lambda *arguments: run(value.jaxpr, value.consts, *arguments))(
+            *value.in_avals
+        )
+
+    def plain(x: Any) -> Any:
+        closed = jax.make_jaxpr(function)(x)
+        return run(closed.jaxpr, closed.consts, x)[0]
+
+    return plain
+
+
+class FunctionCandidate:
+    """Any function of one point written with jax.numpy."""
+
+    def __init__(self, problem: Any, function: Callable):
+        self.problem, self.function = problem, function
+
+        def parts(x):
+            A, b, c, f = problem.linearise(x)
+            value, gradient, hessian = jet_of(function)(x)
+            terms = jnp.stack([jnp.sum(A * hessian), jnp.dot(b, gradient), -c * value])
+            return (
+                A,
+                b,
+                c,
+                f - jnp.sum(terms),
+                jnp.sum(jnp.abs(A * hessian))
+                + jnp.sum(jnp.abs(b * gradient))
+                + jnp.abs(c * value)
+                + jnp.abs(f),
+            )
+
+        compiled, values, jets = (
+            jax.jit(jax.vmap(parts)),
+            jax.jit(jax.vmap(function)),
+            jax.jit(jax.vmap(jet_of(function))),
+        )
+        self._parts = lambda x: in_blocks(compiled, (x,))
+        self._values = lambda x: in_blocks(values, (x,))
+        self._jets = lambda x: in_blocks(jets, (x,))
+        self.has_rules = has_rules(function, jnp.asarray(problem.domain.center))
+
+    @functools.cached_property
+    def plain(self) -> Callable:
+        """The function without derivative rules of its own."""
+        return formula(self.function) if self.has_rules else self.function
+
+    @functools.cached_property
+    def _plain_jets(self) -> Callable:
+        return jax.jit(jax.vmap(jet_of(self.plain)))
+
+    def plain_jet(self, x: np.ndarray) -> Jet:
+        """The derivatives of the formula itself."""
+        return in_blocks(self._plain_jets, (x,))
+
+    def jet(self, x: np.ndarray) -> Jet:
+        return self._jets(x)
+
+    def applied(
+        self, x: np.ndarray, A: np.ndarray, b: np.ndarray, c: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        value, gradient, hessian = self.jet(x)
+        terms = np.concatenate(
+            [(A * hessian).reshape(len(x), -1), b * gradient, -(c * value)[:, None]], axis=1
+        )
+        return np.sum(terms, axis=1), ROUNDING_OF_TERMS * np.sum(np.abs(terms), axis=1)
+
+    def evaluate(self, x: np.ndarray) -> Evaluated:
+        A, b, c, residual, size = self._parts(x)
+        return Evaluated(Local(A, b, c), residual, ROUNDING_OF_TERMS * size)
+
+    def value(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        value = self._values(x)
+        return value, ROUNDING_OF_TERMS * np.abs(value)
+
+    def kink(self) -> str | None:
+        return kink(self.function, self.problem.domain)

@@ -1,0 +1,506 @@
+"""Composite Gauss quadrature on cells that are split at interfaces, graded at singular points and
+refined where n and 2n points disagree.
+
+A cell is a box in the unit cube of a patch. It is integrated along lines: Gauss points in all
+directions but one, and in that direction, which is chosen across the interface, Gauss points on
+each piece between the zeros of the interface functions. So a jump of the integrand at a declared
+interface costs no accuracy. A jump that nobody declared keeps n and 2n points apart, whatever the
+refinement does within its budget.
+"""
+
+import functools
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from cordes.domains.domain import AbstractDomain
+from cordes.domains.patches import Patch, patches
+from cordes.domains.unit_cube import gauss_rule, tensor_rule
+from cordes.runtime.blocks import in_blocks
+
+# Points per direction in the coarse and in the fine rule, by dimension: the fine one has twice as
+# many.
+ORDERS = {1: (4, 8), 2: (3, 6), 3: (2, 4)}
+# Next to an interface a line is cut once more at these shares of its length: answers are often
+# worst there.
+NEAR_INTERFACE = (1e-4, 1e-2, 0.15)
+# Halvings of the cells at a singular point, and at a corner around which too little was seen: 2⁻⁴⁰
+# is about 1e-12.
+GRADED_LEVELS, CORNER_LEVELS = 2, 40
+# In the plane a cell with more than this share of all differences is cut into eight slices at once,
+# others into two.
+OUTSTANDING = 0.03
+# An interface function that is smaller than this share of its size in a cell is zero there.
+ON_INTERFACE = 1e-9
+# Samples along a line in which sign changes of the interface functions are looked for.
+LINE_SAMPLES = 9
+ITERATIONS = 40
+# A cell with more than this share of an integral is heavy; another one may be this much larger than
+# it, and than the distance between the two.
+HEAVY, GRADATION = 0.03, 4.0
+# Refinement stops when n and 2n points differ by this share of the integral, the last refinement
+# has changed it no more than that, and the differences in single cells, which partly cancel, sum to
+# the second share (in three dimensions the coarse rule has eight points per cell, and says less).
+AGREEMENT, LOCAL_AGREEMENT = 0.01, {1: 0.2, 2: 0.2, 3: 0.4}
+
+
+class Cells(NamedTuple):
+    """Boxes lower < y < upper in the unit cubes of the patches."""
+
+    patch: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+
+    def take(self, index: np.ndarray) -> "Cells":
+        return Cells(*(part[index] for part in self))
+
+    def children(self) -> "Cells":
+        """Each cell cut in the middle of every axis."""
+        d = self.lower.shape[1]
+        middle = (self.lower + self.upper) / 2
+        corners = np.array(list(itertools.product((False, True), repeat=d)))
+        lower = np.where(corners, middle[:, None], self.lower[:, None]).reshape(-1, d)
+        upper = np.where(corners, self.upper[:, None], middle[:, None]).reshape(-1, d)
+        return Cells(np.repeat(self.patch, 2**d), lower, upper)
+
+    def halves(self, axis: np.ndarray) -> "Cells":
+        """Each cell cut in the middle of one axis."""
+        rows = np.arange(len(self.patch))
+        middle = (self.lower[rows, axis] + self.upper[rows, axis]) / 2
+        lower, upper = self.lower.copy(), self.upper.copy()
+        lower[rows, axis], upper[rows, axis] = middle, middle
+        return Cells(
+            np.tile(self.patch, 2),
+            np.concatenate([self.lower, lower]),
+            np.concatenate([upper, self.upper]),
+        )
+
+
+class Nodes(NamedTuple):
+    """Points (N, d) with weights for the coarse and for the fine rule (a point belongs to one of
+    them), the cell of each, and weights (N, d) whose sums with the integrand show in which
+    direction the fine rule is least sure of itself."""
+
+    x: np.ndarray
+    coarse: np.ndarray
+    fine: np.ndarray
+    cell: np.ndarray
+    doubt: np.ndarray
+
+
+class Mesh:
+    """The cells of a domain and the interfaces that cut them."""
+
+    def __init__(
+        self,
+        domain: AbstractDomain,
+        interfaces: Sequence[Callable] = (),
+        singular: np.ndarray | None = None,
+    ):
+        self.patches: list[Patch] = patches(domain)
+        self.dimension = domain.dimension
+        self._heights = None
+        if interfaces:
+            compiled = jax.jit(
+                jax.vmap(lambda x: jnp.stack([jnp.asarray(phi(x), float) for phi in interfaces]))
+            )
+            self._heights = lambda x: in_blocks(compiled, (x,))
+        self.cells = self._start()
+        for location in np.zeros((0, self.dimension)) if singular is None else singular:
+            self.grade(location)
+
+    def _start(self) -> Cells:
+        parts = []
+        for k, patch in enumerate(self.patches):
+            lower = np.array(list(itertools.product(*(cuts[:-1] for cuts in patch.cuts))))
+            upper = np.array(list(itertools.product(*(cuts[1:] for cuts in patch.cuts))))
+            parts.append(Cells(np.full(len(lower), k), lower, upper))
+        return _join(parts)
+
+    def grade(self, location: np.ndarray, levels: int = GRADED_LEVELS) -> None:
+        """Cut the cells that touch a point, again and again."""
+        for _ in range(levels):
+            lattice = self._lattice_points(self.cells)
+            gap = np.min(np.linalg.norm(lattice - location, axis=2), axis=1)
+            size = np.max(np.linalg.norm(lattice - lattice[:, :1], axis=2), axis=1)
+            touching = gap <= 0.25 * size
+            self.cells = _join([self.cells.take(~touching), self.cells.take(touching).children()])
+
+    def _lattice_points(self, cells: Cells) -> np.ndarray:
+        """Images of the 3ᵈ corners, middles of edges and centres of each cell, (K, 3ᵈ, d)."""
+        lattice = np.array(list(itertools.product((0.0, 0.5, 1.0), repeat=self.dimension)))
+        y = cells.lower[:, None] + lattice * (cells.upper - cells.lower)[:, None]
+        return self._map(np.repeat(cells.patch, len(lattice)), y.reshape(-1, self.dimension))[
+            0
+        ].reshape(y.shape)
+
+    def too_large(self, cells: Cells, heavy: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Which cells are much larger than a heavy one nearby, and the axis along which each cell
+        is longest.
+
+        A peak on the edge of a small cell reaches into its neighbour: a large one may miss it with
+        all its points, where both rules then agree on nothing.
+        """
+        lattice = self._lattice_points(cells).reshape(
+            len(cells.patch), *(3,) * self.dimension, self.dimension
+        )
+        flat = lattice.reshape(len(cells.patch), -1, self.dimension)
+        center, first = flat[:, flat.shape[1] // 2], lattice[(slice(None), *(0,) * self.dimension)]
+        ends = [
+            lattice[(slice(None), *(2 if k == axis else 0 for k in range(self.dimension)))]
+            for axis in range(self.dimension)
+        ]
+        lengths = np.stack([np.linalg.norm(end - first, axis=1) for end in ends], axis=1)
+        # Opposite edges differ in a patch of triangles or rays: the longer one counts.
+        others = [
+            lattice[(slice(None), *(0 if k == axis else 2 for k in range(self.dimension)))]
+            for axis in range(self.dimension)
+        ]
+        lengths = np.maximum(
+            lengths,
+            np.stack(
+                [
+                    np.linalg.norm(lattice[(slice(None), *(2,) * self.dimension)] - other, axis=1)
+                    for other in others
+                ],
+                axis=1,
+            ),
+        )
+        size = np.max(lengths, axis=1)
+        steep = np.zeros(len(size), bool)
+        for k in np.flatnonzero(heavy) if self.dimension <= 2 else ():
+            gap = np.maximum(np.linalg.norm(center - center[k], axis=1) - size / 2, 0.0)
+            steep |= size > GRADATION * (size[k] + gap)
+        return steep, np.argmax(lengths, axis=1)
+
+    def _map(self, patch: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        x, jacobian = np.empty_like(y), np.empty(len(y))
+        for k, each in enumerate(self.patches):
+            here = patch == k
+            if np.any(here):
+                x[here], jacobian[here] = each.map(y[here])
+        return x, jacobian
+
+    def _transversal(self, cells: Cells) -> tuple[np.ndarray, np.ndarray]:
+        """For each cell the axis along which an interface that cuts it changes most (the last one
+        if none does), and whether it is cut."""
+        axis, cut = np.full(len(cells.patch), self.dimension - 1), np.zeros(len(cells.patch), bool)
+        if self._heights is None:
+            return axis, cut
+        lattice = self._lattice_points(cells)
+        heights = self._heights(lattice.reshape(-1, self.dimension)).reshape(*lattice.shape[:2], -1)
+        cube = heights.reshape(len(heights), *(3,) * self.dimension, -1)
+        slopes = [
+            np.mean(np.abs(np.diff(cube, axis=1 + k)), axis=tuple(range(1, self.dimension + 1)))
+            for k in range(self.dimension)
+        ]
+        # A cell that an interface bounds counts as cut: what happens next to it must not be missed.
+        slack = ON_INTERFACE * np.max(np.abs(heights), axis=1)
+        changes = (np.min(heights, axis=1) < slack) & (np.max(heights, axis=1) > -slack)
+        for k in range(heights.shape[2]):
+            here = changes[:, k] & ~cut
+            axis[here] = np.argmax(np.stack([slope[here, k] for slope in slopes], axis=1), axis=1)
+            cut |= changes[:, k]
+        return axis, cut
+
+    def nodes(self, cells: Cells) -> Nodes:
+        """The points of the coarse and the fine rule on each cell."""
+        axis, cut = self._transversal(cells)
+        coarse, fine = (self._rule(cells, axis, cut, order) for order in ORDERS[self.dimension])
+        return Nodes(
+            np.concatenate([coarse.x, fine.x]),
+            np.concatenate([coarse.weight, np.zeros(len(fine.weight))]),
+            np.concatenate([np.zeros(len(coarse.weight)), fine.weight]),
+            np.concatenate([coarse.cell, fine.cell]),
+            np.concatenate([np.zeros_like(coarse.doubt), fine.doubt]),
+        )
+
+    def _rule(self, cells: Cells, axis: np.ndarray, cut: np.ndarray, order: int) -> "_Rule":
+        d, count = self.dimension, len(cells.patch)
+        nodes, weights = gauss_rule(order)
+        change = _embedded_change(order)
+        across, across_weight = (
+            tensor_rule([(nodes, weights)] * (d - 1)) if d > 1 else (np.zeros((1, 0)), np.ones(1))
+        )
+        number = (
+            np.stack(np.meshgrid(*[np.arange(order)] * (d - 1), indexing="ij"), axis=-1).reshape(
+                -1, d - 1
+            )
+            if d > 1
+            else np.zeros((1, 0), int)
+        )
+        lines = len(across)
+        # Unit coordinates with the line direction last, brought to its place by exchanging it with
+        # the last axis.
+        start = np.concatenate(
+            [np.broadcast_to(across, (count, lines, d - 1)), np.zeros((count, lines, 1))], axis=2
+        )
+        here = np.arange(count)
+        start[here, :, -1] = start[here, :, axis]
+        start[here, :, axis] = 0.0
+        cell = np.repeat(here, lines)
+        line = _Lines(start.reshape(-1, d), axis[cell], cell)
+        pieces, low, high = self._pieces(cells, line, cut)
+        along = low[:, None] + (high - low)[:, None] * nodes
+        y = np.repeat(line.start[pieces][:, None], order, axis=1)
+        y[np.arange(len(pieces))[:, None], np.arange(order), line.axis[pieces][:, None]] = along
+        owner = np.repeat(line.cell[pieces], order)
+        size = cells.upper - cells.lower
+        x, jacobian = self._map(
+            cells.patch[owner], cells.lower[owner] + y.reshape(-1, d) * size[owner]
+        )
+        unit = np.tile(across_weight, count)[pieces][:, None] * (high - low)[:, None]
+        weight = (unit * weights).ravel() * np.prod(size, axis=1)[owner] * jacobian
+        # Relative change of the weight if the rule in one direction is replaced by its embedded
+        # one.
+        relative = np.empty((len(pieces), order, d))
+        relative[:, :, -1] = change
+        for k in range(d - 1):
+            relative[:, :, k] = change[np.tile(number[:, k], count)[pieces]][:, None]
+        place = line.axis[pieces]
+        rows = np.arange(len(pieces))
+        last, own = relative[rows, :, -1].copy(), relative[rows, :, place].copy()
+        relative[rows, :, -1] = own
+        relative[rows, :, place] = last
+        return _Rule(x, weight, owner, weight[:, None] * relative.reshape(-1, d))
+
+    def _pieces(
+        self, cells: Cells, line: "_Lines", cut: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Each line cut at the zeros of the interface functions: number of the line, start and end
+        of each piece in (0, 1)."""
+        everything = np.arange(len(line.cell))
+        wanted = np.flatnonzero(cut[line.cell])
+        if not len(wanted):
+            return everything, np.zeros(len(everything)), np.ones(len(everything))
+        assert self._heights is not None
+        heights_at = self._heights
+
+        def heights(index: np.ndarray, s: np.ndarray) -> np.ndarray:
+            y = line.start[index].copy()
+            y[np.arange(len(index)), line.axis[index]] = s
+            owner = line.cell[index]
+            return heights_at(
+                self._map(
+                    cells.patch[owner], cells.lower[owner] + y * (cells.upper - cells.lower)[owner]
+                )[0]
+            )
+
+        samples = np.linspace(0, 1, LINE_SAMPLES)
+        table = np.stack([heights(wanted, np.full(len(wanted), s)) for s in samples])
+        step, which, phi = np.nonzero((table[:-1] > 0) != (table[1:] > 0))
+        number, rows = wanted[which], np.arange(len(which))
+        ends, values = (
+            (samples[step], samples[step + 1]),
+            (table[step, which, phi], table[step + 1, which, phi]),
+        )
+        zero = (
+            _zeros(lambda s: heights(number, s)[rows, phi], *ends, *values)
+            if len(number)
+            else np.zeros(0)
+        )
+        for end in (0, -1):
+            bounded = wanted[
+                np.any(np.abs(table[end]) <= ON_INTERFACE * np.max(np.abs(table), axis=0), axis=1)
+            ]
+            number, zero = (
+                np.concatenate([number, bounded]),
+                np.concatenate([zero, np.full(len(bounded), samples[end])]),
+            )
+        near = [
+            (zero + share * side).clip(0, 1) for share in NEAR_INTERFACE for side in (-1.0, 1.0)
+        ]
+        owner = np.concatenate([everything, number, *[number] * len(near), everything])
+        place = np.concatenate([np.zeros(len(everything)), zero, *near, np.ones(len(everything))])
+        order = np.lexsort([place, owner])
+        owner, place = owner[order], place[order]
+        inside = (owner[1:] == owner[:-1]) & (place[1:] > place[:-1] + 1e-13)
+        return owner[:-1][inside], place[:-1][inside], place[1:][inside]
+
+
+def _zeros(
+    function: Callable[[np.ndarray], np.ndarray],
+    low: np.ndarray,
+    high: np.ndarray,
+    at_low: np.ndarray,
+    at_high: np.ndarray,
+) -> np.ndarray:
+    """Zeros between ends of opposite sign by regula falsi with the Illinois modification: two steps
+    where an interface is straight, few otherwise."""
+    last = np.zeros(len(low))
+    zero = (low + high) / 2
+    for _ in range(ITERATIONS):
+        before, gap = zero, at_high - at_low
+        zero = np.clip(
+            np.where(
+                gap != 0,
+                (low * at_high - high * at_low) / np.where(gap != 0, gap, 1.0),
+                (low + high) / 2,
+            ),
+            low,
+            high,
+        )
+        if np.max(np.abs(zero - before)) <= 1e-14:
+            break
+        value = function(zero)
+        left = (value > 0) == (at_low > 0)
+        # An end that stays twice in a row gets half its value, so that it moves at last.
+        at_high = np.where(left & (last > 0), at_high / 2, at_high)
+        at_low = np.where(~left & (last < 0), at_low / 2, at_low)
+        low, at_low = np.where(left, zero, low), np.where(left, value, at_low)
+        high, at_high = np.where(left, high, zero), np.where(left, at_high, value)
+        last = np.where(left, 1.0, -1.0)
+    return zero
+
+
+class _Rule(NamedTuple):
+    x: np.ndarray
+    weight: np.ndarray
+    cell: np.ndarray
+    doubt: np.ndarray
+
+
+@functools.cache
+def _embedded_change(order: int) -> np.ndarray:
+    """Relative change of the Gauss weights when every second node is left out and the others
+    integrate what they can: a cheap second opinion."""
+    nodes, weights = gauss_rule(order)
+    kept = (
+        np.arange(0, order, 2)
+        if order % 2
+        else np.sort(
+            np.concatenate([np.arange(0, order // 2, 2), order - 1 - np.arange(0, order // 2, 2)])
+        )
+    )
+    powers = np.arange(len(kept))
+    embedded = np.zeros(order)
+    embedded[kept] = np.linalg.solve(nodes[kept][None] ** powers[:, None], 1 / (powers + 1))
+    return embedded / weights - 1
+
+
+class _Lines(NamedTuple):
+    start: np.ndarray
+    axis: np.ndarray
+    cell: np.ndarray
+
+
+def _join(parts: Sequence[Cells]) -> Cells:
+    return Cells(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+
+
+def adaptive_nodes(
+    mesh: Mesh,
+    evaluate: Callable[[np.ndarray], Any],
+    indicator: Callable[[Any], np.ndarray],
+    budget: int,
+) -> tuple[Nodes, Any]:
+    """Points and what `evaluate` gives at them (a tree of arrays with the points along the first
+    axis), refined where n and 2n points disagree.
+
+    `indicator` maps that tree to non-negative densities (N, J), J integrals that matter. Cells are
+    halved, in the direction of the greatest doubt, until n and 2n points agree, or `budget` points
+    have been evaluated. Whether the totals agree is for the caller to judge.
+    """
+    cells, used, previous = mesh.cells, 0, None
+    kept: list[tuple[Nodes, Any, Cells]] = []
+    while True:
+        nodes = mesh.nodes(cells)
+        used += len(nodes.x)
+        kept.append((nodes, evaluate(nodes.x), cells))
+        sums = [
+            _cell_sums(nodes, indicator(values), len(cells.patch)) for nodes, values, cells in kept
+        ]
+        coarse, fine, doubt = (np.concatenate([entry[k] for entry in sums]) for k in range(3))
+        total = np.maximum(np.sum(fine, axis=0), 1e-300)
+        if not np.all(np.isfinite(total)):
+            # A pole: halves of cells would be taken without end.
+            break
+        error = np.max(np.abs(fine - coarse) / total, axis=1)
+        apart = float(np.max(np.abs(np.sum(fine - coarse, axis=0)) / total))
+        steady = (
+            previous is not None and float(np.max(np.abs(total - previous) / total)) <= AGREEMENT
+        )
+        steep, longest = mesh.too_large(
+            _join([entry[2] for entry in kept]), np.max(fine / total, axis=1) > HEAVY
+        )
+        if (
+            np.sum(error) <= LOCAL_AGREEMENT[mesh.dimension]
+            and apart <= AGREEMENT
+            and steady
+            and not np.any(steep)
+        ):
+            break
+        previous = total
+        order = np.argsort(-error)
+        worst = order[: 1 + int(np.searchsorted(np.cumsum(error[order]), 0.7 * np.sum(error)))]
+        allowed = int((budget - used) / (2 * len(nodes.x) / len(cells.patch)))
+        if allowed < 1:
+            break
+        refined = np.zeros(len(error), int)
+        refined[worst[:allowed]] = 1
+        if mesh.dimension <= 2:
+            refined[(refined > 0) & (error > OUTSTANDING * np.sum(error))] = 3
+        axis = np.where(
+            refined > 0,
+            np.argmax(np.max(np.abs(doubt) / total[None, :, None], axis=1), axis=1),
+            longest,
+        )
+        refined[np.flatnonzero(steep & (refined == 0))[: max(allowed - len(worst), 0)]] = 1
+        kept, cells = _remove(kept, refined, axis)
+    start = np.cumsum([0, *(len(cells.patch) for _, _, cells in kept)])
+    numbered = [
+        nodes._replace(cell=nodes.cell + first)
+        for (nodes, _, _), first in zip(kept, start, strict=False)
+    ]
+    nodes = Nodes(*(np.concatenate(parts) for parts in zip(*numbered, strict=True)))
+    return nodes, jax.tree.map(
+        lambda *leaves: np.concatenate(leaves), *(values for _, values, _ in kept)
+    )
+
+
+def _cell_sums(
+    nodes: Nodes, density: np.ndarray, count: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Integrals over each cell by the coarse and the fine rule, (count, J), and the doubt about
+    each direction, (count, J, d)."""
+
+    def sums(weight: np.ndarray) -> np.ndarray:
+        with np.errstate(invalid="ignore"):
+            return np.stack(
+                [np.bincount(nodes.cell, weight * column, count) for column in density.T], axis=1
+            )
+
+    return (
+        sums(nodes.coarse),
+        sums(nodes.fine),
+        np.stack([sums(column) for column in nodes.doubt.T], axis=2),
+    )
+
+
+def _remove(kept: list, refined: np.ndarray, axis: np.ndarray) -> tuple[list, Cells]:
+    """Take the cells to be refined out of what is kept, and return their slices, halved `refined`
+    times along the given axes."""
+    left, halves, start = [], [], 0
+    for nodes, values, cells in kept:
+        count = len(cells.patch)
+        times, along = refined[start : start + count], axis[start : start + count]
+        gone = times > 0
+        start += count
+        for time in np.unique(times[gone]):
+            slices, direction = cells.take(times == time), along[times == time]
+            for _ in range(time):
+                slices, direction = slices.halves(direction), np.tile(direction, 2)
+            halves.append(slices)
+        if np.all(gone):
+            continue
+        stays = ~gone[nodes.cell]
+        number = np.cumsum(~gone) - 1
+        rest = Nodes(*(part[stays] for part in nodes))._replace(cell=number[nodes.cell[stays]])
+        left.append(
+            (rest, jax.tree.map(lambda leaf, stays=stays: leaf[stays], values), cells.take(~gone))
+        )
+    return left, _join(halves)

@@ -1,0 +1,413 @@
+"""What must hold before any bound is given, and why it does not: float64, exact boundary values, an
+ansatz without kinks, no jump that nobody declared.
+
+Assumed, because it cannot be checked: the domain is convex (our own domains are), and coefficients
+mean what their formulas say between the points looked at.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from cordes.certificates.residual.candidate import (
+    CALLS,
+    AnswerCandidate,
+    Candidate,
+    FunctionCandidate,
+    bodies,
+)
+from cordes.domains import Box
+from cordes.formulas.intervals import UnsupportedOperation, enclose
+from cordes.formulas.regularity import jump
+from cordes.jet import jet_of
+from cordes.problems.coefficients import show
+from cordes.problems.jumps import find_jumps, straight
+
+BOUNDARY_SEED, JUMP_SEED = 5_550_003, 5_550_004
+BOUNDARY_POINTS, INSIDE_POINTS, COMPARED_POINTS = 2000, 1024, 1 << 14
+# Boundary values are compared with g at points only: what is found there counts twice.
+BOUNDARY_SAFETY = 2.0
+# Rounding of the data in units of ε times their sizes.
+ROUNDING_OF_DATA = 4.0
+# Boundary values are exact up to this many units in the last place of the answer's largest value.
+LAST_PLACES = 16.0
+# Second derivatives may exceed those at the points of the norms by this factor. Cells of the search
+# for larger ones: per direction at the start by dimension, those that are halved, and how often in
+# each direction.
+STEEP, START_CELLS, DUG_CELLS, DEPTH = 10.0, {1: 256, 2: 16, 3: 8}, 32, 40
+# Controls that are searched for jumps at once, and in all.
+BLOCK_OF_CONTROLS, SEARCHED_CONTROLS = 16, 512
+# Largest difference to g on the boundary that rounding explains, relative to the size of the
+# answer.
+MISMATCH = 1e-10
+# In many dimensions the entries of A along all chords are too many numbers, and fewer chords are
+# searched.
+CHORDS, CHORD_NUMBERS, LEAST_CHORDS = 256, 1 << 19, 32
+# Distances from a singular point, in units of the domain, at which its rays are crossed, and the
+# step across relative to them.
+RAY_RADII, RAY_STEP = np.array([1e-3, 1e-2, 0.1, 0.3]), 1e-5
+EPSILON = float(np.finfo(np.float64).eps)
+SINGLE_PRECISION = (
+    "double precision is off (jax_enable_x64): second derivatives in single precision certify "
+    "nothing. Leave JAX_ENABLE_X64 unset or set it to 1."
+)
+
+
+def refusal(problem: Any, candidate: Candidate) -> str | None:
+    """The first hypothesis that fails, as a sentence, or None."""
+    if not jax.config.read("jax_enable_x64"):
+        return SINGLE_PRECISION
+    if isinstance(candidate, AnswerCandidate) and not candidate.solution.exact_boundary:
+        return (
+            'the boundary values are only penalised (boundary="soft"), not exact: solve with '
+            'boundary="hard".'
+        )
+    for check in (_mismatch, roughness, _undeclared_jump):
+        found = check(problem, candidate)
+        if found is not None:
+            return found
+    return None
+
+
+def _mismatch(problem: Any, candidate: Candidate) -> str | None:
+    """Boundary values that differ from g: the energy bounds need exact ones."""
+    return boundary_gap(problem, candidate).reason
+
+
+class Gap(NamedTuple):
+    """How far an answer is from its formula and from g. `size` is the largest difference to g on
+    the boundary with all rounding, `rounding` the largest rounding of a value, inside and on the
+    boundary. `exact` says that the difference is no more than rounding: by construction, or a few
+    units in the last place; `reason` what is wrong if it is much more."""
+
+    size: float
+    rounding: float
+    exact: bool
+    reason: str | None
+
+    @property
+    def addition(self) -> float:
+        """What the bounds of |u - u_θ| must grow by where the maximum principle holds: the boundary
+        values are seen at points only and count twice."""
+        return BOUNDARY_SAFETY * self.size + self.rounding
+
+
+def boundary_gap(problem: Any, candidate: Candidate) -> Gap:
+    """The boundary values of an answer compared with g, and the rounding of its values."""
+    domain = problem.domain
+    points, _ = domain.boundary_points(BOUNDARY_POINTS, BOUNDARY_SEED)
+    if domain.vertices is not None:
+        points = np.concatenate([points, domain.vertices])
+    wanted = np.asarray(jax.jit(jax.vmap(problem.g))(points), dtype=np.float64)
+    values, rounding = candidate.value(points)
+    inside, inside_rounding = candidate.value(domain.interior_points(INSIDE_POINTS, BOUNDARY_SEED))
+    # g is a formula with a few operations of its own.
+    rounding = rounding + ROUNDING_OF_DATA * EPSILON * np.abs(wanted)
+    difference = np.abs(values - wanted)
+    excess = np.maximum(difference - rounding, 0.0)
+    scale = max(float(np.max(np.abs(wanted))), float(np.max(np.abs(inside))), 1e-300)
+    worst = int(np.argmax(np.where(np.isfinite(excess), excess, np.inf)))
+    built = (
+        isinstance(candidate, AnswerCandidate)
+        and candidate.solution.problem is problem
+        and excess[worst] == 0
+    )
+    exact = built or bool(np.max(difference) <= LAST_PLACES * EPSILON * scale)
+    reason = None
+    if not excess[worst] <= MISMATCH * scale:
+        reason = (
+            f"the boundary values are not exact: u_θ = {values[worst]:.6g} but g = "
+            f"{wanted[worst]:.6g} at x = {show(points[worst])}; the bounds hold for answers that "
+            "equal g on the whole boundary."
+        )
+    largest = max(float(np.max(rounding)), float(np.max(inside_rounding)))
+    return Gap(float(np.max(difference + rounding)), largest, exact, reason)
+
+
+def roughness(problem: Any, candidate: Candidate) -> str | None:
+    """A kink of an answer, or derivatives that are not its own."""
+    found = candidate.kink()
+    if found is not None:
+        return (
+            "the answer may have a kink, where second derivatives hide a jump of the gradient "
+            f"({found}); a residual of zero would prove nothing. Use smooth functions, x|x| or "
+            "max(x, 0)² in place of |x| and max(x, 0)."
+        )
+    return false_derivatives(
+        candidate, problem.domain.interior_points(COMPARED_POINTS, BOUNDARY_SEED, "sobol")
+    )
+
+
+def false_derivatives(candidate: Candidate, points: np.ndarray) -> str | None:
+    """Derivatives that are not those of the formula, by stop_gradient or by a rule of the user's
+    own: then the residual is that of another function. Looked at where the norms are taken too,
+    since such a rule may hold in a small part of the domain."""
+    if not isinstance(candidate, FunctionCandidate) or not candidate.has_rules:
+        return None
+    given, true = candidate.jet(points), candidate.plain_jet(points)
+    for name, one, other in zip(("gradient", "Hessian"), given[1:], true[1:], strict=True):
+        size = float(np.nanmax(np.abs(other)))
+        gap = np.abs(np.asarray(one) - np.asarray(other)).reshape(len(points), -1).max(axis=1)
+        # Where the formula itself cannot be differentiated (a guarded division) there is nothing to
+        # compare with.
+        worst = int(np.argmax(np.nan_to_num(gap, nan=0.0)))
+        if gap[worst] > 1e-8 * size:
+            return (
+                f"the {name} of the answer is not the derivative of its formula at x = "
+                f"{show(points[worst])} (stop_gradient, or a rule of your own)"
+            )
+    return None
+
+
+def not_seen(problem: Any, candidate: Candidate, points: np.ndarray) -> str | None:
+    """What the points of the norms show of an answer, and what lies between them."""
+    return false_derivatives(candidate, points) or _steep(problem.domain, candidate, points)
+
+
+def _steep(domain: Any, candidate: Candidate, points: np.ndarray) -> str | None:
+    """A ridge such as x tanh(10⁴x) that all points miss: on both sides of it the gradient differs,
+    and D²u_θ vanishes at all of them. Intervals lead to the largest second derivatives; where these
+    are no larger than those at the points by a factor, or no formula is known, nothing is said."""
+    if not isinstance(candidate, FunctionCandidate) or domain.dimension > 3:
+        return None
+
+    def size(x: np.ndarray) -> np.ndarray:
+        return np.linalg.norm(np.asarray(candidate.jet(x).hessian), axis=(1, 2))
+
+    enclosure = enclose(lambda x: jet_of(candidate.plain)(x).hessian)
+
+    def bound(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+        with np.errstate(over="ignore", invalid="ignore"):
+            entries = [
+                np.maximum(np.abs(piece.lower), np.abs(piece.upper))
+                for piece in enclosure(lower, upper)
+            ]
+            return np.max([np.sqrt(np.sum(each**2, axis=(1, 2))) for each in entries], axis=0)
+
+    seen = size(points)
+    limit = STEEP * float(np.max(seen))
+    try:
+        largest, place = _dig(domain, bound, size, limit)
+    except UnsupportedOperation:
+        return None
+    if largest <= limit:
+        return None
+    return (
+        f"the second derivatives of the answer reach {largest:.3g} at x = {show(place)}, but only "
+        f"{np.max(seen):.3g} at the {len(points):,} points of the norms: a ridge or a layer lies "
+        "between them, and its residual is not seen"
+    )
+
+
+def _dig(domain: Any, bound: Callable, values: Callable, limit: float) -> tuple[float, np.ndarray]:
+    """The largest value found, and its place, by halving again and again the cells with the largest
+    bounds: of two halves the one with the larger bound stays, as long as it exceeds the limit. So a
+    ridge is found however narrow it is."""
+    low, high = (np.asarray(corner, dtype=np.float64) for corner in domain.bounding_box)
+    d, largest, place = domain.dimension, -np.inf, low
+    index = np.stack(np.meshgrid(*[np.arange(START_CELLS[d])] * d, indexing="ij"), axis=-1).reshape(
+        -1, d
+    )
+    lower, upper = (low + (index + k) / START_CELLS[d] * (high - low) for k in (0, 1))
+    bounds = np.nan_to_num(bound(lower, upper), nan=np.inf)
+    worst = np.argsort(-bounds, kind="stable")[:DUG_CELLS]
+    lower, upper, bounds = lower[worst], upper[worst], bounds[worst]
+    for step in range(DEPTH * d):
+        kept = bounds > limit
+        lower, upper = lower[kept], upper[kept]
+        middle = (lower + upper) / 2
+        inside = middle[domain.contains(middle)]
+        if len(inside):
+            found = np.nan_to_num(values(inside), nan=-np.inf)
+            if np.max(found) > largest:
+                largest, place = float(np.max(found)), inside[int(np.argmax(found))]
+        if not np.any(kept) or largest > limit:
+            break
+        axis = np.arange(d) == step % d
+        halves = [(lower, np.where(axis, middle, upper)), (np.where(axis, middle, lower), upper)]
+        both = [np.nan_to_num(bound(*half), nan=np.inf) for half in halves]
+        second = both[1] > both[0]
+        lower, upper = (np.where(second[:, None], halves[1][k], halves[0][k]) for k in (0, 1))
+        bounds = np.maximum(*both)
+    return largest, place
+
+
+def _undeclared_jump(problem: Any, candidate: Candidate) -> str | None:
+    """Jumps of the coefficients away from the declared interfaces: n and 2n points would disagree,
+    or agree by accident."""
+    domain = problem.domain
+    suspects = []
+    for name, function in _all_data(problem):
+        if function is None:
+            return (
+                f"{name} may jump, and {len(problem.controls)} controls are too many to look at "
+                f"each of them (up to {SEARCHED_CONTROLS}): use fewer controls, or a formula that "
+                "is continuous in x and the control"
+            )
+        if jump(function, domain, problem.interfaces) is not None:
+            suspects.append((name, jax.jit(jax.vmap(function))))
+    if not suspects:
+        return None
+    chords = int(np.clip(CHORD_NUMBERS // domain.dimension**2, LEAST_CHORDS, CHORDS))
+    points = domain.interior_points(2 * chords, JUMP_SEED, "sobol")
+    sides = [
+        np.zeros(len(points)),
+        *(np.asarray(jax.jit(jax.vmap(phi))(points)) > 0 for phi in problem.interfaces),
+    ]
+    points = points[np.lexsort(sides)]
+    lower, upper = domain.bounding_box
+    size = float(np.max(upper - lower))
+    for name, values in suspects:
+        for found in find_jumps(
+            lambda x, values=values: np.asarray(values(x)),
+            points[0::2],
+            points[1::2],
+            straight,
+            samples=129,
+        ):
+            if not any(_near(phi, found.point, size) for phi in problem.interfaces):
+                return (
+                    f"{name} jumps near x = {show(found.point)} and no interface is declared "
+                    "there: the norm of the residual cannot be trusted across it, n and 2n "
+                    "points need not agree. Pass interfaces=[phi] with phi = 0 on the jump."
+                )
+    return None
+
+
+def _all_data(problem: Any) -> Iterator[tuple[str, Callable | None]]:
+    """The data of a problem as functions of one point. With controls: none for data that are
+    continuous in x and the control together, else one for each block of the controls, and None in
+    its place where these are too many."""
+    controls = getattr(problem, "controls", None)
+    if controls is None or len(controls) <= BLOCK_OF_CONTROLS:
+        yield from problem.data().items()
+        return
+    for name in problem.data():
+        if _continuous_together(problem, getattr(problem, name)):
+            continue
+        if len(controls) > SEARCHED_CONTROLS:
+            yield name, None
+            return
+        for first in range(0, len(controls), BLOCK_OF_CONTROLS):
+            yield name, problem.data(controls[first : first + BLOCK_OF_CONTROLS])[name]
+
+
+def _continuous_together(problem: Any, function: Callable) -> bool:
+    """Whether a function of (x, a) is proved to be continuous over the boxes of the domain and of
+    the controls, away from the interfaces."""
+    d, shape = problem.domain.dimension, problem.controls.shape[1:]
+    traced = jax.make_jaxpr(function)(jnp.zeros(d), jnp.zeros(shape)).jaxpr
+    if _asks_for_equality(traced, {traced.invars[1]}):
+        # A control that is singled out by a == 1 is of measure zero among all numbers, and `jump`
+        # would not look at it.
+        return False
+    flat = problem.controls.reshape(len(problem.controls), -1)
+    low, high = np.min(flat, axis=0), np.max(flat, axis=0)
+    high = np.where(high > low, high, low + 1.0)
+    box = Box(
+        *(
+            np.concatenate(ends)
+            for ends in zip(problem.domain.bounding_box, (low, high), strict=True)
+        )
+    )
+    return (
+        jump(
+            lambda z: function(z[:d], z[d:].reshape(shape)),
+            box,
+            [lambda z, phi=phi: phi(z[:d]) for phi in problem.interfaces],
+        )
+        is None
+    )
+
+
+def _asks_for_equality(jaxpr: Any, reached: set) -> bool:
+    """Whether something that depends on the variables `reached` is compared by == or !=."""
+    for equation in jaxpr.eqns:
+        entered = [
+            not hasattr(variable, "val") and variable in reached for variable in equation.invars
+        ]
+        if not any(entered):
+            continue
+        if equation.primitive.name in ("eq", "ne"):
+            return True
+        for body in bodies(equation):
+            # What goes round in a loop may come in by another way.
+            plain = equation.primitive.name in CALLS and len(body.invars) == len(entered)
+            mapped = entered if plain else [True] * len(body.invars)
+            if _asks_for_equality(
+                body,
+                {variable for variable, enters in zip(body.invars, mapped, strict=True) if enters},
+            ):
+                return True
+        reached = reached | set(equation.outvars)
+    return False
+
+
+def _near(phi: Any, point: np.ndarray, size: float) -> bool:
+    slope = float(np.linalg.norm(jax.grad(phi)(point)))
+    return abs(float(phi(point))) <= 1e-6 * size * (1e-9 + slope)
+
+
+def maximum_principle_fails(problem: Any, cordes: bool) -> str | None:
+    """Hypothesis (H): two dimensions, or the Cordès condition, or a continuous A. Else the maximum
+    principle may fail for functions in H²."""
+    if problem.domain.dimension <= 2 or cordes or problem.constant_A:
+        return None
+    found = jump(problem.A, problem.domain)
+    if found is None:
+        return None
+    return (
+        "no bound of the largest error: in three and more dimensions it needs the Cordès "
+        f"condition or a continuous A ({found})"
+    )
+
+
+def kink_across_rays(solution: Any) -> float:
+    """The largest jump of the gradient across the rays of the singular functions, beyond rounding:
+    zero by construction, measured all the same, because large amplitudes magnify the smallest fault
+    of an angle.
+
+    Differences at distances h and 2h are combined so that a smooth function leaves a term of the
+    second order in h.
+    """
+    singular, amplitudes = solution.singular_functions
+    lower, upper = solution.problem.domain.bounding_box
+    size = float(np.max(upper - lower))
+    largest = 0.0
+    for family in singular.families:
+        point = family.point
+        rays = point.rays[1:-1] if point.on_boundary else point.rays[1:]
+        if point.sectors == 1:
+            continue
+        angles, radii = np.repeat(rays, len(RAY_RADII)), size * np.tile(RAY_RADII, len(rays))
+        along = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+        across = np.stack([-along[:, 1], along[:, 0]], axis=1)
+        x = point.location + radii[:, None] * along
+        inside = solution.problem.domain.contains(x)
+        x, across, step = x[inside], across[inside], RAY_STEP * radii[inside, None]
+        if not len(x):
+            continue
+        change, rounding = np.zeros(x.shape), np.zeros(x.shape)
+        for weight, distance in ((2, 1), (-2, -1), (-1, 2), (1, -2)):
+            gradient, terms = _singular_gradient(singular, amplitudes, x + distance * step * across)
+            change, rounding = (
+                change + weight * gradient,
+                rounding + abs(weight) * 8 * EPSILON * terms,
+            )
+        largest = max(largest, float(np.max(np.abs(change) - rounding)))
+    return max(largest, 0.0)
+
+
+def _singular_gradient(
+    singular: Any, amplitudes: np.ndarray, x: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    n, nothing = len(x), np.zeros((len(x), 2, 2))
+    columns = [
+        singular.rows(x, np.zeros(n), np.tile(direction, (n, 1)), nothing)
+        for direction in np.eye(2)
+    ]
+    values = np.stack([column @ amplitudes for column in columns], axis=1)
+    return values, np.stack([np.abs(column) @ np.abs(amplitudes) for column in columns], axis=1)

@@ -1,0 +1,331 @@
+"""The energy theorems applied to one equation: which of them hold, with which preconditioner and
+transform, and the bounds that follow.
+
+Parameters are chosen on pilot points. Suprema over the domain are costly: only the most promising
+choices get them.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cordes.certificates.residual.candidate import Candidate, Evaluated
+from cordes.certificates.residual.norms import Measure, Norm, Sample
+from cordes.certificates.theorems.contraction import Contraction, Coverage
+from cordes.certificates.theorems.energy import (
+    Local,
+    Pilot,
+    Scheme,
+    TraceSplit,
+    Triangle,
+    choose_tightened,
+    choose_weighted,
+    gradient_factor,
+)
+from cordes.certificates.theorems.exponential import Transform, find_transform
+from cordes.certificates.theorems.pointwise import green_constant
+from cordes.certificates.theorems.preconditioner import preconditioners
+from cordes.domains.constants import first_eigenvalue
+from cordes.domains.domain import AbstractDomain
+
+# Energy theorems that get a certified contraction.
+ACCEPTED = 2
+
+
+class Equation(NamedTuple):
+    """What the bounds need to know of a problem."""
+
+    problem: Any
+    candidate: Candidate
+    measure: Measure
+    evaluated: Evaluated
+    pilot: Evaluated
+    pilot_points: np.ndarray
+    residual_bound: float | None = None
+
+    @property
+    def domain(self) -> AbstractDomain:
+        return self.problem.domain
+
+    def residual_at(self, points: np.ndarray) -> np.ndarray:
+        """The residual at any points, for pictures."""
+        return self.candidate.evaluate(points).residual
+
+    def transform(self) -> "Transform | None":
+        """An exponential transform that takes drift away, where there is one."""
+        return (
+            find_transform(self.problem, self.pilot_points, self.pilot.local)
+            if self.problem.has_drift
+            else None
+        )
+
+    def pilot_local(self, coverage: Coverage) -> Local:
+        """The coefficients for which parameters are chosen."""
+        return coverage.local.take(np.arange(len(self.pilot_points)))
+
+    def pilot_for(
+        self, local: Local, matrix: np.ndarray, eigenvalue: float, transform: "Transform | None"
+    ) -> Pilot:
+        """The same in the coordinates of M, with the residual."""
+        size = (
+            self.pilot.size
+            if transform is None
+            else self.pilot.size * transform.growth(self.pilot_points)
+        )
+        drift, reaction = (
+            (self.problem.has_drift, self.problem.has_reaction)
+            if transform is None
+            else (True, True)
+        )
+        return Pilot(
+            local.whitened(matrix), local.invariants(matrix), size, eigenvalue, drift, reaction
+        )
+
+    def schemes(self, pilot: Pilot) -> Sequence[Scheme]:
+        """The theorems that may apply."""
+        return choose_weighted(pilot) if pilot.drift or pilot.reaction else [TraceSplit()]
+
+    def scaled(
+        self, scheme: Scheme, coverage: Coverage, matrix: np.ndarray, transform: "Transform | None"
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """|g r| at the points of the measure, rounded up and rounded down."""
+        at = coverage.local.take(
+            np.arange(len(self.pilot_points), len(coverage.points))
+        ).invariants(matrix)
+        multiplier = scheme.multiplier(at)
+        growth = 1.0 if transform is None else transform.growth(self.measure.points)
+        return multiplier * (self.evaluated.size * growth), multiplier * self.evaluated.least
+
+    def failure(self, scheme: Scheme, matrix: np.ndarray, value: float, point: np.ndarray) -> str:
+        """Why a theorem does not apply."""
+        return failure(scheme, matrix, value, point)
+
+
+class EnergyBound(NamedTuple):
+    """One energy theorem applied: limits of E = ‖M:D²v - λv‖ and what follows from them."""
+
+    scheme: Scheme
+    matrix: np.ndarray
+    contraction: Contraction
+    norm: Norm
+    eigenvalue: float
+    transform: Transform | None = None
+
+    @property
+    def upper(self) -> float:
+        return self.norm.upper / (1 - self.contraction.value)
+
+    @property
+    def lower(self) -> float:
+        return self.norm.lower / (1 + self.contraction.value)
+
+    @property
+    def theorem(self) -> str:
+        plain = np.array_equal(self.matrix, np.eye(len(self.matrix)))
+        name = self.scheme.theorem if plain else f"{self.scheme.theorem} with T1d"
+        return name if self.transform is None else f"{name} after the exponential transform"
+
+    @property
+    def constant(self) -> float:
+        """L2 = constant · ‖g r‖."""
+        factor = 1 / (1 - self.contraction.value) / (self.eigenvalue + self.scheme.lambda_)
+        return factor if self.transform is None else factor * self.transform.largest
+
+    @property
+    def L2(self) -> float:
+        return self.constant * self.norm.upper
+
+    @property
+    def H1(self) -> float:
+        """‖M^{1/2}∇v‖ ≤ k E, and M ≥ λ_min(M)."""
+        slope = (
+            gradient_factor(self.eigenvalue, self.scheme.lambda_)
+            * self.upper
+            / math.sqrt(np.linalg.eigvalsh(self.matrix)[0])
+        )
+        if self.transform is None:
+            return slope
+        return self.transform.largest * (
+            slope
+            + 0.5 * self.transform.slope * self.upper / (self.eigenvalue + self.scheme.lambda_)
+        )
+
+    @property
+    def H2(self) -> float | None:
+        """‖D²v‖ ≤ ‖M:D²v‖/λ_min(M), Miranda–Talenti in the whitened variables; for the transformed
+        function it says nothing."""
+        return self.upper / np.linalg.eigvalsh(self.matrix)[0] if self.transform is None else None
+
+    def Linf(self, domain: AbstractDomain) -> float | None:
+        constant = green_constant(domain.dimension, domain.volume, self.matrix, self.scheme.lambda_)
+        if constant is None:
+            return None
+        return constant * self.upper * (1.0 if self.transform is None else self.transform.largest)
+
+
+class Trial(NamedTuple):
+    """A theorem that holds at the pilot points, and the bound that it promises there."""
+
+    scheme: Scheme
+    matrix: np.ndarray
+    eigenvalue: float
+    pilot: Pilot
+    transform: Transform | None
+    coverage: Coverage
+
+    @property
+    def size(self) -> float:
+        return self.pilot.size(self.scheme)
+
+    @property
+    def energy(self) -> float:
+        """The bound of ‖L_λ v‖ that it promises."""
+        return self.size * (self.eigenvalue + self.scheme.lambda_)
+
+    @property
+    def plain(self) -> bool:
+        """Whether it says something about Δv itself."""
+        return self.transform is None and np.array_equal(self.matrix, np.eye(len(self.matrix)))
+
+
+def energy_bounds(equation: Equation, coverage: Coverage) -> tuple[list[EnergyBound], list[str]]:
+    """The most promising energy theorems, over all preconditioners and the exponential transform,
+    and why there is none.
+
+    Suprema over the domain are costly: only the trials that promise the smallest L² bound get them,
+    and the one with the smallest bound of Δv itself.
+    """
+    trials, failures = _trials(equation, coverage, None)
+    transform = equation.transform()
+    if transform is not None:
+        trials += _trials(equation, transform.coverage(coverage), transform)[0]
+    if equation.residual_bound is not None:
+        # The empirical Bernstein inequality needs a bound of the multiplier too, which d/tr A has.
+        trials = [
+            trial
+            for trial in trials
+            if trial.transform is None and isinstance(trial.scheme, TraceSplit | Triangle)
+        ]
+        trials = [
+            trial
+            for trial in trials
+            if trial.coverage.largest_multiplier(trial.matrix).source != "sampled"
+        ]
+        if not trials:
+            failures.append(
+                "no theorem holds whose multiplier is bounded for certain: leave "
+                "residual_bound out for an asymptotic bound"
+            )
+    trials.sort(key=lambda trial: trial.size)
+    found: list[EnergyBound] = []
+
+    def attempt(candidates: list[Trial], wanted: int) -> None:
+        accepted = 0
+        for trial in candidates:
+            if accepted == wanted:
+                break
+            contraction = trial.coverage.contraction(trial.scheme, trial.matrix)
+            if not contraction.value < 1:
+                failures.append(
+                    equation.failure(
+                        trial.scheme, trial.matrix, contraction.value, contraction.point
+                    )
+                )
+                continue
+            if equation.residual_bound is not None and contraction.source == "sampled":
+                failures.append(
+                    f"the contraction of {trial.scheme.theorem} is known at points only: leave "
+                    "residual_bound out for an asymptotic bound"
+                )
+                continue
+            accepted += 1
+            found.extend(_applied(equation, trial, contraction))
+
+    if isinstance(equation.measure, Sample):
+        attempt(trials, 1)
+    else:
+        attempt(trials, ACCEPTED)
+        attempt(
+            sorted(
+                (trial for trial in trials[ACCEPTED:] if trial.plain),
+                key=lambda trial: trial.energy,
+            ),
+            1,
+        )
+    return found, [] if found else list(dict.fromkeys(failures))
+
+
+def about_laplacian(bound: EnergyBound) -> bool:
+    return bound.transform is None and np.array_equal(bound.matrix, np.eye(len(bound.matrix)))
+
+
+def _trials(
+    equation: Equation, coverage: Coverage, transform: Transform | None
+) -> tuple[list[Trial], list[str]]:
+    """All theorems that hold at the pilot points, and sentences about those that do not."""
+    local = equation.pilot_local(coverage)
+    trials, failures = [], []
+    for matrix in preconditioners(local):
+        eigenvalue = first_eigenvalue(equation.domain, matrix)
+        if not eigenvalue > 0:
+            continue
+        pilot = equation.pilot_for(local, matrix, eigenvalue, transform)
+        for scheme in equation.schemes(pilot):
+            contraction = pilot.contraction(scheme)
+            if contraction < 1:
+                trials.append(Trial(scheme, matrix, eigenvalue, pilot, transform, coverage))
+            else:
+                worst = int(np.argmax(np.sum(scheme.defects(pilot.at), axis=1)))
+                failures.append(
+                    equation.failure(scheme, matrix, contraction, coverage.points[worst])
+                )
+    return trials, failures
+
+
+def _applied(equation: Equation, trial: Trial, contraction: Contraction) -> list[EnergyBound]:
+    """The bounds of one trial, with the tightening T1c where it applies."""
+    known: list[tuple[Scheme, Contraction]] = [(trial.scheme, contraction)]
+    if isinstance(trial.scheme, TraceSplit):
+        tightened = choose_tightened(trial.pilot, contraction.value)
+        if tightened is not None:
+            known.append((tightened, contraction._replace(value=tightened.contraction)))
+    if isinstance(equation.measure, Sample):
+        # A sample supports few norms: the choice is made on the pilot points.
+        known = [min(known, key=lambda pair: trial.pilot.size(pair[0], pair[1].value))]
+    bound = _proved_bound(equation, trial)
+
+    def norm(scheme: Scheme) -> Norm:
+        """The upper limit for the residual rounded up, the lower one for the residual rounded
+        down."""
+        size, least = equation.scaled(scheme, trial.coverage, trial.matrix, trial.transform)
+        return equation.measure.norm(size, 2.0, bound)._replace(
+            lower=equation.measure.norm(least, 2.0, bound).lower
+        )
+
+    return [
+        EnergyBound(scheme, trial.matrix, each, norm(scheme), trial.eigenvalue, trial.transform)
+        for scheme, each in known
+    ]
+
+
+def _proved_bound(equation: Equation, trial: Trial) -> float | None:
+    """A bound of |g r| over the whole domain, from the user's bound of |r| and the supremum of d/tr
+    A."""
+    if equation.residual_bound is None:
+        return None
+    return equation.residual_bound * trial.coverage.largest_multiplier(trial.matrix).value
+
+
+def failure(scheme: Scheme, matrix: np.ndarray, value: float, point: np.ndarray) -> str:
+    place = ", ".join(f"{coordinate:.4g}" for coordinate in point)
+    with_matrix = (
+        ""
+        if np.array_equal(matrix, np.eye(len(matrix)))
+        else " with the best constant preconditioner"
+    )
+    return (
+        f"{scheme.theorem} needs a contraction below 1 and has {value:.4g} near x = "
+        f"({place}){with_matrix}"
+    )

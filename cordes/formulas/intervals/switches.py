@@ -1,0 +1,168 @@
+"""Switches: operations with finitely many outcomes, which an enclosure can take one at a time.
+
+A comparison or sign that is undecided in a cell makes the function jump there. Its hull would
+forget that all entries of a matrix jump together; instead the outcome is forced, once to each of
+its values. Each element of a comparison or sign is one switch with one column in the table of
+outcomes; x > 0, x < 0, x ≥ 0 and sign(x) share a column where x is analytic.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cordes.formulas.intervals.arithmetic import Array, Interval
+from cordes.formulas.intervals.numbering import Numbering
+
+COMPARISONS = frozenset({"lt", "le", "gt", "ge", "eq", "ne"})
+
+
+@dataclass
+class Pass:
+    """One pass through a program: `undecided` (cells, columns) is filled in; `forced` holds
+    outcomes, NaN where the hull is wanted; `gaps` tells, for each operand of the instruction at
+    work, in which cells it may not be a number somewhere (None: in none)."""
+
+    undecided: Array
+    forced: Array | None
+    gaps: list[Array | None]
+
+    def vague(self, interval: Interval, outcomes: Interval) -> Interval:
+        """The interval, but all `outcomes` in cells where an operand may not be a number: there a
+        comparison is false, whatever the bounds say."""
+        for gap in self.gaps:
+            if gap is not None:
+                where = gap.reshape((-1,) + (1,) * (interval.lower.ndim - 1))
+                interval = Interval(
+                    np.where(where, outcomes.lower, interval.lower),
+                    np.where(where, outcomes.upper, interval.upper),
+                )
+        return interval
+
+
+class Switch(NamedTuple):
+    """For each element of an operation: its column, and its outcome as an affine function of the
+    outcome of the column."""
+
+    columns: Array
+    scale: Array
+    shift: Array
+
+    def settle(self, state: Pass, natural: Interval) -> Interval:
+        """Note what is undecided and put the forced outcomes in its place; what is decided
+        stays."""
+        cells = len(natural.lower)
+        columns = self.columns.ravel()
+        state.undecided[:, columns] |= (natural.lower < natural.upper).reshape(cells, -1)
+        if state.forced is None:
+            return natural
+        outcome = state.forced[:, columns].reshape(natural.shape) * self.scale + self.shift
+        outcome = np.clip(outcome, natural.lower, natural.upper)
+        free = np.isnan(outcome)
+        return Interval(
+            np.where(free, natural.lower, outcome), np.where(free, natural.upper, outcome)
+        )
+
+
+class Switchboard:
+    """The columns of all switches of a program, by the number of the element that is switched."""
+
+    def __init__(self, numbering: Numbering):
+        self.outcomes: list[tuple[int, ...]] = []
+        self._numbering = numbering
+        self._columns: dict[int, int] = {}
+
+    def _column(self, number: int, outcomes: tuple[int, ...]) -> int:
+        if number not in self._columns:
+            self._columns[number] = len(self.outcomes)
+            self.outcomes.append(outcomes)
+        return self._columns[number]
+
+    def _above(self, first: int, second: int) -> tuple[int, bool]:
+        """The number of the truth value first > second, and whether that number stands for its
+        opposite."""
+        turned = first > second and self._numbering.analytic(first, second)
+        key = ("gt", second, first) if turned else ("gt", first, second)
+        return self._numbering.number(key), turned
+
+    def _comparison(self, name: str, first: int, second: int) -> tuple[int, bool]:
+        if name in ("eq", "ne"):
+            return self._numbering.number(("eq", *sorted((first, second)))), name == "ne"
+        if name in ("lt", "ge"):
+            first, second = second, first
+        number, turned = self._above(first, second)
+        return number, turned != (name in ("le", "ge"))
+
+    def comparison(self, name: str, first: Array, second: Array) -> tuple[Switch, Array]:
+        """The switch of a comparison and the numbers of its elements."""
+        first, second = np.broadcast_arrays(first, second)
+        found = [
+            self._comparison(name, a, b)
+            for a, b in zip(first.ravel().tolist(), second.ravel().tolist(), strict=True)
+        ]
+        columns = [self._column(number, (0, 1)) for number, _ in found]
+        numbers = [
+            self._numbering.number(("not", None, number)) if opposite else number
+            for number, opposite in found
+        ]
+        opposite = np.array([opposite for _, opposite in found], dtype=bool)
+        switch = _switch(
+            columns, np.where(opposite, -1.0, 1.0), np.where(opposite, 1.0, 0.0), first.shape
+        )
+        return switch, np.array(numbers, dtype=np.int64).reshape(first.shape)
+
+    def sign(self, operand: Array) -> tuple[Switch, Array]:
+        """The switch of a sign: ±1 where the operand is analytic, and then it is that of the
+        comparison with zero; else -1, 0 or 1."""
+        zero = self._numbering.constant(0.0)
+        columns, scale, shift, numbers = [], [], [], []
+        for number in operand.ravel().tolist():
+            result = self._numbering.number(("sign", None, number))
+            numbers.append(result)
+            if self._numbering.analytic(number):
+                above, turned = self._above(number, zero)
+                columns.append(self._column(above, (0, 1)))
+                scale.append(-2.0 if turned else 2.0)
+                shift.append(1.0 if turned else -1.0)
+            else:
+                columns.append(self._column(result, (-1, 0, 1)))
+                scale.append(1.0)
+                shift.append(0.0)
+        return _switch(columns, np.array(scale), np.array(shift), operand.shape), np.array(
+            numbers, dtype=np.int64
+        ).reshape(operand.shape)
+
+
+def _switch(columns: list[int], scale: Array, shift: Array, shape: tuple[int, ...]) -> Switch:
+    return Switch(
+        np.array(columns, dtype=np.int64).reshape(shape), scale.reshape(shape), shift.reshape(shape)
+    )
+
+
+def compare(name: str, a: Interval, b: Interval, analytic: Any, same: Any) -> Interval:
+    """A comparison as an interval of truth values. Elements that are `same` on both sides are
+    equal; of those that are `analytic` on both sides equality is a set of measure zero, unless both
+    are one number."""
+    if name in ("gt", "ge"):
+        return compare({"gt": "lt", "ge": "le"}[name], b, a, analytic, same)
+    if name == "ne":
+        equal = compare("eq", a, b, analytic, same)
+        return Interval(1.0 - equal.upper, 1.0 - equal.lower)
+    if name == "lt":
+        false = same | (a.lower >= b.upper)
+        true = ~false & ((a.upper < b.lower) | (analytic & (a.upper <= b.lower)))
+    elif name == "le":
+        true = same | (a.upper <= b.lower)
+        false = ~true & ((a.lower > b.upper) | (analytic & (a.lower >= b.upper)))
+    else:
+        true = same | ((a.lower == a.upper) & (b.lower == b.upper) & (a.lower == b.lower))
+        false = ~true & (analytic | (a.upper < b.lower) | (a.lower > b.upper))
+    return Interval(true, ~false)
+
+
+def sign_of(x: Interval, analytic: Array) -> Interval:
+    """The sign; of an analytic operand it is ±1 almost everywhere, unless the operand is the number
+    zero."""
+    nonzero = analytic & (x.lower < x.upper)
+    lower = np.where(nonzero, np.where(x.lower >= 0, 1.0, -1.0), np.sign(x.lower))
+    return Interval(lower, np.where(nonzero, np.where(x.upper <= 0, -1.0, 1.0), np.sign(x.upper)))

@@ -1,0 +1,454 @@
+"""How singular each element of a function can be where an operation is not smooth, read from its
+operations.
+
+An operation such as |w| or √w is singular where its operand vanishes. The zero set of such an
+operand is a *source* a, and of every element v made from it two numbers are kept for each source:
+
+* the vanishing order ν: |v| ≤ C|a|^ν near a = 0;
+* the singular order σ: v is a function of class C^{1,1} plus one with |Dᵏ| ≤ C|a|^(σ-k), k = 0, 1,
+  2. So σ > 0 is continuous, σ ≥ 1 Lipschitz,
+  σ ≥ 2 of class C^{1,1}.
+
+|a| and max(a, 0) have ν = σ = 1, sign(a) has 0, |a|^p has p; a itself has ν = 1 and no singular
+  part. For a product Leibniz' rule gives
+σ(uv) = min(σ(u) + ν(v), σ(v) + ν(u), σ(u) + σ(v)): so a|a|, max(a, 0)² and a² sign(a) are C^{1,1}.
+This holds for one source, and for several if u and v
+are Lipschitz; otherwise only continuity is concluded. A smooth function of v keeps σ. If q ≥ 0 is
+C^{1,1}, then |∇q|² ≤ Cq, so √q is Lipschitz with σ = 1
+and q is of second order in the source √q: |x|^p has the order p. An element that is ±|a|^ν (or that
+where a > 0 and zero elsewhere) has the *root* a,
+and singular operations on it multiply orders. What fits nowhere is *opaque*: a source of its own on
+which nothing vanishes, so that nothing smooths it again.
+
+Assumed: operands vanish on tame sets, not on Cantor sets.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from cordes.formulas.expressions import Expressions, Site, Source, operands_of
+
+SMOOTH = frozenset(
+    {
+        "exp",
+        "exp2",
+        "expm1",
+        "sin",
+        "cos",
+        "sinh",
+        "cosh",
+        "tanh",
+        "atan",
+        "asinh",
+        "logistic",
+        "erf",
+    }
+)
+# Functions that vanish with their argument, and those that are never negative.
+ODD = frozenset(
+    {"expm1", "sin", "sinh", "tanh", "atan", "asinh", "erf", "asin", "atanh", "tan", "log1p"}
+)
+POSITIVE = frozenset({"exp", "exp2", "cosh", "logistic"})
+# Functions that are smooth inside an interval, with their singular order at its ends.
+INSIDE: dict[str, tuple[float, float, float]] = {
+    "log": (0.0, math.inf, 0.0),
+    "log1p": (-1.0, math.inf, 0.0),
+    "asin": (-1.0, 1.0, 0.5),
+    "acos": (-1.0, 1.0, 0.5),
+    "atanh": (-1.0, 1.0, 0.0),
+    "acosh": (1.0, math.inf, 0.5),
+    "tan": (-math.pi / 2, math.pi / 2, 0.0),
+}
+# An element with more singular sources than this becomes opaque: a network of many kinks needs no
+# account of each.
+MOST_SOURCES = 32
+# The order where continuity is all that is concluded.
+CONTINUOUS = 0.25
+# What is known of a site: its operand is positive, negative, or does not matter; 0 if it may be
+# singular.
+HARMLESS = 2
+
+
+class Order(NamedTuple):
+    """What is known of an element; see the module. Absent sources have σ = ∞ and ν = 0; `zero` is
+    the constant."""
+
+    singular: dict[Source, float]
+    vanishing: dict[Source, float]
+    root: Source | None = None
+    nonnegative: bool = False
+    zero: bool = False
+
+    def sigma(self, source: Source) -> float:
+        return self.singular.get(source, math.inf)
+
+    def nu(self, source: Source) -> float:
+        return math.inf if self.zero else self.vanishing.get(source, 0.0)
+
+    @property
+    def lowest(self) -> float:
+        return min(self.singular.values(), default=math.inf)
+
+
+REGULAR = Order({}, {})
+
+
+def singular_sum(parts: Sequence[Order]) -> dict[Source, float]:
+    """The singular orders of a sum: the lowest of all."""
+    lowest: dict[Source, float] = {}
+    for part in parts:
+        for source, sigma in part.singular.items():
+            lowest[source] = min(sigma, lowest.get(source, math.inf))
+    return lowest
+
+
+def vanishing_sum(parts: Sequence[Order]) -> dict[Source, float]:
+    """A sum vanishes where all parts do, to the lowest order."""
+    first, *others = [part.vanishing for part in parts if not part.zero] or [{}]
+    for other in others:
+        first = {source: min(nu, other[source]) for source, nu in first.items() if source in other}
+    return first
+
+
+def limited(orders: dict[Source, float], *parts: Order) -> dict[Source, float]:
+    """With several sources and a part that is not Lipschitz nothing better than continuity
+    follows."""
+    if len(orders) > 1 and min(part.lowest for part in parts) < 1:
+        return {a: min(order, CONTINUOUS) for a, order in orders.items()}
+    return {a: order for a, order in orders.items() if order < 2}
+
+
+def product(u: Order, v: Order, same: bool = False) -> Order:
+    """The product of two elements, or the square of one."""
+    nonnegative = same or (u.nonnegative and v.nonnegative)
+    sources = {**u.singular, **v.singular}
+    singular = {
+        a: min(u.sigma(a) + v.nu(a), v.sigma(a) + u.nu(a), u.sigma(a) + v.sigma(a)) for a in sources
+    }
+    vanishing = {a: u.nu(a) + v.nu(a) for a in {**u.vanishing, **v.vanishing}}
+    return Order(
+        limited(singular, u, v), vanishing, u.root if u.root == v.root else None, nonnegative
+    )
+
+
+class Orders:
+    """The orders of all elements that the outputs need.
+
+    `decide(site)` says what is known of a site: 1 if its operand is positive, -1 if it is negative,
+    `HARMLESS`, or 0 if it may be singular. `sites` collects for each source the sites that are
+    singular on it.
+    """
+
+    def __init__(self, expressions: Expressions, decide: Callable[[Site], int]):
+        self.expressions, self.decide = expressions, decide
+        self.sites: dict[Source, list[Site]] = {}
+        self._orders: dict[int, Order] = {}
+        self._truth: dict[int, bool] = {}
+        self._rules: dict[str, Callable[[int, tuple[int, ...], list[Order]], Order]] = {
+            **dict.fromkeys(("add", "sub", "reduce_sum"), self._sum),
+            **dict.fromkeys(("mul", "reduce_prod"), self._multiply),
+            **dict.fromkeys(
+                ("abs", "sign", "sqrt", "rsqrt", "cbrt", "integer_pow", "pow"), self._power_like
+            ),
+            **dict.fromkeys(("max", "min"), self._extreme),
+            **dict.fromkeys(("gt", "eq"), self._comparison),
+            **dict.fromkeys(
+                ("and", "or", "xor", "not", "reduce_and", "reduce_or", "is_finite"), self._logical
+            ),
+            **{"neg": self._scaled, "div": self._divide, "select_n": self._select},
+        }
+        for number in expressions.needed:
+            self._orders[number] = self._with_sources(number, self._order(number))
+
+    def worst(self) -> dict[Source, float]:
+        """The singular orders of the outputs."""
+        return singular_sum([self._orders[number] for number in self.expressions.outputs])
+
+    def _order(self, number: int) -> Order:
+        key, value = self.expressions.keys[number], self.expressions.constants.get(number)
+        if value is not None:
+            self._truth[number] = bool(value)
+            return Order({}, {}, None, value >= 0, value == 0)
+        name, numbers = key[0], operands_of(key)
+        if name == "x":
+            return REGULAR
+        parts = [self._orders[n] for n in numbers]
+        if name in self._rules:
+            return self._rules[name](number, numbers, parts)
+        if name in SMOOTH:
+            return self._smooth(name, parts[0])
+        return self._elsewhere(number, numbers, parts)
+
+    def _with_sources(self, number: int, order: Order) -> Order:
+        """An element that is a source vanishes there to first order, or, if it is never negative,
+        to second order in its root."""
+        base = self.expressions.base(number)
+        if (
+            base in self.expressions.sources
+            and order.root is None
+            and not order.singular
+            and number not in self.expressions.constants
+        ):
+            second = order.nonnegative or (base < number and self._orders[base].nonnegative)
+            order = order._replace(
+                root=base, vanishing={**order.vanishing, base: 2.0 if second else 1.0}
+            )
+        for source in self.expressions.companions.get(number, ()):
+            order = order._replace(vanishing={source: 1.0, **order.vanishing})
+        if len(order.singular) > MOST_SOURCES:
+            ranked = sorted(order.singular, key=order.sigma)
+            self.sites["opaque", number] = list(
+                dict.fromkeys(site for source in ranked for site in self.sites[source])
+            )
+            order = Order({("opaque", number): order.lowest}, {}, None, order.nonnegative)
+        return order
+
+    # Singular operations.
+
+    def _opaque(self, site: Site, parts: Sequence[Order], order: float) -> Order:
+        source = ("opaque", site.number)
+        self.sites.setdefault(source, []).append(site)
+        lowest = min(part.lowest for part in parts)
+        own = min(order, 0.0 if lowest <= 0 else CONTINUOUS if lowest < 1 else order)
+        return Order({**singular_sum(parts), source: own}, {})
+
+    def _singular(self, site: Site, operand: Order, exponent: float) -> Order:
+        """|w|^exponent, with or without the sign of w, where w may vanish."""
+        if operand.root is None:
+            return self._opaque(site, [operand], min(exponent, 1.0))
+        self.sites.setdefault(operand.root, []).append(site)
+        if exponent == 0:
+            return Order({operand.root: 0.0}, {})
+        order = exponent * operand.nu(operand.root)
+        return Order(
+            {operand.root: order} if order < 2 else {},
+            {a: exponent * nu for a, nu in operand.vanishing.items()},
+            operand.root,
+        )
+
+    def _power_like(self, number: int, numbers: tuple[int, ...], parts: list[Order]) -> Order:
+        key, part = self.expressions.keys[number], parts[0]
+        name = key[0]
+        if name == "sign":
+            site = Site(number, name, "zero", numbers)
+            return REGULAR if self.decide(site) else self._singular(site, part, 0.0)
+        if name == "abs":
+            site = Site(number, name, "crossing", numbers)
+            # Positive in the domain is not yet positive around it, which second order at the root
+            # needs: `nonnegative` stays as it is.
+            return (
+                part
+                if part.nonnegative or self.decide(site)
+                else self._singular(site, part, 1.0)._replace(nonnegative=True)
+            )
+        exponent = {"sqrt": 0.5, "rsqrt": -0.5, "cbrt": 1 / 3}.get(name)
+        if exponent is None:
+            exponent = (
+                float(key[1])
+                if name == "integer_pow"
+                else self.expressions.constants.get(numbers[1])
+            )
+        if exponent is None:
+            site = Site(number, "power", "inside", numbers[:1], (0.0, math.inf))
+            return (
+                Order(singular_sum(parts), {})
+                if self.decide(site)
+                else self._opaque(site, parts, 0.0)
+            )
+        nonnegative = part.nonnegative or (
+            name != "cbrt" and (exponent % 2 == 0 or exponent % 1 != 0)
+        )
+        return self._power(
+            Site(number, "power" if "pow" in name else name, "zero", numbers[:1]), part, exponent
+        )._replace(nonnegative=nonnegative)
+
+    def _power(self, site: Site, part: Order, exponent: float) -> Order:
+        if exponent in (0, 1):
+            return part if exponent else REGULAR
+        if exponent >= 2:
+            # The derivative of the power vanishes to the order (p - 1)ν where w does, whether or
+            # not w has a root.
+            singular = {
+                a: sigma + (exponent - 1) * part.nu(a) for a, sigma in part.singular.items()
+            }
+            return Order(
+                limited(singular, part),
+                {a: exponent * nu for a, nu in part.vanishing.items()},
+                part.root,
+            )
+        if self.decide(site):
+            return Order(part.singular, {})
+        return (
+            self._singular(site, part, exponent)
+            if exponent > 0
+            else self._opaque(site, [part], 0.0)
+        )
+
+    def _meeting(self, first: int, second: int) -> tuple[Source | None, float]:
+        """The source on which two elements meet and the order of their difference; None where the
+        difference has no root."""
+        met = self.expressions.difference(first, second)
+        known = self._orders.get(met) if isinstance(met, int) else None
+        if known is not None:
+            return known.root, known.nu(known.root) if known.root is not None else 0.0
+        return (None if self._orders[first].singular or self._orders[second].singular else met), 1.0
+
+    def _extreme(self, number: int, numbers: tuple[int, ...], parts: list[Order]) -> Order:
+        """max(a, b) is smooth but where a = b, and there as regular as |a - b|."""
+        largest = self.expressions.keys[number][0] == "max"
+        site = Site(number, "max" if largest else "min", "crossing", numbers)
+        nonnegative = (
+            any(part.nonnegative for part in parts)
+            if largest
+            else all(part.nonnegative for part in parts)
+        )
+        decision = self.decide(site)
+        for part, number_of_other in ((parts[0], numbers[1]), (parts[1], numbers[0])):
+            if (
+                part.nonnegative
+                and largest
+                and self.expressions.constants.get(number_of_other, 1.0) <= 0
+            ):
+                return part
+        if decision in (1, -1):
+            return parts[0 if (decision > 0) == largest else 1]
+        if decision == HARMLESS:
+            return Order(singular_sum(parts), vanishing_sum(parts), None, nonnegative)
+        source, order = self._meeting(*numbers)
+        if source is None:
+            return self._opaque(site, parts, 1.0)._replace(nonnegative=nonnegative)
+        self.sites.setdefault(source, []).append(site)
+        singular = singular_sum(parts)
+        singular[source] = min(order, singular.get(source, math.inf))
+        # With the constant zero it is the part of a on one side, a function of the same root.
+        root = source if any(part.zero for part in parts) else None
+        return Order(limited(singular, *parts), vanishing_sum(parts), root, nonnegative)
+
+    def _elsewhere(self, number: int, numbers: tuple[int, ...], parts: list[Order]) -> Order:
+        """Functions that are smooth in places, steps, and what is not known."""
+        name = self.expressions.keys[number][0]
+        if name in INSIDE:
+            low, high, order = INSIDE[name]
+            site = Site(number, name, "inside", numbers, (low, high))
+            return (
+                self._smooth(name, parts[0])
+                if self.decide(site)
+                else self._opaque(site, parts, order)
+            )
+        tests = {
+            "reduce_max": "meeting",
+            "reduce_min": "meeting",
+            "atan2": "cut",
+            "floor": "step",
+            "ceil": "step",
+        }
+        site = Site(number, name, tests.get(name, "unknown"), numbers)
+        if self.decide(site):
+            return Order(singular_sum(parts), {})
+        return self._opaque(
+            site, parts, 1.0 if name in ("reduce_max", "reduce_min", "sort", "clamp") else 0.0
+        )
+
+    # Comparisons and selections.
+
+    def _comparison(self, number: int, numbers: tuple[int, ...], parts: list[Order]) -> Order:
+        equality = self.expressions.keys[number][0] == "eq"
+        site = Site(number, "comparison", "zero", numbers)
+        if numbers[0] == numbers[1]:
+            self._truth[number] = equality
+            return REGULAR
+        decision = self.decide(site)
+        if equality and self.expressions.rarely_equal(*numbers):
+            # True on a set of measure zero only, as in where(t == 0, 1, t): such a guard changes no
+            # integral and no weak derivative.
+            self._truth[number] = False
+            return REGULAR
+        if decision in (1, -1):
+            self._truth[number] = decision > 0 and not equality
+        if decision:
+            return REGULAR
+        source, _ = self._meeting(*numbers)
+        if source is None:
+            return self._opaque(site, parts, 0.0)
+        self.sites.setdefault(source, []).append(site)
+        return Order({source: 0.0}, {})
+
+    def _logical(self, number: int, numbers: tuple[int, ...], parts: list[Order]) -> Order:
+        name, known = self.expressions.keys[number][0], [self._truth.get(n) for n in numbers]
+        if name == "is_finite":
+            self._truth[number] = True
+            return REGULAR
+        if name == "not" and known[0] is not None:
+            self._truth[number] = not known[0]
+        deciding = {"and": False, "reduce_and": False, "or": True, "reduce_or": True}.get(name)
+        if deciding is not None and (deciding in known or None not in known):
+            self._truth[number] = deciding if deciding in known else not deciding
+        return REGULAR if number in self._truth else Order(singular_sum(parts), {})
+
+    def _select(self, number: int, numbers: tuple[int, ...], parts: list[Order]) -> Order:
+        """A selection jumps by the difference of its cases where its condition changes, which may
+        vanish there."""
+        condition, cases, chosen = parts[0], parts[1:], self._truth.get(numbers[0])
+        if chosen is not None and len(cases) == 2:
+            return cases[int(chosen)]
+        singular, nonnegative = singular_sum(cases), all(case.nonnegative for case in cases)
+        if len(set(numbers[1:])) == 1:
+            return cases[0]
+        for source in condition.singular:
+            met, order = self._meeting(*numbers[1:3]) if len(cases) == 2 else (None, 0.0)
+            gap = (
+                order
+                if met is not None and met == source
+                else min(case.nu(source) for case in cases)
+            )
+            singular[source] = min(gap, singular.get(source, math.inf))
+        roots = {case.root for case in cases if not case.zero}
+        root = next(iter(roots)) if len(roots) == 1 and set(condition.singular) <= roots else None
+        return Order(limited(singular, *cases), vanishing_sum(cases), root, nonnegative)
+
+    # Smooth operations.
+
+    def _smooth(self, name: str, part: Order) -> Order:
+        return Order(part.singular, part.vanishing if name in ODD else {}, None, name in POSITIVE)
+
+    def _sum(self, number: int, numbers: tuple[int, ...], parts: list[Order]) -> Order:
+        name = self.expressions.keys[number][0]
+        smooth = self.expressions.is_log_of_sum(*numbers) if name == "add" else ()
+        if smooth:
+            return Order(singular_sum([self._orders[n] for n in smooth]), {})
+        return Order(
+            singular_sum(parts),
+            vanishing_sum(parts),
+            None,
+            name != "sub" and all(part.nonnegative for part in parts),
+        )
+
+    def _multiply(self, number: int, numbers: tuple[int, ...], parts: list[Order]) -> Order:
+        constants = [self.expressions.constants.get(n) for n in numbers]
+        if len(numbers) == 2 and any(constants):
+            return (
+                self._scale(parts[1], constants[0])
+                if constants[0]
+                else self._scale(parts[0], constants[1])
+            )
+        result, previous = parts[0], numbers[0]
+        for n, part in zip(numbers[1:], parts[1:], strict=True):
+            result = product(result, part, previous == n)
+            previous = -1
+        return result
+
+    def _scale(self, part: Order, constant: float | None) -> Order:
+        return part._replace(nonnegative=part.nonnegative and constant is not None and constant > 0)
+
+    def _scaled(self, number: int, numbers: tuple[int, ...], parts: list[Order]) -> Order:
+        return self._scale(parts[0], -1.0)
+
+    def _divide(self, number: int, numbers: tuple[int, ...], parts: list[Order]) -> Order:
+        constant = self.expressions.constants.get(numbers[1])
+        if constant:
+            return self._scale(parts[0], constant)
+        site = Site(number, "division", "zero", numbers[1:])
+        if not self.decide(site):
+            return self._opaque(site, parts, 0.0)
+        return product(parts[0], Order(parts[1].singular, {}, None, parts[1].nonnegative))

@@ -1,0 +1,457 @@
+"""Whether a function can have a kink or a jump in a domain, read from its operations.
+
+A residual that vanishes proves nothing for a function whose second derivatives hide a jump of the
+gradient: min(x, 1 - x, y, 1 - y) solves Δu = 0 almost everywhere. So `kink` looks at every
+operation that is not smooth everywhere, at where its operand vanishes in the domain (interval
+arithmetic on cells, refined where it is undecided) and at how the result is used
+(`cordes.formulas.orders`: x|x| has no kink). `jump` asks in the same way whether a coefficient
+is continuous.
+
+The answer None is a proof, up to what `orders` assumes. The answers are one-sided: a description
+means that a kink or a jump could not be excluded. Equalities that hold on a set of measure zero,
+the guards of where(t == 0, 1, t), are taken as false; so "continuous" means after a change on such
+a set.
+"""
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from cordes.domains.domain import AbstractDomain
+from cordes.formulas.expressions import Expressions, Site, operands_of
+from cordes.formulas.intervals import Interval, UnsupportedOperation, enclose
+from cordes.formulas.orders import HARMLESS, Orders
+from cordes.problems.coefficients import show
+
+# Cells along each axis at the start, rounds of refinement, and the most cells of a round, by
+# dimension.
+START = {1: 64, 2: 12, 3: 6, 4: 4, 5: 3}
+ROUNDS = {1: 8, 2: 5, 3: 3, 4: 1, 5: 1}
+MOST_CELLS = 4096
+HALVED_AXES = 6
+# With more sites than this none is asked whether the outputs depend on it everywhere.
+MOST_HIDDEN = 16
+# A denominator that comes as near to zero as this share of its largest value is a guard such as
+# max(|x|², 1e-300), not a bound.
+GUARD = 1e-12
+# Chords on which the zeros of a switch are compared with those of the interfaces, samples on each,
+# and the largest distance relative to the domain.
+CHORDS, CHORD_SAMPLES, BISECTIONS, NEAR = 128, 33, 45, 1e-9
+CHORD_SEED = 5_550_101
+
+CONTINUOUS_OPERATIONS = frozenset(
+    {"abs", "max", "min", "sqrt", "cbrt", "power", "reduce_max", "reduce_min"}
+)
+WORDING = {
+    "abs": "abs whose argument {vanishes}",
+    "sign": "sign whose argument {vanishes}",
+    "max": "max of two functions that {meet}",
+    "min": "min of two functions that {meet}",
+    "reduce_max": "max of functions that can meet",
+    "reduce_min": "min of functions that can meet",
+    "comparison": "a choice between two formulas that changes",
+    "division": "division by a function that {vanishes}",
+}
+
+
+def kink(function: Callable, domain: AbstractDomain) -> str | None:
+    """Why a function of one point may fail to be C¹ with bounded second derivatives in a domain:
+    the operation, and a point near it. None if it cannot."""
+    return _describe(function, domain, (), 2.0)
+
+
+def jump(
+    function: Callable, domain: AbstractDomain, interfaces: Sequence[Callable] = ()
+) -> str | None:
+    """Why a function of one point (of any shape) may be discontinuous in a domain, away from the
+    zero sets of the interfaces; None if it cannot.
+
+    A switch on an interface is recognised by its formula. Otherwise all cells in which the switch
+    is undecided must meet interfaces, and zeros of its operand on chords must be zeros of an
+    interface: then None is no proof, but a jump elsewhere would have to hide within the finest
+    cells.
+    """
+    return _describe(function, domain, interfaces, 0.0)
+
+
+def _describe(
+    function: Callable, domain: AbstractDomain, interfaces: Sequence[Callable], wanted: float
+) -> str | None:
+    def everything(x: Any) -> Any:
+        return function(x), [jnp.asarray(phi(x), dtype=x.dtype) for phi in interfaces]
+
+    try:
+        return _Search(everything, domain, len(interfaces), wanted).run()
+    except UnsupportedOperation as unsupported:
+        return f"the operation '{unsupported.name}' is not known"
+
+
+class _Cells(NamedTuple):
+    lower: np.ndarray
+    upper: np.ndarray
+
+    def children(self) -> "_Cells":
+        """Each cell cut in the middle of every axis."""
+        middle = (self.lower + self.upper) / 2
+        corners = np.array(list(itertools.product((False, True), repeat=self.lower.shape[1])))
+        lower = np.where(corners, middle[:, None], self.lower[:, None])
+        upper = np.where(corners, self.upper[:, None], middle[:, None])
+        return _Cells(lower.reshape(-1, corners.shape[1]), upper.reshape(-1, corners.shape[1]))
+
+
+class _View:
+    """What the cells show of a site: where in the last round it is undecided, which signs its
+    operand has in cells, and which surely in the domain."""
+
+    def __init__(self):
+        self.undecided = np.zeros(0, bool)
+        self.seen: set[int] = set()
+        self.sure: set[int] = set()
+
+    @property
+    def certain(self) -> bool:
+        """A continuous operand that takes both signs in a convex domain vanishes in it."""
+        return len(self.sure) == 2
+
+
+class _Search:
+    """The search for sites at which the outputs may be singular: orders up to `wanted` (0), or
+    below it (2), are faults."""
+
+    def __init__(self, function: Callable, domain: AbstractDomain, interfaces: int, wanted: float):
+        self.domain, self.wanted, self.interfaces = domain, wanted, interfaces
+        self.program = enclose(function).program(domain.dimension)
+        values = self.program.outputs
+        outputs = [
+            number
+            for value in values[: len(values) - interfaces]
+            for number in value.numbers.ravel().tolist()
+        ]
+        self.expressions = Expressions(self.program.numbering, sorted(set(outputs)))
+        self.surfaces = {
+            self.expressions.base(int(value.numbers))
+            for value in values[len(values) - interfaces :]
+        }
+        self._distance = enclose(domain.distance)
+        self.decisions: dict[Site, int] = {}
+        self.views: dict[Site, _View] = {}
+        self._chosen: dict[Site, list[int]] = {}
+
+    def run(self) -> str | None:
+        if self.program.numbering.analytic(*self.expressions.outputs) or not (
+            faults := self._faults()
+        ):
+            return None
+        cells = self._inside(self._start())
+        rounds = ROUNDS.get(self.domain.dimension, 0)
+        for remaining in range(rounds, -1, -1):
+            on_interface = self._look(cells, faults)
+            looked, faults = set(faults), self._faults()
+            if not faults:
+                return None
+            if not looked.issuperset(faults):
+                # Fewer singular sites make fewer faults. Should one come up late, the cells left
+                # out before say nothing of it.
+                return self._report(
+                    [site for site in faults if site in looked] or list(looked), cells, on_interface
+                )
+            undecided = np.any([self.views[site].undecided for site in faults], axis=0)
+            certain = (
+                any(self.views[site].certain and not self._choices(site) for site in faults)
+                and not self.interfaces
+            )
+            if (
+                certain
+                or remaining == 0
+                or np.sum(undecided) * 2**self.domain.dimension > MOST_CELLS
+            ):
+                break
+            cells = self._inside(_Cells(cells.lower[undecided], cells.upper[undecided]).children())
+        for site in [site for site in faults if self._covered(site, on_interface)]:
+            self.decisions[site] = HARMLESS
+        faults = self._faults()
+        return self._report(faults, cells, on_interface) if faults else None
+
+    # Sites and what is decided about them.
+
+    def _faults(self) -> list[Site]:
+        """The sites that may be singular in a way that matters, the worst first."""
+        orders = Orders(self.expressions, self._decide)
+        bad = {
+            source: order
+            for source, order in orders.worst().items()
+            if order < self.wanted or order <= 0
+        }
+        sites = dict.fromkeys(
+            site for source in sorted(bad, key=lambda a: bad[a]) for site in orders.sites[source]
+        )
+        # Of the sites on one source those that jump say more about a jump than those that do not.
+        return sorted(
+            sites, key=lambda site: self.wanted == 0 and site.name in CONTINUOUS_OPERATIONS
+        )
+
+    def _decide(self, site: Site) -> int:
+        if site not in self.decisions:
+            self.decisions[site] = HARMLESS if self._on_interface(site) else 0
+        return self.decisions[site]
+
+    def _on_interface(self, site: Site) -> bool:
+        """Whether the operand vanishes on interfaces only, by its formula."""
+        if not self.surfaces or site.test not in ("zero", "crossing"):
+            return False
+        source = (
+            site.operands[0]
+            if len(site.operands) == 1
+            else self.expressions.difference(*site.operands)
+        )
+        return self.expressions.vanishes_only_on(source, self.surfaces)
+
+    def _look(self, cells: _Cells, faults: Sequence[Site]) -> np.ndarray:
+        """Examine sites on cells and decide what can be decided; gives the cells that meet
+        interfaces."""
+        ranges, outputs = self._ranges(
+            cells, sorted({number for site in faults for number in site.operands})
+        )
+        middles = self.domain.contains((cells.lower + cells.upper) / 2)
+        for site in faults:
+            view = self.views.setdefault(site, _View())
+            self._examine(site, ranges, middles, view)
+            if not np.any(view.undecided):
+                if len(view.seen) < 2:
+                    self.decisions[site] = next(iter(view.seen), HARMLESS)
+                else:  # The operand jumps from one sign to the other between cells.
+                    view.undecided = np.ones(len(middles), bool)
+            elif len(faults) <= MOST_HIDDEN and self._hidden(
+                site, _Cells(cells.lower[view.undecided], cells.upper[view.undecided])
+            ):
+                self.decisions[site] = HARMLESS
+        surfaces = (
+            [interval.lower <= 0 for interval in outputs],
+            [interval.upper >= 0 for interval in outputs],
+        )
+        touched = [low & high for low, high in zip(*surfaces, strict=True)]
+        return np.any(touched, axis=0) if touched else np.zeros(len(cells.lower), bool)
+
+    def _choices(self, site: Site) -> list[int]:
+        """The maxima and minima of two elements through which a site acts on the outputs, but for
+        the site itself."""
+        if site not in self._chosen:
+            depends, keys = {site.number}, self.expressions.keys
+            for number in self.expressions.needed:
+                if number > site.number and not depends.isdisjoint(operands_of(keys[number])):
+                    depends.add(number)
+            self._chosen[site] = [
+                number
+                for number in depends
+                if number != site.number and keys[number][0] in ("max", "min")
+            ]
+        return self._chosen[site]
+
+    def _hidden(self, site: Site, cells: _Cells) -> bool:
+        """Whether the outputs do not depend on a site in given cells, because maxima and minima
+        choose something else in all of them: the root in max(√q - 1, 0)² does not matter where q is
+        small."""
+        choices = self._choices(site)
+        if not choices:
+            return False
+        keys = self.expressions.keys
+        ranges, _ = self._ranges(
+            cells, sorted({number for choice in choices for number in operands_of(keys[choice])})
+        )
+        chosen: dict[int, int] = {}
+        for choice in choices:
+            name, (first, second) = keys[choice][0], operands_of(keys[choice])
+            difference = ranges[first] - ranges[second]
+            if np.all(difference.lower > 0) or np.all(difference.upper < 0):
+                chosen[choice] = (
+                    first if bool(np.all(difference.lower > 0)) == (name == "max") else second
+                )
+        waiting, seen = list(self.expressions.outputs), set(self.expressions.outputs)
+        while waiting:
+            number = waiting.pop()
+            if number == site.number:
+                return False
+            following = {chosen[number]} if number in chosen else set(operands_of(keys[number]))
+            waiting.extend(following - seen)
+            seen |= following
+        return True
+
+    def _examine(
+        self, site: Site, ranges: dict[int, Interval], middles: np.ndarray, view: _View
+    ) -> None:
+        operands = [ranges[number] for number in site.operands]
+        first = operands[0]
+        if site.test in ("zero", "crossing"):
+            value = first if len(operands) == 1 else first - operands[1]
+            sizes = np.maximum(np.abs(value.lower), np.abs(value.upper))
+            guard = (
+                GUARD * float(np.max(sizes, initial=0.0, where=np.isfinite(sizes)))
+                if site.name not in ("abs", "max", "min", "sign", "comparison")
+                else 0.0
+            )
+            signs = {1: value.lower > guard, -1: value.upper < -guard}
+            view.seen |= {sign for sign, cells in signs.items() if np.any(cells)}
+            view.sure |= {sign for sign, cells in signs.items() if np.any(cells & middles)}
+            view.undecided = ~(signs[1] | signs[-1])
+            # |w| is smooth where w touches zero without crossing it, as on the boundary of the
+            # domain.
+            for sign, touching in ((1, value.lower >= 0), (-1, value.upper <= 0)):
+                if site.test == "crossing" and np.all(touching) and view.seen <= {sign}:
+                    view.undecided, view.seen = np.zeros(len(middles), bool), {sign}
+        elif site.test == "inside":
+            view.undecided = ~((first.lower > site.bounds[0]) & (first.upper < site.bounds[1]))
+        elif site.test == "step":
+            whole = np.floor(first.lower)
+            view.undecided = ~((whole == np.floor(first.upper)) & (whole < first.lower))
+        elif site.test == "cut":
+            view.undecided = ~((first.lower > 0) | (first.upper < 0) | (operands[1].lower > 0))
+        elif site.test == "meeting":
+            view.undecided = _undecided_extreme(operands, site.name == "reduce_max")
+        else:
+            view.undecided = np.ones(len(middles), bool)
+
+    def _ranges(
+        self, cells: _Cells, numbers: Sequence[int]
+    ) -> tuple[dict[int, Interval], list[Interval]]:
+        """The intervals of elements over cells, and those of the interfaces."""
+        count = len(cells.lower)
+        found: dict[int, Interval] = {}
+        for number in numbers:
+            if number in self.expressions.constants:
+                found[number] = Interval(*(np.full(count, self.expressions.constants[number]),) * 2)
+        instructions = iter(self.program.instructions)
+
+        def observe(_: Any, inputs: list, __: list) -> None:
+            for value, interval in zip(next(instructions).inputs, inputs, strict=True):
+                if value.constant is None:
+                    for place in np.flatnonzero(np.isin(value.numbers.ravel(), missing)):
+                        column = interval.map(
+                            lambda bound, place=place: bound.reshape(len(bound), -1)[:, place]
+                        )
+                        found.setdefault(
+                            int(value.numbers.ravel()[place]),
+                            Interval(
+                                *(np.broadcast_to(b, count) for b in (column.lower, column.upper))
+                            ),
+                        )
+
+        missing = [number for number in numbers if number not in found]
+        outputs, _ = self.program.run(cells.lower, cells.upper, None, observe)
+        unknown = Interval(np.full(count, -math.inf), np.full(count, math.inf))
+        return {number: found.get(number, unknown) for number in numbers}, outputs[
+            len(outputs) - self.interfaces :
+        ]
+
+    # Cells.
+
+    def _start(self) -> _Cells:
+        lower, upper = (np.asarray(corner, float) for corner in self.domain.bounding_box)
+        d = len(lower)
+        counts = (
+            [START[d]] * d if d in START else [2 if axis < HALVED_AXES else 1 for axis in range(d)]
+        )
+        index = np.stack(np.meshgrid(*map(np.arange, counts), indexing="ij"), axis=-1).reshape(
+            -1, d
+        )
+        edges = (
+            lower + index / np.array(counts) * (upper - lower),
+            lower + (index + 1) / np.array(counts) * (upper - lower),
+        )
+        return _Cells(edges[0], np.where(index + 1 == counts, upper, edges[1]))
+
+    def _inside(self, cells: _Cells) -> _Cells:
+        """The cells that may meet the domain. Edges cut better than the distance function of a
+        polygon, a product that is positive beyond two edges."""
+        vertices = self.domain.vertices
+        if vertices is not None:
+            edges = np.roll(vertices, -1, axis=0) - vertices
+            normals = np.stack([edges[:, 1], -edges[:, 0]], axis=1)
+            nearest = np.where(normals > 0, cells.lower[:, None], cells.upper[:, None])
+            outside = np.any(
+                np.sum((nearest - vertices) * normals, axis=2) > 1e-9 * np.max(np.abs(edges)) ** 2,
+                axis=1,
+            )
+        else:
+            try:
+                (distance,) = self._distance(cells.lower, cells.upper)
+                outside = distance.upper < 0
+            except UnsupportedOperation:
+                outside = np.zeros(len(cells.lower), bool)
+        return _Cells(cells.lower[~outside], cells.upper[~outside])
+
+    # What is left over.
+
+    def _covered(self, site: Site, on_interface: np.ndarray) -> bool:
+        """Whether a site is undecided only in cells that meet interfaces, and the zeros of its
+        operand on chords lie on interfaces."""
+        if (
+            not self.interfaces
+            or site.test not in ("zero", "crossing")
+            or np.any(self.views[site].undecided & ~on_interface)
+        ):
+            return False
+        points = self.domain.interior_points(2 * CHORDS, CHORD_SEED)
+        starts, ends = points[0::2], points[1::2]
+
+        def at(
+            chords: np.ndarray, along: np.ndarray, radius: float = 0.0
+        ) -> tuple[Interval, list[Interval]]:
+            x = starts[chords] + along[:, None] * (ends - starts)[chords]
+            ranges, surfaces = self._ranges(_Cells(x - radius, x + radius), site.operands)
+            values = [ranges[number] for number in site.operands]
+            return (values[0] if len(values) == 1 else values[0] - values[1]), surfaces
+
+        samples = np.linspace(0, 1, CHORD_SAMPLES)
+        value, _ = at(np.repeat(np.arange(CHORDS), CHORD_SAMPLES), np.tile(samples, CHORDS))
+        positive = (value.lower > 0).reshape(CHORDS, CHORD_SAMPLES)
+        chord, step = np.nonzero(positive[:, 1:] != positive[:, :-1])
+        if len(chord) == 0:
+            return True
+        low, high, start = samples[step], samples[step + 1], positive[chord, step]
+        for _ in range(BISECTIONS):
+            middle = (low + high) / 2
+            same = (at(chord, middle)[0].lower > 0) == start
+            low, high = np.where(same, middle, low), np.where(same, high, middle)
+        lower, upper = self.domain.bounding_box
+        _, surfaces = at(chord, high, NEAR * float(np.max(upper - lower)))
+        return bool(
+            np.all(np.any([(phi.lower <= 0) & (phi.upper >= 0) for phi in surfaces], axis=0))
+        )
+
+    def _report(self, faults: Sequence[Site], cells: _Cells, on_interface: np.ndarray) -> str:
+        """The worst site in words, with the middle of a cell in which it is undecided: one in the
+        domain, away from interfaces and near the centre."""
+        site = faults[0]
+        view = self.views[site]
+        certain = view.certain
+        wording = WORDING.get(
+            site.name,
+            "{name} whose argument {vanishes}" if site.test == "zero" else "the operation {name}",
+        )
+        what = wording.format(
+            name=site.name,
+            vanishes="vanishes" if certain else "can vanish",
+            meet="meet" if certain else "can meet",
+        )
+        middles = (cells.lower + cells.upper) / 2
+        rank = (
+            np.linalg.norm(middles - self.domain.center, axis=1)
+            + 1e6 * on_interface
+            + 1e9 * ~self.domain.contains(middles)
+            + 1e12 * ~view.undecided
+        )
+        # Adding zero turns -0 into 0.
+        return f"{what}, near x = {show(np.round(middles[int(np.argmin(rank))], 12) + 0.0)}"
+
+
+def _undecided_extreme(operands: Sequence[Interval], largest: bool) -> np.ndarray:
+    """Where no operand is surely larger (smaller) than all others."""
+    lower = np.stack([x.lower if largest else -x.upper for x in operands])
+    upper = np.stack([x.upper if largest else -x.lower for x in operands])
+    best = np.argmax(lower, axis=0)
+    rivals = np.where(np.arange(len(operands))[:, None] == best, -np.inf, upper)
+    return ~(np.max(lower, axis=0) > np.max(rivals, axis=0))

@@ -1,0 +1,312 @@
+"""Coloured maps of functions over a plane: a picture that is seen without scripts, and the values,
+which the pointer reads."""
+
+import base64
+import html
+import io
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from matplotlib import colormaps
+from PIL import Image
+
+from cordes.reports.kit.charts import short
+from cordes.reports.kit.page import plain_title
+from cordes.reports.pages.mathml import formula, symbol
+
+# Colours of a logarithmic scale span at least two decades and at most six.
+DECADES = (2, 6)
+CLEAR = 255
+# Points of an outline.
+OUTLINE = 180
+
+
+class Plane(NamedTuple):
+    """Cell centres of a grid in a coordinate plane through the domain, shape (n, m, d), which of
+    them lie inside, the corners of the grid, the outline."""
+
+    points: np.ndarray
+    inside: np.ndarray
+    axes: tuple[int, int]
+    lower: np.ndarray
+    upper: np.ndarray
+    outline: np.ndarray
+
+
+class Map(NamedTuple):
+    """A function on a plane: values (n, m), NaN outside. With `categories` the values are the
+    numbers of these names; `lines` are drawn over it; `scale` are the values that the colours span,
+    where several maps share them."""
+
+    key: str
+    title: str
+    plane: Plane
+    values: np.ndarray
+    logarithmic: bool = False
+    caption: str = ""
+    categories: tuple[str, ...] = ()
+    letter: str = "x"
+    lines: tuple[np.ndarray, ...] = ()
+    scale: np.ndarray | None = None
+
+
+def make_plane(domain: Any, axes: tuple[int, int], resolution: int) -> Plane:
+    """A grid over the bounding box in the plane of two coordinates through the centre, a hair
+    beside it where interfaces may run."""
+    from cordes.reports.plots import outline_of
+
+    lower, upper = (np.asarray(corner, dtype=float) for corner in domain.bounding_box)
+    i, j = axes
+    size = upper - lower
+    # Cells are about square, but a long and thin domain keeps some across.
+    counts = [
+        int(
+            np.clip(
+                round(resolution * size[k] / max(size[i], size[j])), resolution // 3, resolution
+            )
+        )
+        for k in axes
+    ]
+    middles = [
+        lower[k] + (np.arange(n) + 0.5) / n * size[k] for k, n in zip(axes, counts, strict=True)
+    ]
+    points = np.empty((*counts, domain.dimension))
+    points[:] = np.asarray(domain.center) + 1e-6 * size
+    points[..., i], points[..., j] = np.meshgrid(*middles, indexing="ij")
+    return Plane(
+        points,
+        np.asarray(domain.contains(points)),
+        axes,
+        lower[[i, j]],
+        upper[[i, j]],
+        outline_of(domain, axes),
+    )
+
+
+def spread(plane: Plane, values: np.ndarray) -> np.ndarray:
+    """Values at the points inside, as an image with NaN elsewhere."""
+    image = np.full(plane.inside.shape, np.nan)
+    image[plane.inside] = values
+    return image
+
+
+def map_figure(shown: Map) -> tuple[str, dict[str, Any]]:
+    """The figure as HTML, and what its script reads."""
+    indices, low, high = _indices(shown)
+    colours = _colours(shown)
+    plane = shown.plane
+    # A curved or slanted boundary is cut out by the browser, sharper than cells can be.
+    cut = (
+        f"clip-path:polygon({_percent(plane, _thinned(plane.outline), '%')})"
+        if np.any(indices == CLEAR)
+        else ""
+    )
+    picture = _png(_widened(indices) if cut else indices, colours)
+    width, height = plane.upper - plane.lower
+    ratio = float(np.clip(height / width, 0.3, 1.6))
+    names = [formula(symbol(shown.letter, k + 1).mathml) for k in plane.axes]
+    ends = [
+        [html.escape(short(float(f"{value:.4g}"))) for value in (plane.lower[k], plane.upper[k])]
+        for k in (0, 1)
+    ]
+    style = ' class="sharp"' if shown.categories else ""
+    image = (
+        f'<img{style} style="{cut}" src="data:image/png;base64,{picture}" '
+        f'alt="{html.escape(_alternative(shown, low, high))}">'
+    )
+    caption = f"<figcaption>{html.escape(shown.caption)}</figcaption>" if shown.caption else ""
+    plain = plain_title(shown.title)
+    body = f"""<figure class="map" data-map="{html.escape(shown.key)}">
+<div class="head">{shown.title}</div>
+<div class="frame" style="--ratio:{ratio:.4f}">
+<div class="axis up"><span>{ends[1][1]}</span><span>{names[1]}</span><span>{ends[1][0]}</span></div>
+<div class="plot" tabindex="0" role="group" aria-label="{html.escape(f"{plain}: arrow keys read values")}">{image}{_overlay(shown)}<i class="dot"></i></div>
+<div class="axis across"><span>{ends[0][0]}</span><span>{names[0]}</span><span>{ends[0][1]}</span></div>
+</div>
+{_scale(shown, colours, low, high)}
+<output class="reading" aria-live="polite">&#160;</output>{caption}
+</figure>"""
+    values = np.ascontiguousarray(
+        np.abs(shown.values) if shown.logarithmic else shown.values, dtype="<f4"
+    )
+    if shown.key.split()[0] == "bound":
+        # A bound in single precision must still be one.
+        values = np.where(
+            values < shown.values, np.nextafter(values, np.float32(np.inf)), values
+        ).astype("<f4")
+    data = {
+        "shape": list(values.shape),
+        "lower": plane.lower.tolist(),
+        "upper": plane.upper.tolist(),
+        "names": [f"{shown.letter}{'₁₂₃₄₅₆₇₈₉'[k] if k < 9 else k + 1}" for k in plane.axes],
+        "values": base64.b64encode(values.tobytes()).decode("ascii"),
+    }
+    if shown.key.split()[0] == "bound":
+        data["up"] = True
+    return body, data | ({"categories": list(shown.categories)} if shown.categories else {})
+
+
+def _alternative(shown: Map, low: float, high: float) -> str:
+    """What a picture shows, for who cannot see it: the function, the plane, its values and where
+    they are largest."""
+    plane, values = shown.plane, np.abs(shown.values) if shown.logarithmic else shown.values
+    axes = " and ".join(f"{shown.letter}{k + 1}" for k in plane.axes)
+    what = f"Map of {plain_title(shown.title)} over {axes}"
+    if shown.categories:
+        kept = values[np.isfinite(values)]
+        shares = (
+            [
+                f"{name}: {100 * float(np.mean(kept == k)):.0f} %"
+                for k, name in enumerate(shown.categories)
+            ]
+            if kept.size
+            else []
+        )
+        return f"{what}, share of the area of each value: {'; '.join(shares)}"
+    if _flat(low, high) or not np.any(np.isfinite(values)):
+        return f"{what}, {high:.3g} everywhere"
+    i, j = np.unravel_index(int(np.nanargmax(values)), values.shape)
+    where = ", ".join(f"{value:.2g}" for value in plane.points[i, j][list(plane.axes)])
+    return f"{what}, colours from {low:.3g} to {high:.3g}, largest at ({where})"
+
+
+def _indices(shown: Map) -> tuple[np.ndarray, float, float]:
+    """Numbers of colours, and the ends of the scale; what is not finite is clear."""
+    values = np.abs(shown.values) if shown.logarithmic else shown.values
+    spanned = (
+        values if shown.scale is None else np.abs(shown.scale) if shown.logarithmic else shown.scale
+    )
+    finite = spanned[np.isfinite(spanned)]
+    if shown.categories:
+        low, high = -0.5, len(shown.categories) - 0.5
+        share = values / max(len(shown.categories) - 1, 1)
+    elif shown.logarithmic and np.any(finite > 0):
+        high = float(finite.max())
+        low = float(
+            np.clip(
+                np.percentile(finite[finite > 0], 2),
+                high * 10.0 ** -DECADES[1],
+                high * 10.0 ** -DECADES[0],
+            )
+        )
+        share = np.log(np.maximum(values, low) / low) / np.log(high / low)
+    else:
+        low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
+        share = np.full(values.shape, 0.5) if _flat(low, high) else (values - low) / (high - low)
+    kept = np.isfinite(values)
+    indices = np.full(values.shape, CLEAR, dtype=np.uint8)
+    indices[kept] = np.clip(np.round(share[kept] * (CLEAR - 1)), 0, CLEAR - 1)
+    return indices, low, high
+
+
+def _flat(low: float, high: float) -> bool:
+    """Constant but for what nobody would see in the numbers of the scale: one colour."""
+    return high - low <= 1e-6 * max(abs(low), abs(high))
+
+
+def _colours(shown: Map) -> np.ndarray:
+    """The palette, (255, 3)."""
+    if shown.categories:
+        count = len(shown.categories)
+        table = colormaps["tab10" if count <= 10 else "tab20"](np.arange(count))
+        return (255 * table[np.round(np.linspace(0, count - 1, CLEAR)).astype(int), :3]).astype(
+            np.uint8
+        )
+    return (
+        255
+        * colormaps["magma" if shown.logarithmic else "viridis"](np.linspace(0, 1, CLEAR))[:, :3]
+    ).astype(np.uint8)
+
+
+def _png(indices: np.ndarray, colours: np.ndarray) -> str:
+    """A small picture with a palette; the second coordinate points upwards."""
+    image = Image.fromarray(np.ascontiguousarray(indices.T[::-1]))
+    image.putpalette([*colours.ravel().tolist(), 0, 0, 0])
+    buffer = io.BytesIO()
+    image.save(buffer, "PNG", transparency=CLEAR, optimize=False)
+    return base64.b64encode(buffer.getvalue()).decode("ascii")
+
+
+def _percent(plane: Plane, points: np.ndarray, unit: str = "") -> str:
+    """Points in percent of the picture: separated by spaces for SVG, by commas for a style."""
+    share = 100 * (points - plane.lower) / (plane.upper - plane.lower)
+    return ("," if unit else " ").join(
+        f"{x:.2f}{unit}{' ' if unit else ','}{100 - y:.2f}{unit}" for x, y in share
+    )
+
+
+def _thinned(outline: np.ndarray) -> np.ndarray:
+    """Corners stay: only the outlines of curved domains have so many points, and those of boxes,
+    whose corners are four of them."""
+    if len(outline) <= OUTLINE:
+        return outline
+    turns = np.diff(outline, axis=0)
+    directions = np.unwrap(np.arctan2(turns[:, 1], turns[:, 0]))
+    sharp = np.flatnonzero(np.abs(np.diff(directions)) > 0.1) + 1
+    return outline[
+        np.unique(
+            np.concatenate(
+                [np.arange(0, len(outline), -(-len(outline) // OUTLINE)), sharp, [len(outline) - 1]]
+            )
+        )
+    ]
+
+
+def _widened(indices: np.ndarray) -> np.ndarray:
+    """The picture carried on over two cells outside."""
+    for _ in range(2):
+        for axis, step in ((0, 1), (0, -1), (1, 1), (1, -1)):
+            moved = np.roll(indices, step, axis=axis)
+            # What comes in from the other side of the picture is not a neighbour.
+            moved[
+                (0 if step == 1 else -1,) if axis == 0 else (slice(None), 0 if step == 1 else -1)
+            ] = CLEAR
+            indices = np.where(indices == CLEAR, moved, indices)
+    return indices
+
+
+def _overlay(shown: Map) -> str:
+    """The outline of the domain and the lines, in percent of the picture."""
+    plane = shown.plane
+    lines = "".join(f'<polyline points="{_percent(plane, line)}"/>' for line in shown.lines)
+    outline = f'<polygon points="{_percent(plane, _thinned(plane.outline))}"/>'
+    return (
+        '<svg viewBox="0 0 100 100" preserveAspectRatio="none" '
+        f'aria-hidden="true">{lines}{outline}</svg>'
+    )
+
+
+def _scale(shown: Map, colours: np.ndarray, low: float, high: float) -> str:
+    if shown.categories:
+        count = len(shown.categories)
+        hues = [colours[round(k / max(count - 1, 1) * (CLEAR - 1))] for k in range(count)]
+        keys = "".join(
+            f'<li><i style="background:rgb({r},{g},{b})"></i>{html.escape(name)}</li>'
+            for (r, g, b), name in zip(hues, shown.categories, strict=True)
+        )
+        return f'<ul class="keys">{keys}</ul>'
+    if _flat(low, high):
+        return (
+            f'<div class="scale"><span class="ends"><span>{short(float(f"{high:.4g}"))} '
+            "everywhere</span></span></div>"
+        )
+    stops = ",".join(
+        "#{:02x}{:02x}{:02x}".format(*colours[k]) for k in np.linspace(0, CLEAR - 1, 17).astype(int)
+    )
+    middle = float(np.sqrt(low * high)) if shown.logarithmic and low > 0 else (low + high) / 2
+    middle = 0.0 if abs(middle) < 1e-9 * (high - low) else middle
+    ticks = "".join(f"<span>{short(float(f'{value:.3g}'))}</span>" for value in (low, middle, high))
+    return (
+        '<div class="scale"><span class="bar" style="background:linear-gradient(to '
+        f'right,{stops})"></span><span class="ends">{ticks}</span></div>'
+    )
+
+
+def map_grid(maps: Sequence[Map], data: dict[str, Any]) -> str:
+    """Maps side by side; their values are added to the data of the page."""
+    bodies = []
+    for each in maps:
+        body, data[each.key] = map_figure(each)
+        bodies.append(body)
+    return f'<div class="columns">{"".join(bodies)}</div>'

@@ -1,0 +1,32 @@
+"""Where a page comes from: versions, machine, date and the command that makes it again."""
+
+import datetime
+import importlib.metadata
+import os
+import platform
+import shlex
+from collections.abc import Sequence
+
+import cordes
+from cordes.reports.kit.page import text
+
+PACKAGES = ("jax", "numpy", "scipy")
+
+
+def version_rows() -> list[tuple[str, str]]:
+    """Rows for `page.table`."""
+    packages = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in PACKAGES)
+    now = datetime.datetime.now(datetime.UTC)
+    return [
+        (
+            "versions",
+            text(f"cordes {cordes.__version__}, Python {platform.python_version()}, {packages}"),
+        ),
+        ("machine", text(f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores")),
+        ("written", text(f"{now:%Y-%m-%d %H:%M} UTC")),
+    ]
+
+
+def command_line(words: Sequence[str]) -> str:
+    """As it is typed into a shell."""
+    return shlex.join(["cordes", *words])

@@ -1,0 +1,221 @@
+"""Keeping answers: arrays and facts in one file that holds data only. Nothing in it is ever
+executed.
+
+A `.cordes` file is a NumPy archive without pickled objects. Gallery and TOML problems are named or
+quoted in it and come back by themselves; a problem written in Python is code, so it must be passed
+in again. Values of the answer at a few points are kept too, and compared when it is loaded.
+"""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+import cordes
+from cordes.ansatz.networks.mlp import MLP
+from cordes.ansatz.networks.network import AbstractNetwork
+from cordes.ansatz.networks.random_features import RandomFeatures
+from cordes.ansatz.singular import SingularPoint
+from cordes.domains.boundary_fit import Basis, Fit
+from cordes.errors import FileError
+from cordes.results import Result
+from cordes.runtime.plain import plain
+from cordes.solutions.solution import Solution
+from cordes.solutions.transport import solution_class
+from cordes.solvers.answer import Answer
+from cordes.solvers.choose import make_system
+
+FORMAT = 1
+KINDS = {"random-features": RandomFeatures, "mlp": MLP}
+
+
+def check_writable(path: str | Path) -> Path:
+    """Refuse an output before any long work."""
+    path = Path(path)
+    folder = path.parent if str(path.parent) else Path()
+    if path.is_dir():
+        raise FileError(f"{path} is a folder: give the name of a file.")
+    if not folder.is_dir():
+        raise FileError(f"The folder {folder} does not exist: make it first.")
+    if not os.access(path if path.exists() else folder, os.W_OK):
+        raise FileError(f"{path} cannot be written: permission denied.")
+    return path
+
+
+def save(solution: Solution, path: str | Path) -> Path:
+    path = check_writable(path)
+    network = solution.network
+    kind = next(name for name, class_ in KINDS.items() if isinstance(network, class_))
+    probes = solution.problem.domain.interior_points(16, seed=2024)
+    facts = {
+        "format": FORMAT,
+        "version": cordes.__version__,
+        "problem": {
+            "name": solution.problem.name,
+            "source": solution.problem.source,
+            "domain": repr(solution.problem.domain),
+        },
+        "network": {"kind": kind, "activation": network.activation, "layers": len(network.layers)},
+        "result": solution.result.value,
+        "residual": solution.residual_rms,
+        "points": solution.points,
+        "history": solution.history,
+        "seconds": solution.seconds,
+        "facts": solution.facts,
+    }
+    if not solution.problem.linear:
+        # Those of a linear problem are found again from its coefficients; here they depend on the
+        # answer.
+        facts["singular_points"] = [point.as_data() for point in solution.singular_points]
+    fits = solution.fits
+    facts["fits"] = [fit.basis for fit in fits]
+    arrays: dict[str, np.ndarray] = {f"fit{k}": fit.coefficients for k, fit in enumerate(fits)}
+    arrays |= {"coefficients": np.asarray(network.coefficients), "amplitudes": solution.amplitudes}
+    for k, (weight, bias) in enumerate(network.layers):
+        arrays[f"weight{k}"], arrays[f"bias{k}"] = np.asarray(weight), np.asarray(bias)
+    arrays["probes"], arrays["values"], arrays["equation"] = (
+        probes,
+        solution(probes),
+        _equation(solution.problem, probes),
+    )
+    arrays["facts"] = np.frombuffer(json.dumps(plain(facts)).encode(), dtype=np.uint8)
+    temporary = path.with_name(path.name + ".part")
+    with open(temporary, "wb") as file:
+        np.savez_compressed(file, allow_pickle=False, **arrays)
+    # Replaced in one step: a kill in the middle leaves the old file.
+    os.replace(temporary, path)
+    return path
+
+
+def load(path: str | Path, problem: Any = None) -> Solution:
+    """The answer kept in a file. `problem` is needed when it was written in Python."""
+    path = Path(path)
+    arrays, facts = _read(path)
+    problem = problem if problem is not None else _problem_of(facts["problem"], path)
+    if repr(problem.domain) != facts["problem"]["domain"]:
+        raise FileError(
+            f"{path} holds an answer on {facts['problem']['domain']}, but the problem passed "
+            f"in has the domain {problem.domain!r}."
+        )
+    settings = facts["facts"]
+    points = (
+        [SingularPoint.from_data(data) for data in facts["singular_points"]]
+        if "singular_points" in facts
+        else None
+    )
+    fits = [Fit(_basis(*data), arrays[f"fit{k}"]) for k, data in enumerate(facts.get("fits", []))]
+    system = make_system(
+        problem, settings["multiplier"], settings, settings["richness"], points, fits
+    )
+    network = _network(facts["network"], arrays, system.ansatz.inputs, path)
+    if len(arrays["amplitudes"]) != system.ansatz.singular.count:
+        raise FileError(
+            f"{path} has {len(arrays['amplitudes'])} singular functions, the problem "
+            f"{system.ansatz.singular.count}: it is not the problem that was solved."
+        )
+    answer = Answer(
+        network,
+        arrays["amplitudes"],
+        Result(facts["result"]),
+        facts["residual"],
+        facts["points"],
+        facts["history"],
+    )
+    solution = solution_class(problem)(problem, system, answer, facts["seconds"], settings)
+    difference = float(np.max(np.abs(solution(arrays["probes"]) - arrays["values"])))
+    if not difference <= 1e-8 * max(1.0, float(np.max(np.abs(arrays["values"])))):
+        raise FileError(
+            f"{path} does not give back its own values (difference {difference:.3g}): the "
+            "problem passed in is not the one that was solved."
+        )
+    equation = _equation(problem, arrays["probes"])
+    if equation.shape != arrays["equation"].shape or not np.allclose(
+        equation, arrays["equation"], rtol=1e-8, atol=1e-10
+    ):
+        raise FileError(
+            f"{path} answers an equation with other coefficients: the problem passed in is not "
+            "the one that was solved."
+        )
+    return solution
+
+
+def _equation(problem: Any, points: np.ndarray) -> np.ndarray:
+    """A, b, c and f at points, side by side: another f would leave the values of the answer as they
+    are, and must be noticed too."""
+    parts = problem.coefficients(points)
+    return np.concatenate([np.asarray(part).reshape(len(points), -1) for part in parts], axis=1)
+
+
+def _read(path: Path) -> tuple[dict[str, np.ndarray], dict]:
+    if not path.is_file():
+        raise FileError(f"There is no file {path}.")
+    try:
+        # Opened here: np.load leaves a damaged archive open.
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+        facts = json.loads(arrays.pop("facts").tobytes())
+        version, missing = (
+            facts["format"],
+            {"coefficients", "amplitudes", "probes", "values", "equation"} - arrays.keys(),
+        )
+    except Exception as error:
+        # One wrong byte can raise almost anything here: BadZipFile, zlib.error,
+        # NotImplementedError, struct.error, MemoryError.
+        raise FileError(
+            f"{path} is not a saved answer of cordes, or it is damaged ({type(error).__name__} "
+            "while reading)."
+        ) from error
+    if version != FORMAT:
+        raise FileError(f"{path} has format {version!r}; this version reads format {FORMAT}.")
+    if missing:
+        raise FileError(
+            f"{path} lacks {', '.join(sorted(missing))}: it is not a saved answer of cordes, "
+            "or it is damaged."
+        )
+    return arrays, facts
+
+
+def _basis(degree: int, powers: list, multiplier: int) -> Basis:
+    return Basis(degree, tuple((power, odd) for power, odd in powers), multiplier)
+
+
+def _problem_of(facts: dict, path: Path) -> Any:
+    from cordes.gallery import gallery
+    from cordes.problems.files import problem_from_toml
+
+    source = facts["source"] or {}
+    if "gallery" in source:
+        return gallery[source["gallery"]]
+    if "toml" in source:
+        return problem_from_toml(source["toml"], facts["name"])
+    raise FileError(
+        f"{path} answers a problem written in Python, which is not kept: pass it in again, "
+        f"cordes.load({str(path)!r}, problem=…)."
+    )
+
+
+def _network(
+    facts: dict, arrays: dict[str, np.ndarray], inputs: Any, path: Path
+) -> AbstractNetwork:
+    import equinox as eqx
+
+    if facts["kind"] not in KINDS:
+        raise FileError(f"{path} holds a network of unknown kind {facts['kind']!r}.")
+    width = len(arrays["coefficients"])
+    if facts["kind"] == "mlp":
+        network = MLP(inputs, width, facts["layers"], facts["activation"])
+    else:
+        network = RandomFeatures(inputs, width, 1.0, activation=facts["activation"])
+    layers = tuple((arrays[f"weight{k}"], arrays[f"bias{k}"]) for k in range(facts["layers"]))
+    expected = jax.tree.map(np.shape, network.layers)
+    if jax.tree.map(np.shape, layers) != expected:
+        raise FileError(
+            f"{path} holds weights of shapes {jax.tree.map(np.shape, layers)}, the problem "
+            f"needs {expected}: it is not the problem solved."
+        )
+    return eqx.tree_at(
+        lambda n: (n.layers, n.coefficients), network, (layers, arrays["coefficients"])
+    )

@@ -1,0 +1,202 @@
+"""Figures of what the multiplier changes: the loss around a network, and the spectrum of its
+Gauss–Newton matrix."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.ticker import MaxNLocator
+
+from cordes.errors import OptionError
+from cordes.solutions.storage import check_writable
+from cordes.studies.conditioning import Spectrum
+from cordes.studies.landscape import Landscape
+
+COLUMN_WIDTH = 4.2
+LEVELS = 14
+DECADES = 16
+COLOURS = ("tab:orange", "tab:blue", "black", "tab:green", "tab:red", "tab:purple")
+
+
+def plot_landscape(
+    surfaces: Mapping[str, Landscape],
+    path: str | Path | None = None,
+    relative: bool = True,
+    title: str = "",
+) -> Figure:
+    """One column for each named loss: the surface, the contour map, and the measures of its shape;
+    all on one scale.
+
+    Heights are log₁₀ of the loss over that of the network itself, since a constant multiplier would
+    move a whole surface without changing it; `relative=False` shows log₁₀ of the loss. Checked:
+    that the path can be written, before anything is drawn.
+    """
+    if path is not None:
+        path = check_writable(path)
+    if not surfaces:
+        raise OptionError("surfaces is empty: pass at least one landscape.")
+    heights = {name: _heights(surface, relative) for name, surface in surfaces.items()}
+    low, high = _limits(list(heights.values()))
+    levels = MaxNLocator(LEVELS).tick_values(low, high)
+    norm = Normalize(levels[0], levels[-1])
+    count = len(surfaces)
+    # The layout forgets the label of the first axis where these have a fixed aspect: a margin keeps
+    # it on the page.
+    layout = ConstrainedLayoutEngine(rect=(0.02, 0.0, 0.98, 1.0))
+    figure = Figure(
+        figsize=(COLUMN_WIDTH * count + 1.6, 9.0 + (0.4 if title else 0)), layout=layout
+    )
+    if title:
+        figure.suptitle(title)
+    grid = figure.add_gridspec(3, count, height_ratios=(1.0, 0.95, 0.24))
+    maps: list[Axes] = []
+    for k, (name, surface) in enumerate(surfaces.items()):
+        t = surface.coordinates
+        relief: Any = figure.add_subplot(grid[0, k], projection="3d")
+        relief.plot_surface(
+            *np.meshgrid(t, t, indexing="ij"),
+            heights[name],
+            cmap="viridis",
+            norm=norm,
+            rcount=len(t),
+            ccount=len(t),
+            linewidth=0,
+        )
+        # Few ticks: in perspective more of them run into each other.
+        ends = [float(t[0]), 0.0, float(t[-1])]
+        relief.set(
+            zlim=(levels[0], levels[-1]),
+            xlabel="1st direction",
+            ylabel="2nd direction",
+            xticks=ends,
+            yticks=ends,
+        )
+        relief.set_title(name, y=1.02)
+        relief.zaxis.set_major_locator(MaxNLocator(5))
+        relief.tick_params(labelsize=8)
+        relief.set_box_aspect((1, 1, 0.8), zoom=1.0)
+        axes = figure.add_subplot(grid[1, k])
+        image = axes.contourf(t, t, heights[name].T, levels=levels, norm=norm, cmap="viridis")
+        axes.contour(
+            t, t, heights[name].T, levels=levels, colors="white", linewidths=0.5, linestyles="solid"
+        )
+        axes.plot(0, 0, marker="+", color="tab:red", markersize=10)
+        halves = np.linspace(t[0], t[-1], 5)
+        axes.set(
+            aspect="equal",
+            xlabel="1st direction",
+            ylabel="2nd direction" if k == 0 else "",
+            xticks=halves,
+            yticks=halves,
+        )
+        maps.append(axes)
+        text = figure.add_subplot(grid[2, k])
+        text.axis("off")
+        text.text(
+            0.5,
+            1.0,
+            _words(surface),
+            ha="center",
+            va="top",
+            fontsize=9,
+            family="monospace",
+            transform=text.transAxes,
+        )
+    bar = figure.colorbar(
+        image, ax=maps, shrink=0.9, label=r"$\log_{10}(L/L_0)$" if relative else r"$\log_{10} L$"
+    )
+    bar.ax.locator_params(nbins=8)
+    return _saved(figure, path)
+
+
+def _heights(surface: Landscape, relative: bool) -> np.ndarray:
+    """Logarithms; what is not positive or not finite is left blank."""
+    losses = np.where(np.isfinite(surface.losses) & (surface.losses > 0), surface.losses, np.nan)
+    return np.log10(losses / surface.centre if relative else losses)
+
+
+def _limits(heights: list[np.ndarray]) -> tuple[float, float]:
+    values = np.concatenate([height[np.isfinite(height)] for height in heights])
+    if not values.size:
+        raise OptionError(
+            "None of the losses is positive and finite: there is nothing to draw. Try a "
+            "smaller radius."
+        )
+    low, high = float(values.min()), float(values.max())
+    return (low, high) if high > low else (low - 0.5, high + 0.5)
+
+
+def _words(surface: Landscape) -> str:
+    ratio, sharpness, nonconvex, decades = surface.measures
+    rows = (
+        ("loss at the centre", f"{surface.centre:.3g}"),
+        ("curvature ratio", f"{ratio:.3g}" if np.isfinite(ratio) else "indefinite"),
+        ("sharpness", f"{sharpness:.3g}"),
+        ("not convex", f"{100 * nonconvex:.0f} %"),
+        ("decades", f"{decades:.2f}"),
+    )
+    return "\n".join(f"{name:<19}{value:>11}" for name, value in rows)
+
+
+def plot_spectra(
+    spectra: Mapping[str, Mapping[str, Spectrum]], path: str | Path | None = None, title: str = ""
+) -> Figure:
+    """One panel for each named network (at the start, at the end), one line for each loss:
+    eigenvalues over the largest against their number.
+
+    A line that falls later is better conditioned. Shown are sixteen decades: what lies below no
+    descent will ever see. Checked: that the path can be written, before anything is drawn.
+    """
+    if path is not None:
+        path = check_writable(path)
+    if not spectra or not all(spectra.values()):
+        raise OptionError(
+            "spectra has no entry, or an empty one: pass at least one spectrum for each network."
+        )
+    figure = Figure(
+        figsize=(4.6 * len(spectra) + 0.6, 5.2 + (0.3 if title else 0)), layout="constrained"
+    )
+    if title:
+        figure.suptitle(title)
+    row = figure.subplots(1, len(spectra), squeeze=False, sharex=True, sharey=True)[0]
+    names = list(dict.fromkeys(name for group in spectra.values() for name in group))
+    for axes, (where, group) in zip(row, spectra.items(), strict=True):
+        for name, spectrum in group.items():
+            kept = spectrum.eigenvalues[: spectrum.resolved] / spectrum.largest
+            kept = kept[kept > 10.0**-DECADES]
+            k = names.index(name)
+            style = "--" if name == "Laplacian" else "-"
+            # The first line is broad, so that it is seen below another that agrees with it.
+            width = 4.0 if k == 0 else 1.6
+            label = f"{name}: {_steps(spectrum)}rank {spectrum.effective_rank:.1f}"
+            axes.loglog(
+                np.arange(1, len(kept) + 1),
+                kept,
+                style,
+                color=COLOURS[k % len(COLOURS)],
+                linewidth=width,
+                label=label,
+            )
+        axes.set(title=where, xlabel="number k of the eigenvalue", ylim=(10.0**-DECADES, 3.0))
+        axes.grid(True, which="major", alpha=0.3)
+        axes.legend(loc="lower left", fontsize=8.5)
+    row[0].set_ylabel(r"$\lambda_k/\lambda_1$ of the Gauss–Newton matrix")
+    return _saved(figure, path)
+
+
+def _steps(spectrum: Spectrum) -> str:
+    """κ₁₀ in words of the legend, where there are so many eigenvalues."""
+    return rf"$\kappa_{{10}}$ {spectrum.kappa(10):.1e}, " if spectrum.resolved >= 10 else ""
+
+
+def _saved(figure: Figure, path: Path | None) -> Figure:
+    FigureCanvasAgg(figure)
+    if path is not None:
+        figure.savefig(path, dpi=150)
+    return figure
