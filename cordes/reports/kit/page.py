@@ -113,9 +113,9 @@ def _section(section: Section) -> str:
 
 
 @cache
-def resource(name: str) -> str:
-    """The text of a style or script file that lies beside this module."""
-    return (Path(__file__).parent / name).read_text(encoding="utf-8")
+def resource(name: str, beside: str = __file__) -> str:
+    """The text of a style or script file that lies beside a module: this one, or the one that asks."""
+    return (Path(beside).parent / name).read_text(encoding="utf-8")
 
 
 def _program(source: str) -> str:

@@ -97,7 +97,7 @@ def write_surface_report(
         Section("Make it again", command_box(command_line(words)), "again"),
     ]
     title = f"{Path(str(facts['mesh'])).stem}, laid flat"
-    scripts = [resource("surface_view.js"), resource("drawings.js")]
+    scripts = [resource("view.js", __file__), resource("drawings.js")]
     return write_page(path, title, answer(facts), sections, {"facts": facts, "view": view}, scripts)
 
 
@@ -182,7 +182,7 @@ def _surface_body(
         still(stills[name][0], f"{label}: checkerboard on the surface")
         for name, label in labels.items()
     )
-    return f"""<style>{resource("surface_view.css")}{resource("drawings.css")}</style>
+    return f"""<style>{resource("view.css", __file__)}{resource("drawings.css")}</style>
 <div id="surface-view" hidden>
 <div class="tools"><div class="group" role="group" aria-label="Map">{"".join(buttons)}</div>
 <div class="group" role="group" aria-label="Colours">{_button("paint", "checks", "checkerboard")}{_button("paint", "areas", "areas")}</div>

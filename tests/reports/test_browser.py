@@ -38,7 +38,7 @@ from cordes.surfaces.density import equalise_areas
 from cordes.surfaces.folded import folded_surface
 from cordes.surfaces.pages import plots as surface_plots
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 LION = ROOT.parent / "shared" / "data" / "chinese_lion.mat"
 SOLVED = {
     "ex4.2-discontinuous": ("--features", "400"),

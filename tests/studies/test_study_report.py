@@ -21,7 +21,7 @@ from cordes.studies.pages.words import (
     verdicts,
 )
 
-RESULTS = Path(__file__).parents[1] / "docs" / "reproduction"
+RESULTS = Path(__file__).parents[2] / "docs" / "reproduction"
 
 
 def plain(markup):

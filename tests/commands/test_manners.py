@@ -26,7 +26,7 @@ from cordes.commands.templates import KINDS, TEMPLATES
 from cordes.errors import CordesError
 from cordes.problems.files import _EQUATIONS, load_problem
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 CLASSES = {
     "linear": cordes.Linear,
     "hjb": cordes.HJB,

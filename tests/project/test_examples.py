@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 GALLERY = ROOT / "docs" / "examples"
 sys.path.insert(0, str(GALLERY))
 

@@ -14,7 +14,7 @@ from cordes.certificates import monge_ampere as module
 from cordes.certificates.monge_ampere import Densities, bounds, certify_monge_ampere
 from cordes.certificates.residual.candidate import AnswerCandidate, FunctionCandidate
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import monge_ampere_battery as battery
 from monge_ampere_cases import (
     DISK,

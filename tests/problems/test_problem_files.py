@@ -16,7 +16,7 @@ from cordes.errors import CoefficientError, CordesError, DomainError, FileError
 from cordes.formulas.toml import FUNCTIONS, Expression, parse
 from cordes.problems.files import load_problem, problem_from_toml
 
-EXAMPLES = Path(__file__).parent.parent / "examples"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 POINT = np.array([0.3, -0.7])
 X1, X2 = POINT
 

@@ -22,7 +22,7 @@ from cordes.certificates.theorems.energy_bounds import EnergyBound
 from cordes.certificates.theorems.maximum import determinant_root
 from cordes.domains.constants import largest_polar_factor
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import hjb_battery as battery
 from hjb_cases import NOWHERE, SQUARE, answer, bump, check_all, manufactured, truth, wave
 

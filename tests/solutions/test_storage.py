@@ -14,7 +14,7 @@ from cordes.errors import FileError
 from cordes.problems.files import load_problem
 from cordes.solutions import storage
 
-EXAMPLES = Path(__file__).parent.parent / "examples"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 SQUARE = cordes.Box([-1, -1], [1, 1])
 POINTS = SQUARE.interior_points(20, seed=3) / 2
 ADAM = {"width": 8, "depth": 2, "points": 100, "epochs": 10}

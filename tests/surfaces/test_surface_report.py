@@ -29,7 +29,7 @@ from cordes.surfaces.pages.surface import (
 )
 from cordes.surfaces.pages.view import star_ratios, thinned, view_data
 
-MESHES = Path(__file__).parents[2] / "shared" / "data"
+MESHES = Path(__file__).parents[3] / "shared" / "data"
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ from cordes.surfaces import (
 )
 from cordes.surfaces.pages.plots import plot_surface
 
-DATA = Path(__file__).resolve().parents[1] / ".." / "shared" / "data"
+DATA = Path(__file__).resolve().parents[2] / ".." / "shared" / "data"
 CORNERS_OF_THE_LION = [7012, 6581, 12651, 5715]
 
 

@@ -22,7 +22,7 @@ from cordes.certificates.transport.conjugate import gauge, image_of_boundary
 from cordes.certificates.transport.flux import Flux
 from cordes.problems.transport import Transport
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import transport_battery as battery
 from transport_maps import (
     CUBE,

@@ -13,7 +13,7 @@ from cordes.gallery.paper_tables import TABLES
 from cordes.studies import reproduction
 from cordes.studies.reproduction import milestone_table, refresh, shrink
 
-ROOT = reproduction.Path(__file__).parents[1]
+ROOT = reproduction.Path(__file__).parents[2]
 DOCUMENT, RESULTS = ROOT / reproduction.DOCUMENT, ROOT / reproduction.RESULTS
 
 

@@ -14,7 +14,7 @@ import cordes
 from cordes.ansatz.networks import MLP, Frozen, Inputs
 from cordes.solvers.training import cast
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "benchmarks" / "adam_kernel"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks" / "adam_kernel"))
 from fused import Plan, available, fused_loss
 from packed import matrix_of, packed_loss, shape_of, table_of
 

@@ -16,7 +16,7 @@ import pytest
 import cordes
 from cordes.references.chebyshev import solve_chebyshev
 
-FOLDER = Path(__file__).resolve().parents[1] / "benchmarks" / "rivals"
+FOLDER = Path(__file__).resolve().parents[2] / "benchmarks" / "rivals"
 
 
 @pytest.fixture
