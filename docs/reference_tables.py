@@ -2,7 +2,9 @@
 the public names."""
 
 import inspect
+import re
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import cordes
@@ -16,6 +18,7 @@ from cordes.solvers.least_squares import solve_least_squares
 from cordes.solvers.stochastic import solve_stochastic
 from cordes.surfaces import SurfaceError
 
+DOCS = Path(__file__).resolve().parent
 SOLVERS = {
     "least-squares": solve_least_squares,
     "gauss-newton": solve_gauss_newton,
@@ -25,7 +28,9 @@ MEANINGS = {
     "activation": "of the network: `sine`, `tanh`, `silu`",
     "depth": "hidden layers",
     "epochs": "passes over the points, at most",
-    "estimator": "`exact`, or `stochastic`: A:D²u from random directions, for hundreds of dimensions",
+    "estimator": (
+        "`exact`, or `stochastic`: A:D²u from random directions, for hundreds of dimensions"
+    ),
     "features": "the largest number of features",
     "frequency": "the scale of the hidden weights",
     "learning_rate": "of Adam",
@@ -47,13 +52,13 @@ UNSET = {
 
 
 def tables() -> dict[str, str]:
-    """File names with their texts."""
+    """Names of tables with their texts."""
     return {
-        "results.md": _results(),
-        "errors.md": _errors(),
-        "options.md": _options(),
-        "gallery.md": _gallery(),
-        "names.md": _names(),
+        "results": _results(),
+        "errors": _errors(),
+        "options": _options(),
+        "gallery": _gallery(),
+        "names": _names(),
     }
 
 
@@ -108,14 +113,17 @@ def _gallery() -> str:
 
 
 def _names() -> str:
-    """Every public name with the first sentence of its documentation."""
+    """Every public name with the first sentence of its documentation, and a link to the page that
+    has all of it."""
+    pages = {
+        name: path.name
+        for path in sorted((DOCS / "api").glob("*.md"))
+        for name in re.findall(
+            r"^::: cordes\.(\w+)$", path.read_text(encoding="utf-8"), re.MULTILINE
+        )
+    }
     rows = []
     for name in sorted(cordes.__all__, key=str.lower):
-        thing = getattr(cordes, name)
-        rows.append(
-            (
-                f"[`cordes.{name}`][cordes.{name}]",
-                _first_sentence(thing).split(". ")[0].rstrip(".") + ".",
-            )
-        )
+        sentence = _first_sentence(getattr(cordes, name)).split(". ")[0].rstrip(".") + "."
+        rows.append((f"[`cordes.{name}`]({pages[name]}#cordes.{name})", sentence))
     return _table(["name", "what it is"], rows)

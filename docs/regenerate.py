@@ -1,22 +1,23 @@
-"""Run the code and the commands that the pages show, and write what they print to `docs/outputs`,
-from where the pages include it.
+"""Run the code and the commands that the pages show, and put what they print into the pages.
 
     python docs/regenerate.py               all pages
     python docs/regenerate.py tour.md …     some pages
-    python docs/regenerate.py tables        the tables that are read off the code alone, which the
-    others write too
+    python docs/regenerate.py tables        only the tables that are read off the code
 
-The pages are the source. In the pages listed in `PAGES`, read from the top as a person would:
+The pages are the source, and are read from the top as a person would. In those listed in `PAGES`:
 
-- a `python` block is executed, in one namespace for each page; what it prints goes to the file that
-  the next block includes with `--8<--`. Warnings are
-  printed too, and on the pages in `REFUSALS` a CordesError as Python prints it;
+- a `python` block is executed, in one namespace for each page; a `text` block right below it is
+  what it printed. Warnings are printed too, and on the pages in `REFUSALS` a CordesError as Python
+  prints it;
 - a block with `title="NAME"` is written to the file NAME;
-- a `console` block holds lines `$ command`, each followed by the include that receives its output.
-  A command without an include is not run.
+- in a `console` block the lines below `$ command` are what the command printed. A command with
+  nothing below it is not run. To begin with, write one line of anything, such as `…`.
 
 Everything happens in a temporary folder. A picture `outputs/PAGE-NAME.webp` in a page is the file
 NAME.png that its code or its commands wrote, made smaller.
+
+On any page, what stands between `<!-- table NAME -->` and `<!-- end -->` is a table of
+`reference_tables.py`, if that file has one of this name.
 """
 
 import contextlib
@@ -27,10 +28,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 import traceback
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -57,20 +59,36 @@ BLOCK = re.compile(
     r"^```(?P<kind>\w+)(?P<head>[^\n]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL
 )
 TITLE = re.compile(r'title="([^"]+)"')
-INCLUDE = re.compile(r'^--8<-- "outputs/([\w.-]+)"$', re.MULTILINE)
+# A command, with lines that a backslash continues, and what stands below it.
+COMMAND = re.compile(
+    r"^\$ (?P<command>(?:[^\n]*\\\n)*[^\n]*)\n(?P<output>(?:(?!\$ )[^\n]*\n)*)", re.MULTILINE
+)
 PICTURE = re.compile(r"\]\(outputs/([\w.-]+)\.webp\)")
+# The beginning of a row of two columns, as certificates print them.
+ROW = re.compile(r" +\S.*? {2,}")
+TABLE = re.compile(r"^<!-- table (\S+) -->\n\n(.*?)\n<!-- end -->$", re.MULTILINE | re.DOTALL)
 # Pixels across a picture, twice those of a column of text.
 WIDTH = 1400
-COLUMNS = "82"
+# Characters across the tables of a command, and across any line of a page.
+COLUMNS, LONGEST = "82", 100
 
 
 class Step(NamedTuple):
-    """One thing that a page does: `write` a file of the name `target`, `run` Python or `call` a
-    command whose output goes there (None: nowhere)."""
+    """One thing that a page does: `write` the file `target`, `run` Python or `call` a command.
+    `place` is where the page shows what is printed (None: nowhere)."""
 
     kind: str
     text: str
-    target: str | None
+    target: str | None = None
+    place: slice | None = None
+
+
+class Output(NamedTuple):
+    """What a step printed just now, and where the page has it."""
+
+    step: Step
+    place: slice
+    text: str
 
 
 def steps(page: str) -> Iterator[Step]:
@@ -79,34 +97,31 @@ def steps(page: str) -> Iterator[Step]:
     for block, following in zip(blocks, [*blocks[1:], None], strict=True):
         title, kind, body = TITLE.search(block["head"]), block["kind"], block["body"]
         if title is not None:
-            yield Step("write", body, title[1])
+            yield Step("write", body, target=title[1])
         elif kind == "python":
-            include = (
-                INCLUDE.fullmatch(following["body"].strip()) if following is not None else None
-            )
-            yield Step("run", body, include[1] if include is not None else None)
+            yield Step("run", body, place=_below(page, block, following))
         elif kind == "console":
-            yield from _commands(body)
+            for found in COMMAND.finditer(page, block.start("body"), block.end("body")):
+                if found["output"]:
+                    command = re.sub(r"\\\n\s*", "", found["command"])
+                    yield Step("call", command, place=slice(*found.span("output")))
 
 
-def _commands(body: str) -> Iterator[Step]:
-    """The commands of a console block that have an include below them; a backslash at the end of a
-    line continues it."""
-    command = ""
-    for line in re.sub(r"\\\n\s*", "", body).splitlines():
-        include = INCLUDE.fullmatch(line)
-        if line.startswith("$ "):
-            command = line[2:]
-        elif include is not None:
-            yield Step("call", command, include[1])
+def _below(page: str, block: re.Match[str], following: re.Match[str] | None) -> slice | None:
+    """The inside of a `text` block with nothing but space between it and the code above it."""
+    if following is None or following["kind"] != "text":
+        return None
+    if page[block.end() : following.start()].strip():
+        return None
+    return slice(*following.span("body"))
 
 
-def outputs_of(name: str) -> dict[str, str]:
-    """Run a page in the current folder: the names of its outputs with their texts."""
+def outputs_of(name: str, page: str) -> list[Output]:
+    """Run a page in the current folder: its outputs, in the order of its text."""
     namespace: dict[str, Any] = {"__name__": "__main__"}
-    found: dict[str, str] = {}
+    found = []
     refusals = name in REFUSALS
-    for step in steps((DOCS / name).read_text(encoding="utf-8")):
+    for step in steps(page):
         if step.kind == "write":
             assert step.target is not None
             Path(step.target).write_text(step.text, encoding="utf-8")
@@ -116,10 +131,12 @@ def outputs_of(name: str) -> dict[str, str]:
             if step.kind == "run"
             else _called(step.text, refusals)
         )
-        if step.target is not None:
-            found[step.target] = text
+        if step.place is not None:
+            found.append(Output(step, step.place, text))
         elif text.strip():
-            raise RuntimeError(f"This block prints, and no include takes it:\n{step.text}\n{text}")
+            raise RuntimeError(
+                f"This block prints, and the page shows nothing:\n{step.text}\n{text}"
+            )
     return found
 
 
@@ -168,9 +185,25 @@ def _called(command: str, refusals: bool) -> str:
 
 
 def _tidy(text: str) -> str:
-    """Without spaces at the ends of lines, which say nothing and change with the width of
-    numbers."""
-    return "\n".join(line.rstrip() for line in text.strip("\n").splitlines()) + "\n"
+    """Without spaces at the ends of lines, which say nothing and change with the width of numbers;
+    long rows go on below their second column."""
+    lines = (line.rstrip() for line in text.strip("\n").splitlines())
+    return "\n".join(_wrapped(line) for line in lines) + "\n"
+
+
+def _wrapped(line: str) -> str:
+    if len(line) <= LONGEST:
+        return line
+    row = ROW.match(line)
+    return "\n".join(
+        textwrap.wrap(
+            line,
+            LONGEST,
+            subsequent_indent=" " * (row.end() if row is not None else 0),
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+    )
 
 
 @contextlib.contextmanager
@@ -187,16 +220,24 @@ def scratch_folder() -> Iterator[Path]:
 
 
 def regenerate(name: str) -> None:
-    """Write the outputs and the pictures of one page."""
-    text = (DOCS / name).read_text(encoding="utf-8")
+    """Write the outputs and the pictures of one page anew."""
+    page = (DOCS / name).read_text(encoding="utf-8")
     with scratch_folder() as folder:
-        for target, output in outputs_of(name).items():
-            (OUTPUTS / target).write_text(output, encoding="utf-8")
-        for picture in set(PICTURE.findall(text)):
+        outputs = outputs_of(name, page)
+        for picture in set(PICTURE.findall(page)):
             source = next(folder.rglob(picture.removeprefix(f"{Path(name).stem}-") + ".png"), None)
             if source is None:
                 raise RuntimeError(f"{name} shows {picture}, which nothing writes.")
             _shrink(source, OUTPUTS / f"{picture}.webp")
+    (DOCS / name).write_text(renewed(page, outputs), encoding="utf-8")
+
+
+def renewed(page: str, outputs: Iterable[Output]) -> str:
+    """The page with these outputs in their places, the last one first: the places before it stay
+    where they are."""
+    for output in sorted(outputs, key=lambda output: output.place.start, reverse=True):
+        page = page[: output.place.start] + output.text + page[output.place.stop :]
+    return page
 
 
 def _shrink(source: Path, target: Path) -> None:
@@ -207,18 +248,23 @@ def _shrink(source: Path, target: Path) -> None:
         picture.convert("RGB").save(target, quality=85, method=6)
 
 
-def tables() -> dict[str, str]:
-    """Tables that are read off the code."""
+def write_tables() -> None:
+    """The tables that are read off the code, on all pages."""
     sys.path.insert(0, str(DOCS))
     import reference_tables
 
-    return reference_tables.tables()
+    made = reference_tables.tables()
+    for path in DOCS.rglob("*.md"):
+        page = path.read_text(encoding="utf-8")
+        fresh = TABLE.sub(
+            lambda found: found[0].replace(found[2], made.get(found[1], found[2])), page
+        )
+        if fresh != page:
+            path.write_text(fresh, encoding="utf-8")
 
 
 def main(names: Sequence[str]) -> None:
-    OUTPUTS.mkdir(exist_ok=True)
-    for target, text in tables().items():
-        (OUTPUTS / target).write_text(text, encoding="utf-8")
+    write_tables()
     for name in [name for name in names or PAGES if name != "tables"]:
         began = time.perf_counter()
         regenerate(name)

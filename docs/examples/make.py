@@ -1,12 +1,10 @@
 """Run the examples and write the pages of the gallery: text and code from each script, its figure,
 and what it prints.
 
-    python docs/examples/make.py [NAME …]      all examples, or those named (`05_tolerance`); the
-    index is written in any case
-    python docs/examples/make.py --pages       only the pages: text and code anew, output and
-    figures as they are
+    python docs/examples/make.py [NAME …]      all examples, or those named (`05_tolerance`)
+    python docs/examples/make.py --pages       text and code anew, output and figures as they are
 
-Each script runs in a temporary folder. Its figure is kept in a smaller size, with a thumbnail for
+The index is written in any case. Each script runs in a temporary folder. Its figure is kept in a smaller size, with a thumbnail for
 the index.
 """
 
@@ -93,31 +91,31 @@ def index(examples: Sequence[Example]) -> str:
     cards = [
         (
             f"[![](thumbnails/{example.name}.webp)<br>{int(example.name[:2])}. "
-            f"{example.title}]({example.name}.md){{.card}}"
+            f"{example.title}]({example.name}.md)"
         )
         for example in examples
     ]
-    return INDEX + "\n".join(cards) + "\n"
+    return INDEX + "\n".join(cards) + "\n\n</div>\n"
 
 
 INDEX = """# Examples
 
-Short scripts, each with one idea more than those before it. They need nothing but an installed cordes:
+Short scripts, each with one idea more than those before it. They need nothing but an installed
+cordes:
 
 ```console
 $ python examples/01_first_solve.py
 ```
 
-prints what its page shows and writes its figure, to `01_first_solve.png` or to the path that you name. At the end each script asserts one number, against a value
-found in another way where there is one, and all of them are run by the tests; digits at rounding level differ from one machine to the next.
+prints what its page shows and writes its figure, to `01_first_solve.png` or to the path that you
+name. At the end each script asserts one number, against a value found in another way where there is
+one, and all of them are run by the tests; digits at rounding level differ from one machine to the
+next.
 
 Two complete problem files with comments, `square.toml` and `pentagon.toml`, are in the same folder.
 `cordes solve FILE` solves them, see [problems in TOML](../toml.md).
 
-<style>
-.card { display: inline-block; width: 10.4rem; max-width: 46%; margin: 0.3rem 0.2rem; vertical-align: top; line-height: 1.3; }
-.card img { width: 100%; border: 1px solid #8884; border-radius: 0.2rem; }
-</style>
+<div class="cards" markdown>
 
 """
 

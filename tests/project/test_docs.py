@@ -22,16 +22,19 @@ sys.path.insert(0, str(DOCS))
 import reference_tables  # noqa: E402
 import regenerate  # noqa: E402
 
-PAGES = sorted(path for path in DOCS.rglob("*.md") if "outputs" not in path.parts)
+PAGES = sorted(DOCS.rglob("*.md"))
 # The others together take minutes: `python docs/regenerate.py` runs them.
 CHEAP = ("errors.md", "faq.md", "tour.md")
 NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
 # Seconds; and what a certificate chooses among near equals: points, parameters, λ, contraction, and
 # the theorem that happens to give the smallest bound.
 CHOSEN = re.compile(
-    r"(?:import|compile|solve|certify) [\d.]+|[\d,]+ (?:points|parameters)|agree to [\d.e+-]+ %|Δv - [\d.]+ v"
+    r"(?:import|compile|solve|certify) [\d.]+|[\d,]+ (?:points|parameters)|agree to [\d.e+-]+ %"
+    r"|Δv - [\d.]+ v"
     r"|contraction:? +[\d.e+-]+ \(\w+\) in [^\n│]+|theorem:? +[^\n│]+|largest error by:? +[^\n│]+"
 )
+# A row that goes on below its second column.
+CONTINUED = re.compile(r"\n {20,}(?=\S)")
 FRAME = re.compile(r"[\s│─┃━┌┐└┘├┤┬┴┼╭╮╰╯┏┓┗┛┡┩╇]+")
 # Bounds and errors are those of a fit near rounding level and differ from one machine to the next;
 # other numbers are digits of the solution.
@@ -54,7 +57,7 @@ def agree(one: str, other: str) -> bool:
 
 def compare(quoted: str, printed: str) -> list[str]:
     """What differs: words, or numbers by more than another machine may change them."""
-    quoted, printed = (CHOSEN.sub("chosen", text) for text in (quoted, printed))
+    quoted, printed = (CHOSEN.sub("chosen", CONTINUED.sub(" ", text)) for text in (quoted, printed))
     words = [FRAME.sub(" ", NUMBER.sub("#", text)) for text in (quoted, printed)]
     if words[0] != words[1]:
         return [f"quoted: {words[0]}", f"printed: {words[1]}"]
@@ -79,28 +82,69 @@ def test_comparison_sees_words_and_numbers_and_overlooks_seconds():
     assert len(compare(line, line.replace("≤ 8.85e-07", "no bound"))) == 2
 
 
+def test_comparison_joins_the_lines_of_a_long_row():
+    row = "  level" + 19 * " " + "quadrature: {:,} points, n and 2n per direction agree to {} %; "
+    quoted, printed = row.format(30960, 0.12), row.format(6525, 0.4)
+    end = "converged, not proved"
+    assert compare(quoted.rstrip() + "\n" + 26 * " " + end, printed + end) == []
+    assert len(compare(quoted + end, printed + end.removesuffix(", not proved"))) == 2
+
+
+def text_of(page: str) -> str:
+    return (DOCS / page).read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("page", CHEAP)
 def test_quoted_output_is_what_the_code_prints(page):
+    text = text_of(page)
     with regenerate.scratch_folder():
-        outputs = regenerate.outputs_of(page)
+        outputs = regenerate.outputs_of(page, text)
     assert outputs
-    for name, text in outputs.items():
-        different = compare((DOCS / "outputs" / name).read_text(encoding="utf-8"), text)
-        assert not different, f"{name}: {different}; python docs/regenerate.py {page}"
+    for output in outputs:
+        different = compare(text[output.place], output.text)
+        assert not different, f"{output.step.text}{different}; python docs/regenerate.py {page}"
 
 
 @pytest.mark.parametrize("page", regenerate.PAGES)
 def test_every_step_of_a_page_has_its_output(page):
-    steps = list(regenerate.steps((DOCS / page).read_text(encoding="utf-8")))
+    text = text_of(page)
+    steps = list(regenerate.steps(text))
     assert steps
     for step in steps:
         if step.kind == "run":
             compile(step.text, page, "exec")
-        if step.kind != "write" and step.target is not None:
-            assert (DOCS / "outputs" / step.target).stat().st_size > 0
+        if step.place is not None:
+            assert len(text[step.place].strip()) > 1, f"python docs/regenerate.py {page}"
 
 
-def test_no_output_is_left_that_no_page_shows():
+def test_pages_have_outputs_and_no_directives():
+    """A page reads well where it lies, in an editor or on a forge."""
+    for page in regenerate.PAGES:
+        assert any(step.place is not None for step in regenerate.steps(text_of(page))), page
+    directive = re.compile(r"^--8<--|\]\[cordes|\{\.\w+\}|^<style", re.MULTILINE)
+    for path in PAGES:
+        assert directive.search(path.read_text(encoding="utf-8")) is None, path
+
+
+def test_outputs_are_renewed_in_their_places():
+    page = (
+        "```python\nprint(1)\n```\n\n```text\n2\n```\n\n```python\nx = 1\n```\n\nA text:\n\n"
+        "```text\nnot an output\n```\n\n```console\n$ pip install .\n$ echo a \\\n    b\n…\n"
+        "$ echo c\nold\nolder\n```\n"
+    )
+    outputs = regenerate.outputs_of("page.md", page)
+    assert [output.text for output in outputs] == ["1\n", "a b\n", "c\n"]
+    assert regenerate.renewed(page, outputs) == (
+        page.replace("2\n```", "1\n```").replace("…", "a b").replace("old\nolder", "c")
+    )
+
+
+def test_code_that_prints_must_show_it():
+    with pytest.raises(RuntimeError, match="prints, and the page shows nothing"):
+        regenerate.outputs_of("page.md", "```python\nprint(1)\n```\n\nNo output.\n")
+
+
+def test_no_picture_is_left_that_no_page_shows():
     shown = {
         name
         for page in PAGES
@@ -110,16 +154,19 @@ def test_no_output_is_left_that_no_page_shows():
 
 
 def test_tables_are_those_of_the_code():
-    for name, text in reference_tables.tables().items():
-        assert (DOCS / "outputs" / name).read_text(encoding="utf-8") == text, (
-            f"{name}: python docs/regenerate.py tables"
-        )
+    made, shown = reference_tables.tables(), set()
+    for path in PAGES:
+        for name, text in regenerate.TABLE.findall(path.read_text(encoding="utf-8")):
+            if name in made:
+                assert text == made[name], f"{name}: python docs/regenerate.py tables"
+                shown.add(name)
+    assert shown == made.keys()
 
 
 def test_every_result_has_its_sentence_and_remedy_in_the_documentation():
-    table = (DOCS / "outputs" / "results.md").read_text(encoding="utf-8")
+    page = text_of("errors.md")
     for result in cordes.Result:
-        assert f"| `{result.value}` | {result.sentence} | {result.remedy} |" in table
+        assert f"| `{result.value}` | {result.sentence} | {result.remedy} |" in page
 
 
 def test_every_public_name_is_in_the_reference():
@@ -133,7 +180,12 @@ def test_every_public_name_is_in_the_reference():
 
 @pytest.mark.parametrize("command", ["solve", "surface", "study", "report", "new"])
 def test_quoted_help_has_the_options_of_the_command(command):
-    page = (DOCS / "outputs" / f"cli-{command}.txt").read_text(encoding="utf-8")
+    page = text_of("cli.md")
+    (quoted,) = (
+        page[step.place]
+        for step in regenerate.steps(page)
+        if step.text == f"cordes {command} --help" and step.place is not None
+    )
     made: Any = typer.main.get_command(app)
     options = {
         name
@@ -141,7 +193,7 @@ def test_quoted_help_has_the_options_of_the_command(command):
         for name in parameter.opts
         if name.startswith("--")
     }
-    assert set(re.findall(r"^│ +(--[\w-]+)", page, re.MULTILINE)) == options | {"--help"}, (
+    assert set(re.findall(r"^│ +(--[\w-]+)", quoted, re.MULTILINE)) == options | {"--help"}, (
         "python docs/regenerate.py cli.md"
     )
 
@@ -149,9 +201,10 @@ def test_quoted_help_has_the_options_of_the_command(command):
 def test_theory_proves_every_theorem_that_a_certificate_names():
     """The names are string constants of the code, and headings or entries of the first table of the
     page."""
-    page = (DOCS / "theory.md").read_text(encoding="utf-8")
+    page = " ".join(text_of("theory.md").split())
     code = "".join(
-        path.read_text(encoding="utf-8") for path in (ROOT / "cordes" / "certificates").glob("*.py")
+        path.read_text(encoding="utf-8")
+        for path in sorted((ROOT / "cordes" / "certificates").rglob("*.py"))
     )
     printed = (
         set(re.findall(r'theorem: str = "([^"]+)"', code))
