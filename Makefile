@@ -1,17 +1,24 @@
-# `make demo` and `make test` each work alone on a fresh clone: they make .venv and install what they need.
+# `make demo`, `make test` and `make test-all` each work alone on a fresh clone: they make .venv and
+# install what they need.
 PYTHON ?= python3
 BIN := .venv/bin
+# compat: a path instead of a finder, or a folder that holds the clone would hide the package of the
+# same name.
+INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	--config-settings editable_mode=compat --editable
+# Two processes that get whole files, the longest first (tests/conftest.py); -rs: what did not run is
+# named with its reason, such as the browser tests where there is no Chromium.
+PYTEST = OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -rs
 
-.PHONY: demo docs test lint format clean
+.PHONY: demo docs test test-all durations lint format clean
 
-# compat: a path instead of a finder, or a folder that holds the clone would hide the package of the same name.
 .venv/installed: pyproject.toml
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --config-settings editable_mode=compat --editable .
+	$(INSTALL) .
 	touch $@
 
 .venv/installed-test: .venv/installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --config-settings editable_mode=compat --editable ".[test]"
+	$(INSTALL) ".[test]"
 	touch $@
 
 demo: .venv/installed
@@ -19,11 +26,11 @@ demo: .venv/installed
 	@echo "Open demo/report.html. The answer itself is demo/answer.cordes."
 
 .venv/installed-docs: .venv/installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --config-settings editable_mode=compat --editable ".[docs]"
+	$(INSTALL) ".[docs]"
 	touch $@
 
-# Strict: a broken link or anchor, or a page that is not in the navigation, ends the build; --quiet would hide these from --strict too.
-# `python docs/regenerate.py` runs what the pages show.
+# Strict: a broken link or anchor, or a page that is not in the navigation, ends the build; --quiet
+# would hide these from --strict too. `python docs/regenerate.py` runs what the pages show.
 docs: .venv/installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "The documentation is site/index.html."
@@ -33,9 +40,17 @@ lint: .venv/installed-test
 	$(BIN)/ruff format --check .
 	$(BIN)/basedpyright --level error
 
-# -rs: what did not run is named with its reason, such as the browser tests where there is no Chromium.
+# The quick tier: four minutes on two cores, every room, every theorem, every command.
 test: lint
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -rs
+	$(PYTEST) --tier quick
+
+# The rest: batteries, studies, processes, browser, examples, long solves, documentation.
+test-all: test docs
+	$(PYTEST) --tier long
+
+# Which test is slow is measured: this renews tests/durations.json.
+durations: .venv/installed-test
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python tests/support/durations.py
 
 format: .venv/installed-test
 	$(BIN)/ruff check --fix .

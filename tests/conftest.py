@@ -1,13 +1,27 @@
-"""Shared by all tests: one BLAS thread (pools that fight for two cores are slower than one), no
-cache outside the run, and solutions made once."""
+"""Shared by all tests: one BLAS thread (pools that fight for two cores are slower than one), one
+temporary folder for what is compiled and solved, and the two tiers.
+
+Nothing outside that folder is read or left, so that a run tells what a first run takes; both
+workers and the processes that tests start share it, and the process that made it removes it."""
 
 import os
+import shutil
+import tempfile
+from pathlib import Path
 
+FOLDER = "CORDES_TEST_FOLDER"
+OWNER = FOLDER not in os.environ
+if OWNER:
+    os.environ[FOLDER] = tempfile.mkdtemp(prefix="cordes-tests-")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ["JAX_COMPILATION_CACHE_DIR"] = str(Path(os.environ[FOLDER]) / "compiled")
+# What compiles faster than this is compiled again: reading it back would take as long.
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
 
+import durations
 import pytest
+from answers import Answers
 
-import cordes
 from cordes import cli
 
 # Modules beside the tests whose assertions say their values too.
@@ -28,43 +42,40 @@ def invoke(capsys):
 
 @pytest.fixture(scope="session")
 def solved():
-    """`solved(name, **options)`: a gallery problem solved once for all tests."""
-    made = {}
-
-    def make(name: str, **options):
-        key = (name, tuple(sorted(options.items())))
-        if key not in made:
-            made[key] = cordes.solve(cordes.gallery[name], progress=False, **options)
-        return made[key]
-
-    return make
+    """`solved(name, **options)`: a gallery problem solved once for all tests of all workers."""
+    return Answers(Path(os.environ[FOLDER]) / "answers")
 
 
-# Files are shared out whole: the longest ones first, or one worker waits at the end for the other.
-LONGEST = [
-    *(
-        "test_study_command.py",
-        "test_examples.py",
-        "test_battery.py",
-        "test_newton.py",
-        "test_browser.py",
-        "test_certificates.py",
-    ),
-    *(
-        "test_distribution.py",
-        "test_hjb_certificates.py",
-        "test_docs.py",
-        "test_transport.py",
-        "test_gallery.py",
-        "test_transport_certificates.py",
-    ),
-    *("test_rivals.py", "test_monge_ampere_certificates.py", "test_mathml_equations.py"),
-]
+# Tiers: tests/support/durations.py says which test belongs where.
 
 
-def pytest_collection_modifyitems(items):
-    items.sort(
-        key=lambda item: (
-            LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST)
-        )
-    )
+def pytest_addoption(parser):
+    parser.addoption("--tier", choices=("quick", "long", "all"), default="all")
+    parser.addoption("--record", metavar="FOLDER", help="note there what each test takes")
+
+
+def pytest_configure(config):
+    if config.getoption("--record"):
+        worker = os.environ.get("PYTEST_XDIST_WORKER", "alone")
+        path = Path(config.getoption("--record")) / f"{worker}.json"
+        config.pluginmanager.register(durations.Recorder(path))
+
+
+def pytest_collection_modifyitems(config, items):
+    part = durations.parts(items)
+    tier = config.getoption("--tier")
+    if tier != "all":
+        chosen = [
+            item
+            for item in items
+            if durations.is_quick(item, part[item.nodeid]) == (tier == "quick")
+        ]
+        kept = {item.nodeid for item in chosen}
+        config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in kept])
+        items[:] = chosen
+    items[:] = durations.longest_first(items, part)
+
+
+def pytest_unconfigure():
+    if OWNER:
+        shutil.rmtree(os.environ[FOLDER], ignore_errors=True)
