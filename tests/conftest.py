@@ -9,12 +9,11 @@ import shutil
 import tempfile
 from pathlib import Path
 
-FOLDER = "CORDES_TEST_FOLDER"
-OWNER = FOLDER not in os.environ
-if OWNER:
-    os.environ[FOLDER] = tempfile.mkdtemp(prefix="cordes-tests-")
+os.environ.setdefault(
+    "CORDES_TEST_FOLDER", f"{tempfile.gettempdir()}/cordes-tests-{os.getuid()}-{os.getpid()}"
+)
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-os.environ["JAX_COMPILATION_CACHE_DIR"] = str(Path(os.environ[FOLDER]) / "compiled")
+os.environ["JAX_COMPILATION_CACHE_DIR"] = f"{os.environ['CORDES_TEST_FOLDER']}/compiled"
 # What compiles faster than this is compiled again: reading it back would take as long.
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
 
@@ -26,6 +25,8 @@ from cordes import cli
 
 # Modules beside the tests whose assertions say their values too.
 pytest.register_assert_rewrite("hjb_cases", "report_page", "transport_maps")
+
+FOLDER = Path(os.environ["CORDES_TEST_FOLDER"])
 
 
 @pytest.fixture
@@ -43,7 +44,7 @@ def invoke(capsys):
 @pytest.fixture(scope="session")
 def solved():
     """`solved(name, **options)`: a gallery problem solved once for all tests of all workers."""
-    return Answers(Path(os.environ[FOLDER]) / "answers")
+    return Answers(FOLDER / "answers")
 
 
 # Tiers: tests/support/durations.py says which test belongs where.
@@ -77,5 +78,5 @@ def pytest_collection_modifyitems(config, items):
 
 
 def pytest_unconfigure():
-    if OWNER:
-        shutil.rmtree(os.environ[FOLDER], ignore_errors=True)
+    if FOLDER.name.endswith(f"-{os.getpid()}"):
+        shutil.rmtree(FOLDER, ignore_errors=True)
