@@ -44,9 +44,23 @@ def layout(d: int) -> dict[str, tuple[slice, tuple[int, ...]]]:
     """Where the numbers of a case lie in a control: the control's own first, then those of the
     error, of the domain and of all potentials."""
     shapes = {
-        "matrix": (2, d, d), "wave": (2, d), "size": (), "anisotropy": (), "aligned": (), "direction": (d,), "drift": (), "reaction": (), "potential": (d + 1,),
-        "waves": (WAVES, d + 2), "faces": (FACES, d + 1), "ellipsoid": (d, d), "center": (d,), "potentials": (LARGEST, d + 1), "depth": (), "sign": (),
-    }  # fmt: skip
+        "matrix": (2, d, d),
+        "wave": (2, d),
+        "size": (),
+        "anisotropy": (),
+        "aligned": (),
+        "direction": (d,),
+        "drift": (),
+        "reaction": (),
+        "potential": (d + 1,),
+        "waves": (WAVES, d + 2),
+        "faces": (FACES, d + 1),
+        "ellipsoid": (d, d),
+        "center": (d,),
+        "potentials": (LARGEST, d + 1),
+        "depth": (),
+        "sign": (),
+    }
     found, start = {}, 0
     for name, shape in shapes.items():
         found[name] = slice(start, start + int(np.prod(shape))), shape
@@ -193,11 +207,20 @@ def draw(number: int, seed: int = SEED) -> Case:
         size = np.exp(speeds * rng.uniform(-1, 1))
         fields = rng.standard_normal((2, d, d))
         own = {
-            "matrix": fields + np.swapaxes(fields, 1, 2), "wave": rng.standard_normal((2, d)) * 2, "size": size, "anisotropy": largest * rng.uniform(0.3, 1),
-            "aligned": float(attack < 0.3 or (attack < 0.5 and k == 0)), "direction": rng.standard_normal(d), "potential": potentials[k],
-            "drift": 0.25 * rng.uniform(0, 1) * size * np.sqrt(eigenvalue / d) if terms in ("drift", "both") else 0.0,
-            "reaction": size * eigenvalue * rng.uniform(0.01, 1) if terms in ("reaction", "both") else 0.0,
-        }  # fmt: skip
+            "matrix": fields + np.swapaxes(fields, 1, 2),
+            "wave": rng.standard_normal((2, d)) * 2,
+            "size": size,
+            "anisotropy": largest * rng.uniform(0.3, 1),
+            "aligned": float(attack < 0.3 or (attack < 0.5 and k == 0)),
+            "direction": rng.standard_normal(d),
+            "potential": potentials[k],
+            "drift": 0.25 * rng.uniform(0, 1) * size * np.sqrt(eigenvalue / d)
+            if terms in ("drift", "both")
+            else 0.0,
+            "reaction": size * eigenvalue * rng.uniform(0.01, 1)
+            if terms in ("reaction", "both")
+            else 0.0,
+        }
         controls.append(_vector(d, shared | own))
     problem = copy.copy(template(d))
     problem.domain, problem.controls, problem.sense, problem.sign = (

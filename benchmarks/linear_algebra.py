@@ -398,10 +398,15 @@ def gauss_newton_part(quick: bool, precision: str) -> list[dict[str, Any]]:
         found += compare_steps(label, J, r, precision, rounds, ("SVD",) if J.size > 2e7 else ())
         names = ["one, ms", "three, ms", "error", "error, tiny damping", "compile s"]
         rows = [
-            [f["way"], *(1e3 * f[f"seconds of {k}"] for k in (1, 3)), f["error"], f["error, tiny damping"], f["compile"]] if "error" in f
+            [
+                *(f["way"], 1e3 * f["seconds of 1"], 1e3 * f["seconds of 3"]),
+                *(f["error"], f["error, tiny damping"], f["compile"]),
+            ]
+            if "error" in f
             else [f["way"], *[None] * 4, f["skipped"]]
-            for f in found if f["case"] == label
-        ]  # fmt: skip
+            for f in found
+            if f["case"] == label
+        ]
         say(
             f"\nGauss–Newton, {label}: {J.shape[0]} rows, {J.shape[1]} parameters, {precision}\n"
             + table(["way", *names], rows)

@@ -141,7 +141,8 @@ def write_json(path: Path | None, facts: dict[str, Any]) -> None:
     """The facts with the machine; numbers of NumPy become plain ones."""
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        plain = lambda value: (
-            value.item() if isinstance(value, np.generic) else np.asarray(value).tolist()
-        )
+
+        def plain(value: Any) -> Any:
+            return value.item() if isinstance(value, np.generic) else np.asarray(value).tolist()
+
         path.write_text(json.dumps({"machine": machine(), **facts}, indent=1, default=plain) + "\n")

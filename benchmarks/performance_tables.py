@@ -30,7 +30,8 @@ STEPS = {
     "bare step, separate operations": "bare step, separate operations",
     "bare step, packed operations": "bare step, packed operations",
     "bare step, packed operations tf32x3": "bare step, packed, products as three TF32 products",
-    "bare step, packed operations bf16x9": "bare step, packed, products as nine BF16 products (**not float32**: see its error)",
+    "bare step, packed operations bf16x9": "bare step, packed, products as nine BF16 products "
+    "(**not float32**: see its error)",
     "bare step, kernel": "bare step, one kernel",
 }
 

@@ -135,10 +135,13 @@ def jets(quick: bool, precision: str) -> list[Measured]:
     found = []
     for d in (2, 5, 10):
         network, data = make_network(d, precision), make_data(d, points, precision)
-        operator = lambda p, data, network=network: tuple(
-            network.with_parameters(p).operator_jet(data.x, data.A)
-        )
-        full = lambda p, data, network=network: tuple(network.with_parameters(p).jet(data.x))  # noqa: E731
+
+        def operator(p, data, network=network):
+            return tuple(network.with_parameters(p).operator_jet(data.x, data.A))
+
+        def full(p, data, network=network):
+            return tuple(network.with_parameters(p).jet(data.x))
+
         step, numbers = f"jets, d = {d}, {points} points, {precision}", d + d * d
         tasks = (
             ("(u, ∇u, A:D²u)", operator, counts.operator_shape(d, d, WIDTH, DEPTH)),
@@ -295,9 +298,11 @@ def dual_step(quick: bool, name: str, width: int, depth: int, points: int) -> li
         "trial losses": counts.times(TRIALS, counts.evaluation(trial, shape, DOUBLE, numbers)),
     }
     step = f"dual Gauss–Newton, {name}, {n} points, {P} parameters"
-    solve = lambda factor, J, values: _transposed(
-        J, jax.scipy.linalg.cho_solve((factor, False), values + _times(J, zero))
-    )
+
+    def solve(factor, J, values):
+        right = values + _times(J, zero)
+        return _transposed(J, jax.scipy.linalg.cho_solve((factor, False), right))
+
     cases = (
         ("points and rows", rows, (sources[0],)),
         ("Jacobian", jacobian, (parameters, columns)),
@@ -310,9 +315,12 @@ def dual_step(quick: bool, name: str, width: int, depth: int, points: int) -> li
         on_device(step, part, "float64", parts[part], function, *arguments)
         for part, function, arguments in cases
     ]
-    whole = lambda carry, sources: jax.lax.scan(
-        lambda c, s: one_dual_step(c, s, equation, template, sizes), carry, sources
-    )
+
+    def whole(carry, sources):
+        return jax.lax.scan(
+            lambda c, s: one_dual_step(c, s, equation, template, sizes), carry, sources
+        )
+
     return [
         *found,
         on_device(
@@ -344,9 +352,10 @@ def gauss_newton_step(quick: bool, name: str, points: int, width: int) -> list[M
     shape = counts.operator_shape(2, system.ansatz.inputs.count, width, 1)
     numbers = shape.inputs * 7 + 7
     trials, factors = len(gauss_newton.PROBES) * len(gauss_newton.LENGTHS), len(gauss_newton.PROBES)
-    loss = lambda vector, rows: jnp.linalg.norm(
-        residual(state.with_parameters(unravel(vector)), rows)
-    )
+
+    def loss(vector, rows):
+        return jnp.linalg.norm(residual(state.with_parameters(unravel(vector)), rows))
+
     step = f"Gauss–Newton, {name}, {n} rows, {P} parameters"
     works = (
         counts.jacobian(n, shape, DOUBLE, numbers),
@@ -436,8 +445,13 @@ def facts_of(line: Measured, peaks: dict[str, Peaks]) -> dict[str, Any]:
         else "bytes"
     )
     return line._asdict() | {
-        "work": None, "operations": line.work.operations, "bytes": line.work.bytes, "floor": floor, "bound": bound, "ratio": line.seconds / floor
-    }  # fmt: skip
+        "work": None,
+        "operations": line.work.operations,
+        "bytes": line.work.bytes,
+        "floor": floor,
+        "bound": bound,
+        "ratio": line.seconds / floor,
+    }
 
 
 def main() -> None:
@@ -487,10 +501,14 @@ def main() -> None:
                 "compiler Mop",
             )
             rows = [
-                [f["part"], f["where"], f["operations"] / 1e6, f["bytes"] / 1e6, 1e3 * f["floor"], f["bound"], 1e3 * f["seconds"], f["ratio"], f["compile"],
-                 None if f["compiler"] is None else f["compiler"] / 1e6]
-                for f in found if f["step"] == step
-            ]  # fmt: skip
+                [
+                    *(f["part"], f["where"], f["operations"] / 1e6, f["bytes"] / 1e6),
+                    *(1e3 * f["floor"], f["bound"], 1e3 * f["seconds"], f["ratio"], f["compile"]),
+                    None if f["compiler"] is None else f["compiler"] / 1e6,
+                ]
+                for f in found
+                if f["step"] == step
+            ]
             say(table(names, rows))
         write_json(
             options.json,

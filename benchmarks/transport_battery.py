@@ -280,18 +280,9 @@ def main() -> None:
             f"{kind:<22} {len(entries):>5} {len(entries) - len(held):>7} "
             + " ".join(f"{number:9.3g}" for number in numbers)
         )
-    for reason in sorted(
-        {
-            (certificate.reason or "").split(":")[0]
-            for _, _, certificate, found in results
-            if not found
-        }
-    ):
-        print(
-            "refused: "
-            f"{sum((certificate.reason or '').startswith(reason) for _, _, certificate, found in results if not found)} "
-            f"times, {reason}"
-        )
+    refusals = [certificate.reason or "" for _, _, certificate, found in results if not found]
+    for reason in sorted({refusal.split(":")[0] for refusal in refusals}):
+        print(f"refused: {sum(each.startswith(reason) for each in refusals)} times, {reason}")
     failed = violations(results)
     print(
         f"{cases} cases in {time.perf_counter() - start:.0f} s; "

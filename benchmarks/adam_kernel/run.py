@@ -163,9 +163,13 @@ class Bench:
                 state.moved, jnp.finfo(jnp.float32).tiny
             )
             return state._replace(
-                parameters=optax.apply_updates(state.parameters, update), memory=memory, gradient=gradient, moved=jnp.linalg.norm(update),
-                loss=value, sharpness=sharpness,
-            )  # fmt: skip
+                parameters=optax.apply_updates(state.parameters, update),
+                memory=memory,
+                gradient=gradient,
+                moved=jnp.linalg.norm(update),
+                loss=value,
+                sharpness=sharpness,
+            )
 
         def bare(state: Any, data: Any) -> Any:
             """Adam alone, without the diagnostics of a study, written out so that it is one pass

@@ -375,7 +375,8 @@ def test_a_sample_of_a_continuum_without_its_ends():
 
     with pytest.raises(
         cordes.CordesError,
-        match=r"leaves the control set.*between 0\.05 and 0\.95\. Include the ends of the set in controls",
+        match=r"leaves the control set.*between 0\.05 and 0\.95\. "
+        r"Include the ends of the set in controls",
     ):
         problem((np.arange(10) + 0.5) / 10, clipped)
     assert problem(np.linspace(0, 1, 11), clipped).maximiser is clipped

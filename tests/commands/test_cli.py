@@ -46,7 +46,8 @@ exact = "(1 - x1**2 - x2**2) * x1"
 VIOLATING = """
 import cordes, jax.numpy as jnp
 print("a problem file may print")
-problem = cordes.Linear(cordes.Ball([0, 0, 0], 1.0), jnp.diag(jnp.array([10.0, 1.0, 1.0])), lambda x: jnp.where(x[0] > 0.3, 1.0, 2.0))
+ball, A = cordes.Ball([0, 0, 0], 1.0), jnp.diag(jnp.array([10.0, 1.0, 1.0]))
+problem = cordes.Linear(ball, A, lambda x: jnp.where(x[0] > 0.3, 1.0, 2.0))
 """
 
 

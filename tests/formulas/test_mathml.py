@@ -39,7 +39,10 @@ def test_exact_markup():
         == f"<mi>sin</mi>{APPLY}<mrow><mo>(</mo>{X2}<mo>)</mo></mrow>"
     )
     matrix = from_function(lambda x: jnp.array([[2, x[0]], [x[0], 1]]), components("x", 2)).value
-    rows = f"<mtr><mtd><mn>2</mn></mtd><mtd>{X1}</mtd></mtr><mtr><mtd>{X1}</mtd><mtd><mn>1</mn></mtd></mtr>"
+    rows = (
+        f"<mtr><mtd><mn>2</mn></mtd><mtd>{X1}</mtd></mtr>"
+        f"<mtr><mtd>{X1}</mtd><mtd><mn>1</mn></mtd></mtr>"
+    )
     assert typeset(matrix) == f'<mtable class="matrix">{rows}</mtable>'
     assert formula(X1) == f'<math displaystyle="true"><mrow>{X1}</mrow></math>'
 

@@ -141,7 +141,8 @@ def test_a_maximiser_that_is_not_the_best_is_named():
 
     with pytest.raises(
         CoefficientError,
-        match=r"maximiser is not the best: at x = \[0\..*it gives a = -1.*but control 20, a = 1.*It must give the sup",
+        match=r"maximiser is not the best: at x = \[0\..*it gives a = -1.*"
+        r"but control 20, a = 1.*It must give the sup",
     ):
         problem(lambda x, jet: -1.0)
     # Good at most points is not good enough: here it fails in a corner.

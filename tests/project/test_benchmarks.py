@@ -84,18 +84,19 @@ def test_all_ways_agree(task):
     )
     # Central differences of the network know no rule of differentiation.
     x, step, unit = np.asarray(data.x), 1e-4, np.eye(3)
-    value = lambda x: np.asarray(
-        jax.vmap(lambda point: jets.plain_value(network.parameters, point))(jnp.asarray(x))
-    )
+
+    def value(x):
+        values = jax.vmap(lambda point: jets.plain_value(network.parameters, point))
+        return np.asarray(values(jnp.asarray(x)))
+
     gradient = np.stack(
         [(value(x + step * e) - value(x - step * e)) / (2 * step) for e in unit], axis=1
     )
-    corner = lambda a, b: (
-        value(x + step * (a + b))
-        - value(x + step * (a - b))
-        - value(x - step * (a - b))
-        + value(x - step * (a + b))
-    )
+
+    def corner(a, b):
+        even = value(x + step * (a + b)) + value(x - step * (a + b))
+        return even - value(x + step * (a - b)) - value(x - step * (a - b))
+
     hessian = np.stack(
         [np.stack([corner(a, b) / (4 * step**2) for b in unit], axis=1) for a in unit], axis=1
     )

@@ -145,7 +145,10 @@ def test_ratios_of_made_up_curves(module):
 def test_pauses_are_not_on_the_clock(module, tmp_path):
     x = np.zeros((4, 2))
     np.savez(tmp_path / "points.npz", x=x, truth=np.ones(4))
-    arguments = f"--problem p --points {tmp_path}/points.npz --curve {tmp_path}/c.jsonl --seconds 9 --began {time.time() - 7}".split()
+    arguments = (
+        f"--problem p --points {tmp_path}/points.npz --curve {tmp_path}/c.jsonl "
+        f"--seconds 9 --began {time.time() - 7}"
+    ).split()
     race = module("common").Race(arguments)
     race.imported("recipe", {})
     before = race.mark()

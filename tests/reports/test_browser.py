@@ -251,7 +251,8 @@ def test_pictures_are_not_blank(driver, pages, name):
              const context = canvas.getContext("2d");
              context.drawImage(image, 0, 0, 40, 40);
              const pixels = context.getImageData(0, 0, 40, 40).data;
-             return new Set(Array.from({length: 1600}, (_, k) => `${pixels[4 * k]} ${pixels[4 * k + 1]} ${pixels[4 * k + 2]}`)).size;
+             const colour = (k) => `${pixels[k]} ${pixels[k + 1]} ${pixels[k + 2]}`;
+             return new Set(Array.from({length: 1600}, (_, k) => colour(4 * k))).size;
            })"""
     )
     # A map may be constant, or nearly so: the distortion of an area-preserving map, or a

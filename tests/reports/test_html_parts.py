@@ -122,7 +122,8 @@ def test_figures_are_read_by_keyboard_and_aloud():
         body,
     )
     assert re.search(
-        r'alt="Map of \|u − u\*\| over x1 and x2, colours from 0.025 to 0.975, largest at \(0.97, 0.025\)"',
+        r'alt="Map of \|u − u\*\| over x1 and x2, colours from 0.025 to 0.975, '
+        r'largest at \(0.97, 0.025\)"',
         body,
     )
     # A bound stays one in single precision, and is read rounded up.

@@ -307,10 +307,13 @@ def test_controls_need_no_outer_loop(controlled):
 
 def test_a_continuum_of_controls_is_refused():
     problem = cordes.HJB(
-        cordes.Ball([0.0] * 6, 1.0), np.linspace(-1, 1, 5), 1.0, lambda x, a: 1.0 + a**2, b=lambda x, a: a * x, maximiser=lambda x, jet: jnp.clip(
-            jnp.dot(x, jet.gradient) / 2, -1, 1
-        )
-    )  # fmt: skip
+        cordes.Ball([0.0] * 6, 1.0),
+        np.linspace(-1, 1, 5),
+        1.0,
+        lambda x, a: 1.0 + a**2,
+        b=lambda x, a: a * x,
+        maximiser=lambda x, jet: jnp.clip(jnp.dot(x, jet.gradient) / 2, -1, 1),
+    )
     with pytest.raises(OptionError, match="finite set of controls"):
         solution_of(problem, points=50, steps=10)
 
