@@ -16,12 +16,14 @@ the benchmark programs wrote with `--json`:
 
 import json
 import re
+import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS, PAGE = ROOT / "benchmarks" / "results", ROOT / "docs" / "performance.md"
+COLUMNS = 100
 MARK = re.compile(r"(<!-- table (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 # Variants of the Adam step that the page shows; the others are in the file.
 STEPS = {
@@ -191,7 +193,8 @@ def roofline(name: str) -> Callable[[], str]:
             for r in facts["results"]
         ]
         table = grid(["step", "part", "Mop", "MB", "floor ms", "by", "measured ms", "ratio"], rows)
-        return f"Peaks measured in the same run ({facts['machine']['device']}): {peaks}.\n\n{table}"
+        words = f"Peaks measured in the same run ({facts['machine']['device']}): {peaks}."
+        return textwrap.fill(words, COLUMNS, break_on_hyphens=False) + "\n\n" + table
 
     return made
 

@@ -13,6 +13,7 @@ import json
 import math
 import re
 import sys
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from cordes.studies.command import compare
 from cordes.studies.time_to_accuracy import Summary
 
 DOCUMENT, RESULTS = Path("docs/reproduction.md"), Path("docs/reproduction")
-COLOURS, WIDTH = 256, 1500
+COLOURS, WIDTH, COLUMNS = 256, 1500, 100
 # Problems whose landscape and spectra are shown: the one of the paper, and the one with the widest
 # multiplier.
 SHOWN = ("ex4.5-hjb", "ex4.1-smooth")
@@ -167,10 +168,11 @@ def _end(name: str, final: Mapping[str, Any]) -> str:
         Summary(final[key]).text(form)
         for key, form in (("epochs", ".0f"), ("l2", ".1e"), ("linf", ".1e"), ("best_l2", ".1e"))
     )
-    return (
+    sentence = (
         f"- {name} ends after {epochs} epochs with l2 {l2} and l∞ {linf}; the best l2 on the way "
         f"was {best}."
     )
+    return _wrapped(sentence, indent="  ")
 
 
 def speed_table(facts: Facts) -> str:
@@ -210,8 +212,13 @@ def speed_table(facts: Facts) -> str:
     return (
         table([*head, "seeds that met the tightest target: C-PINN / rival"], rows)
         + "\n\n"
-        + _correlation_words(together["correlation"])
+        + _wrapped(_correlation_words(together["correlation"]))
     )
+
+
+def _wrapped(sentence: str, indent: str = "") -> str:
+    """A sentence in lines that are as wide as those of the page."""
+    return textwrap.fill(sentence, COLUMNS, subsequent_indent=indent, break_on_hyphens=False)
 
 
 def _correlation_words(found: Mapping[str, Any]) -> str:
