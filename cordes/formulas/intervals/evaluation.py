@@ -7,21 +7,12 @@ import numpy as np
 
 from cordes.formulas.intervals import functions
 from cordes.formulas.intervals.arithmetic import Array, Interval, point
-from cordes.formulas.intervals.movement import Move
 from cordes.formulas.intervals.rules import finite, whole_numbers
-from cordes.formulas.intervals.switches import Pass
+from cordes.formulas.intervals.switches import IntervalPass
+from cordes.formulas.movement import Move
 
 Evaluate = Callable[..., list[Interval]]
 UNDECIDED, ANYTHING = Interval(0.0, 1.0), Interval(-np.inf, np.inf)
-
-
-def along(numbers: Array, axes: tuple[int, ...], reduced: Callable[[list[int]], int]) -> Array:
-    """The numbers of a reduction over axes."""
-    axes = tuple(axis % numbers.ndim for axis in axes)
-    kept = tuple(axis for axis in range(numbers.ndim) if axis not in axes)
-    shape = tuple(numbers.shape[axis] for axis in kept)
-    rows = numbers.transpose(kept + axes).reshape(int(np.prod(shape)), -1).tolist()
-    return np.array([reduced(row) for row in rows], dtype=np.int64).reshape(shape)
 
 
 def aligned(rank: int, *intervals: Interval) -> list[Interval]:
@@ -38,7 +29,7 @@ def combined(
     rule: Callable[..., Interval],
     rank: int,
     options: dict[str, Any],
-    state: Pass,
+    state: IntervalPass,
     *intervals: Interval,
 ) -> list[Interval]:
     result = rule(*aligned(rank, *intervals), **options)
@@ -50,7 +41,7 @@ def combined(
     ]
 
 
-def moved(move: Move, state: Pass, *intervals: Interval) -> list[Interval]:
+def moved(move: Move, state: IntervalPass, *intervals: Interval) -> list[Interval]:
     cells = len(state.undecided)
 
     def spread(bound: Array) -> Array:
@@ -63,11 +54,13 @@ def moved(move: Move, state: Pass, *intervals: Interval) -> list[Interval]:
     return [Interval(*pair) for pair in zip(lower, upper, strict=True)]
 
 
-def chosen(rank: int, state: Pass, index: Interval, *cases: Interval) -> list[Interval]:
+def chosen(rank: int, state: IntervalPass, index: Interval, *cases: Interval) -> list[Interval]:
     return [functions.choose(*aligned(rank, index, *cases))]
 
 
-def whole(evaluate: Evaluate, truth: bool, state: Pass, *intervals: Interval) -> list[Interval]:
+def whole(
+    evaluate: Evaluate, truth: bool, state: IntervalPass, *intervals: Interval
+) -> list[Interval]:
     results = [whole_numbers(result) for result in evaluate(state, *intervals)]
     return [result.clip(0.0, 1.0) for result in results] if truth else results
 

@@ -59,7 +59,7 @@ class Enclosure:
             if np.any(undecided)
             else [outputs]
         )
-        return [jax.tree.unflatten(program.structure, piece) for piece in pieces]
+        return [jax.tree.unflatten(program.trace.structure, piece) for piece in pieces]
 
     def program(self, dimension: int) -> Program:
         """The traced function, made at the first call. An operation without enclosure raises

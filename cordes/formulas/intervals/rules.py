@@ -4,14 +4,14 @@ Truth values are intervals within [0, 1] with integer bounds: 0 and 1 are decide
 """
 
 from collections.abc import Callable
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
 
+from cordes.formulas.elementary import ELEMENTARY, INFINITE
 from cordes.formulas.intervals import functions
 from cordes.formulas.intervals.arithmetic import Array, Interval, cleaned, maximum, minimum
-from cordes.formulas.intervals.movement import UnsupportedOperation
 
 
 def finite(x: Interval) -> Interval:
@@ -47,95 +47,44 @@ ELEMENTWISE: dict[str, Callable[..., Interval]] = {
     "xor": _differ,
     "not": lambda a: Interval(1.0 - a.upper, 1.0 - a.lower),
     "select_n": functions.choose,
+    "atan2": functions.atan2,
     **{
         name: getattr(functions, name)
-        for name in (
-            *(
-                "exp",
-                "exp2",
-                "expm1",
-                "log",
-                "log1p",
-                "sin",
-                "cos",
-                "tan",
-                "asin",
-                "acos",
-                "atan",
-                "atan2",
-            ),
-            *(
-                "sinh",
-                "cosh",
-                "tanh",
-                "asinh",
-                "acosh",
-                "atanh",
-                "logistic",
-                "rsqrt",
-                "cbrt",
-                "erf",
-                "floor",
-                "ceil",
-            ),
-        )
+        for name in ELEMENTARY
+        if name not in ("abs", "sqrt", "sign")  # Above, and among the switches.
     },
 }
 
-# Functions that are analytic on the whole line: what is made of x with them alone is zero
-# everywhere or almost nowhere.
-ANALYTIC = frozenset(
-    {"add", "add_any", "sub", "mul", "neg", "square", "exp", "exp2", "expm1", "sin", "cos"}
-) | {
-    *(
-        "sinh",
-        "cosh",
-        "tanh",
-        "atan",
-        "asinh",
-        "logistic",
-        "erf",
-        "reduce_sum",
-        "reduce_prod",
-        "dot_general",
-        "cumsum",
-        "cumprod",
-    )
-}
-COMMUTATIVE = frozenset({"add", "mul", "max", "min", "and", "or", "xor"})
-LOGICAL = frozenset({"and", "or", "xor", "not"})
 
-
-def elementwise(equation: Any) -> Callable[..., Interval] | None:
-    """The rule of an elementwise operation; None where it is not one."""
+def elementwise(equation: Any) -> Callable[..., Interval]:
+    """The rule of an elementwise operation."""
     name, dtype = equation.primitive.name, np.dtype(equation.outvars[0].aval.dtype)
-    if name in LOGICAL and dtype.kind != "b":
-        raise UnsupportedOperation(f"{name} of bits")
     if name == "integer_pow":
         exponent = int(equation.params["y"])
         return lambda a: a.power(exponent)
     if name == "round":
-        return (
-            functions.round_even
-            if int(equation.params["rounding_method"]) == 1
-            else functions.round_away
-        )
-    rule = ELEMENTWISE.get(name)
+        even = int(equation.params["rounding_method"]) == 1
+        return functions.round_even if even else functions.round_away
     if name == "div" and dtype.kind in "iu":
         return lambda a, b: functions.trunc(a / b)
     if name == "convert_element_type":
         whole = dtype.kind in "iu" and equation.invars[0].aval.dtype.kind == "f"
         return functions.trunc if whole else lambda a: a
-    return rule
+    return ELEMENTWISE[name]
+
+
+def _leaves(low: float, high: float, x: Interval) -> Array:
+    return (x.lower < low) | (x.upper > high)
 
 
 # Where an operation may give no number although its operands are numbers.
 UNDEFINED: dict[str, Callable[..., Array]] = {
-    **dict.fromkeys(("sqrt", "rsqrt", "log"), lambda x: x.lower < 0),
-    **dict.fromkeys(("asin", "acos", "atanh"), lambda x: (x.lower < -1) | (x.upper > 1)),
+    **{
+        name: partial(_leaves, *each.domain)
+        for name, each in ELEMENTARY.items()
+        if each.domain != INFINITE
+    },
     **dict.fromkeys(("div", "rem"), lambda a, b: (b.lower <= 0) & (b.upper >= 0)),
-    "log1p": lambda x: x.lower < -1,
-    "acosh": lambda x: x.lower < 1,
     "pow": lambda x, y: (x.lower < 0) & (not (y.exact and np.all(y.lower == np.round(y.lower)))),
 }
 
@@ -183,12 +132,6 @@ REDUCTIONS: dict[str, Callable[[Interval, tuple[int, ...]], Interval]] = {
     "reduce_and": lambda x, axes: x.map(lambda bound: np.min(bound, axis=axes, initial=1.0)),
 }
 
-CUMULATIVE: dict[str, str] = {
-    "cumsum": "reduce_sum",
-    "cumprod": "reduce_prod",
-    "cummax": "reduce_max",
-    "cummin": "reduce_min",
-}
 _STEPS: dict[str, Callable[[Interval, Interval], Interval]] = {
     "cumsum": lambda a, b: a + b,
     "cumprod": lambda a, b: a * b,
@@ -239,35 +182,3 @@ def product(a: Interval, b: Interval, same: Array) -> Interval:
     return Interval(
         np.where(same, square.lower, result.lower), np.where(same, square.upper, result.upper)
     )
-
-
-def contraction(
-    dimension_numbers: Any, rank_left: int, rank_right: int
-) -> tuple[Callable[[Array], Array], Callable[[Array], Array]]:
-    """dot_general as a product that broadcasts, then a sum over the last axes: how the two operands
-    (with the axis of the cells) are laid out."""
-    (left_sum, right_sum), (left_batch, right_batch) = dimension_numbers
-    left_free = [a for a in range(rank_left) if a not in (*left_sum, *left_batch)]
-    right_free = [a for a in range(rank_right) if a not in (*right_sum, *right_batch)]
-
-    def layout(
-        batch: Any, before: int, free: list[int], after: int, summed: Any
-    ) -> Callable[[Array], Array]:
-        axes = tuple(axis + 1 for axis in (*batch, *free, *summed))
-
-        def move(a: Array) -> Array:
-            shape = [a.shape[axis] for axis in axes]
-            middle, end = len(batch), len(batch) + len(free)
-            spread = (
-                *shape[:middle],
-                *[1] * before,
-                *shape[middle:end],
-                *[1] * after,
-                *shape[end:],
-            )
-            return a.transpose((0, *axes)).reshape((len(a), *spread))
-
-        return move
-
-    left = layout(left_batch, 0, left_free, len(right_free), left_sum)
-    return left, layout(right_batch, len(left_free), right_free, 0, right_sum)

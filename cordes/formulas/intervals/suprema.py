@@ -16,7 +16,7 @@ from cordes.domains.domain import AbstractDomain
 from cordes.formulas.intervals.arithmetic import Interval
 from cordes.formulas.intervals.arithmetic import point as exactly
 from cordes.formulas.intervals.interpreter import enclose
-from cordes.formulas.intervals.movement import UnsupportedOperation
+from cordes.formulas.movement import UnsupportedOperation
 
 # Cells that are halved at a time, and halvings of the bounding box to begin with.
 BATCH, FIRST = 256, 8

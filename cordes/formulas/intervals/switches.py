@@ -12,13 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cordes.formulas.intervals.arithmetic import Array, Interval
-from cordes.formulas.intervals.numbering import Numbering
-
-COMPARISONS = frozenset({"lt", "le", "gt", "ge", "eq", "ne"})
+from cordes.formulas.numbering import Numbering
 
 
 @dataclass
-class Pass:
+class IntervalPass:
     """One pass through a program: `undecided` (cells, columns) is filled in; `forced` holds
     outcomes, NaN where the hull is wanted; `gaps` tells, for each operand of the instruction at
     work, in which cells it may not be a number somewhere (None: in none)."""
@@ -48,7 +46,7 @@ class Switch(NamedTuple):
     scale: Array
     shift: Array
 
-    def settle(self, state: Pass, natural: Interval) -> Interval:
+    def settle(self, state: IntervalPass, natural: Interval) -> Interval:
         """Note what is undecided and put the forced outcomes in its place; what is decided
         stays."""
         cells = len(natural.lower)
@@ -78,59 +76,35 @@ class Switchboard:
             self.outcomes.append(outcomes)
         return self._columns[number]
 
-    def _above(self, first: int, second: int) -> tuple[int, bool]:
-        """The number of the truth value first > second, and whether that number stands for its
-        opposite."""
-        turned = first > second and self._numbering.analytic(first, second)
-        key = ("gt", second, first) if turned else ("gt", first, second)
-        return self._numbering.number(key), turned
-
-    def _comparison(self, name: str, first: int, second: int) -> tuple[int, bool]:
-        if name in ("eq", "ne"):
-            return self._numbering.number(("eq", *sorted((first, second)))), name == "ne"
-        if name in ("lt", "ge"):
-            first, second = second, first
-        number, turned = self._above(first, second)
-        return number, turned != (name in ("le", "ge"))
-
-    def comparison(self, name: str, first: Array, second: Array) -> tuple[Switch, Array]:
-        """The switch of a comparison and the numbers of its elements."""
+    def comparison(self, name: str, first: Array, second: Array) -> Switch:
+        """The switch of a comparison."""
         first, second = np.broadcast_arrays(first, second)
         found = [
-            self._comparison(name, a, b)
+            self._numbering.compared(name, a, b)
             for a, b in zip(first.ravel().tolist(), second.ravel().tolist(), strict=True)
         ]
         columns = [self._column(number, (0, 1)) for number, _ in found]
-        numbers = [
-            self._numbering.number(("not", None, number)) if opposite else number
-            for number, opposite in found
-        ]
         opposite = np.array([opposite for _, opposite in found], dtype=bool)
-        switch = _switch(
+        return _switch(
             columns, np.where(opposite, -1.0, 1.0), np.where(opposite, 1.0, 0.0), first.shape
         )
-        return switch, np.array(numbers, dtype=np.int64).reshape(first.shape)
 
-    def sign(self, operand: Array) -> tuple[Switch, Array]:
+    def sign(self, operand: Array, result: Array) -> Switch:
         """The switch of a sign: ±1 where the operand is analytic, and then it is that of the
         comparison with zero; else -1, 0 or 1."""
         zero = self._numbering.constant(0.0)
-        columns, scale, shift, numbers = [], [], [], []
-        for number in operand.ravel().tolist():
-            result = self._numbering.number(("sign", None, number))
-            numbers.append(result)
+        columns, scale, shift = [], [], []
+        for number, own in zip(operand.ravel().tolist(), result.ravel().tolist(), strict=True):
             if self._numbering.analytic(number):
-                above, turned = self._above(number, zero)
+                above, turned = self._numbering.above(number, zero)
                 columns.append(self._column(above, (0, 1)))
                 scale.append(-2.0 if turned else 2.0)
                 shift.append(1.0 if turned else -1.0)
             else:
-                columns.append(self._column(result, (-1, 0, 1)))
+                columns.append(self._column(own, (-1, 0, 1)))
                 scale.append(1.0)
                 shift.append(0.0)
-        return _switch(columns, np.array(scale), np.array(shift), operand.shape), np.array(
-            numbers, dtype=np.int64
-        ).reshape(operand.shape)
+        return _switch(columns, np.array(scale), np.array(shift), operand.shape)
 
 
 def _switch(columns: list[int], scale: Array, shift: Array, shape: tuple[int, ...]) -> Switch:

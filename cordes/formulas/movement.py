@@ -168,3 +168,35 @@ MOVES: dict[str, Callable[[Any, Sequence[Array | None]], Move | None]] = {
     "dynamic_update_slice": _indexed(0, 1),
     "scatter": _indexed(0, 2),
 }
+
+
+def contraction(
+    dimension_numbers: Any, rank_left: int, rank_right: int
+) -> tuple[Callable[[Array], Array], Callable[[Array], Array]]:
+    """dot_general as a product that broadcasts, then a sum over the last axes: how the two operands
+    (with the axis of the cells) are laid out."""
+    (left_sum, right_sum), (left_batch, right_batch) = dimension_numbers
+    left_free = [a for a in range(rank_left) if a not in (*left_sum, *left_batch)]
+    right_free = [a for a in range(rank_right) if a not in (*right_sum, *right_batch)]
+
+    def layout(
+        batch: Any, before: int, free: list[int], after: int, summed: Any
+    ) -> Callable[[Array], Array]:
+        axes = tuple(axis + 1 for axis in (*batch, *free, *summed))
+
+        def move(a: Array) -> Array:
+            shape = [a.shape[axis] for axis in axes]
+            middle, end = len(batch), len(batch) + len(free)
+            spread = (
+                *shape[:middle],
+                *[1] * before,
+                *shape[middle:end],
+                *[1] * after,
+                *shape[end:],
+            )
+            return a.transpose((0, *axes)).reshape((len(a), *spread))
+
+        return move
+
+    left = layout(left_batch, 0, left_free, len(right_free), left_sum)
+    return left, layout(right_batch, len(left_free), right_free, 0, right_sum)

@@ -7,11 +7,15 @@ number, operands have smaller numbers than results.
 
 import math
 from collections.abc import Hashable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
+from cordes.formulas.elementary import names
+from cordes.formulas.numbering import Numbering
 
 Source = Hashable
+# Functions that vanish where their argument does and nowhere else.
+ZERO_AT_ZERO = names(lambda each: each.only)
+_LOG_OF_SUM = ["log1p", "exp", "neg", "abs"]
 
 
 class Site(NamedTuple):
@@ -31,27 +35,13 @@ class Site(NamedTuple):
     bounds: tuple[float, float] = (-math.inf, math.inf)
 
 
-def operands_of(key: tuple) -> tuple[int, ...]:
-    """The numbers of the elements that an element is made of, from its key in the numbering of a
-    program."""
-    if key[0] in ("x", "constant"):
-        return ()
-    if key[0] in ("gt", "eq") or key[0].startswith("reduce_"):
-        return key[1:]
-    if key[0] in ("argmax", "argmin", "sort"):
-        return tuple(np.frombuffer(key[3], dtype=np.int64).tolist())
-    return tuple(number for number in key[2:] if isinstance(number, int))
-
-
 class Expressions:
-    """`keys` are the expressions by number, `constants` the values of those that are constant,
-    `needed` the numbers that the outputs depend on."""
+    """The elements of a trace by number, with what is known of their zeros. `constants` are the
+    values of those that are constant, `needed` the numbers that the outputs depend on."""
 
-    def __init__(self, numbering: Any, outputs: Sequence[int]):
-        self.numbers: dict[tuple, int] = numbering._numbers
-        self.keys: list[tuple] = list(self.numbers)
-        self.constants: dict[int, float] = numbering.constants
-        self._analytic = numbering.analytic
+    def __init__(self, numbering: Numbering, outputs: Sequence[int]):
+        self.numbering = numbering
+        self.operations, self.constants = numbering.operations, numbering.constants
         self.outputs = outputs
         self.needed = self._needed(outputs)
         self.sources = self._find_sources()
@@ -60,7 +50,7 @@ class Expressions:
     def _needed(self, outputs: Sequence[int]) -> list[int]:
         seen, waiting = set(outputs), list(outputs)
         while waiting:
-            for operand in operands_of(self.keys[waiting.pop()]):
+            for operand in self.operations[waiting.pop()].operands:
                 if operand not in seen:
                     seen.add(operand)
                     waiting.append(operand)
@@ -69,17 +59,18 @@ class Expressions:
     def base(self, number: int) -> int:
         """The element of which this one is a constant multiple; a - b and b - a have one base."""
         while True:
-            key = self.keys[number]
-            if key[0] == "neg":
-                number = key[2]
-            elif key[0] == "mul" and any(self.constants.get(n) for n in key[2:]):
-                number = key[3] if self.constants.get(key[2]) else key[2]
-            elif key[0] == "div" and self.constants.get(key[3]):
-                number = key[2]
-            elif (
-                key[0] == "sub" and self.numbers.get(("sub", None, key[3], key[2]), number) < number
-            ):
-                number = self.numbers["sub", None, key[3], key[2]]
+            name, _, operands = self.operations[number]
+            first, second = operands[0] if operands else -1, operands[-1] if operands else -1
+            if name == "neg":
+                number = first
+            elif name == "mul" and any(self.constants.get(n) for n in operands):
+                number = second if self.constants.get(first) else first
+            elif name == "div" and self.constants.get(second):
+                number = first
+            elif name == "sub":
+                # Of a - b and b - a the one that was there first.
+                opposite = self.numbering.find("sub", second, first)
+                return number if opposite is None else min(number, opposite)
             else:
                 return number
 
@@ -89,7 +80,7 @@ class Expressions:
         for number, other in ((first, second), (second, first)):
             if self.constants.get(other) == 0.0:
                 return self.base(number)
-            found = self.numbers.get(("sub", None, number, other))
+            found = self.numbering.find("sub", number, other)
             if found is not None:
                 return self.base(found)
         return ("difference", *sorted((first, second)))
@@ -99,7 +90,7 @@ class Expressions:
         functions of x (and not constants)."""
         return (
             first != second
-            and self._analytic(first, second)
+            and self.numbering.analytic(first, second)
             and not (first in self.constants and second in self.constants)
         )
 
@@ -107,11 +98,11 @@ class Expressions:
         """Elements on whose zero set some operation is singular."""
         sources: set[int] = set()
         for number in self.needed:
-            key = self.keys[number]
-            if key[0] in ("abs", "sign", "sqrt", "rsqrt", "cbrt", "pow"):
-                sources.add(self.base(key[2]))
-            elif key[0] in ("max", "min", "gt", "eq"):
-                met = self.difference(*key[-2:])
+            name, _, operands = self.operations[number]
+            if name in ("abs", "sign", "sqrt", "rsqrt", "cbrt", "pow"):
+                sources.add(self.base(operands[0]))
+            elif name in ("max", "min", "gt", "eq"):
+                met = self.difference(*operands)
                 if isinstance(met, int):
                     sources.add(met)
         return sources
@@ -121,39 +112,33 @@ class Expressions:
         √q."""
         companions: dict[int, list[int]] = {}
         for source in self.sources:
-            key = self.keys[source]
-            terms = (
-                [self.keys[term] for term in operands_of(key)]
-                if key[0] in ("reduce_sum", "add")
-                else []
-            )
-            if all(term[0] == "mul" and term[2] == term[3] for term in terms):
+            name, _, operands = self.operations[source]
+            terms = [self.operations[n] for n in operands] if name in ("reduce_sum", "add") else []
+            if all(term.name == "mul" and len(set(term.operands)) == 1 for term in terms):
                 for term in terms:
-                    companions.setdefault(term[2], []).append(source)
+                    companions.setdefault(term.operands[0], []).append(source)
         return companions
 
     def is_log_of_sum(self, first: int, second: int) -> tuple[int, ...]:
         """max(a, b) + log1p(exp(-|a - b|)) = log(eᵃ + eᵇ) is smooth, and is how softplus and
         logaddexp are computed: gives (a, b), or nothing."""
         for largest, rest in ((first, second), (second, first)):
-            key = self.keys[largest]
+            operation = self.operations[largest]
             names, number = [], rest
-            while self.keys[number][0] in ("log1p", "exp", "neg", "abs") and len(names) < 4:
-                names.append(self.keys[number][0])
-                number = self.keys[number][2]
+            while self.operations[number].name in _LOG_OF_SUM and len(names) < 4:
+                names.append(self.operations[number].name)
+                number = self.operations[number].operands[0]
             if (
-                key[0] == "max"
-                and names == ["log1p", "exp", "neg", "abs"]
-                and number in self._differences(*key[2:])
+                operation.name == "max"
+                and names == _LOG_OF_SUM
+                and number in self._differences(*operation.operands)
             ):
-                return key[2:]
+                return operation.operands
         return ()
 
     def _differences(self, first: int, second: int) -> list[int]:
         """The numbers of a - b and b - a themselves, not of multiples."""
-        found = [
-            self.numbers.get(("sub", None, *pair)) for pair in ((first, second), (second, first))
-        ]
+        found = [self.numbering.find("sub", *pair) for pair in ((first, second), (second, first))]
         found += [
             number
             for number, other in ((first, second), (second, first))
@@ -169,13 +154,9 @@ class Expressions:
         base = self.base(source)
         if base in surfaces:
             return True
-        key = self.keys[base]
-        if key[0] in ("mul", "reduce_prod"):
-            return all(
-                n in self.constants or self.vanishes_only_on(n, surfaces) for n in operands_of(key)
-            )
-        if key[0] in ("abs", "sqrt", "cbrt", "sign", "tanh", "atan", "sinh", "asinh", "expm1") or (
-            key[0] == "integer_pow" and key[1] > 0
-        ):
-            return self.vanishes_only_on(key[2], surfaces)
+        name, parameter, operands = self.operations[base]
+        if name in ("mul", "reduce_prod"):
+            return all(n in self.constants or self.vanishes_only_on(n, surfaces) for n in operands)
+        if name in ZERO_AT_ZERO or (name == "integer_pow" and parameter > 0):
+            return self.vanishes_only_on(operands[0], surfaces)
         return False

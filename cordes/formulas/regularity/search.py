@@ -13,31 +13,26 @@ the guards of where(t == 0, 1, t), are taken as false; so "continuous" means aft
 a set.
 """
 
-import itertools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
 from cordes.domains.domain import AbstractDomain
-from cordes.formulas.expressions import Expressions, Site, operands_of
 from cordes.formulas.intervals import Interval, UnsupportedOperation, enclose
-from cordes.formulas.orders import HARMLESS, Orders
+from cordes.formulas.regularity.cells import SearchCells, cells_inside, first_cells
+from cordes.formulas.regularity.expressions import Expressions, Site
+from cordes.formulas.regularity.orders import HARMLESS, Orders
+from cordes.formulas.regularity.views import SiteView
 from cordes.problems.coefficients import show
 
-# Cells along each axis at the start, rounds of refinement, and the most cells of a round, by
-# dimension.
-START = {1: 64, 2: 12, 3: 6, 4: 4, 5: 3}
+# Rounds of refinement by dimension, and the most cells of a round.
 ROUNDS = {1: 8, 2: 5, 3: 3, 4: 1, 5: 1}
 MOST_CELLS = 4096
-HALVED_AXES = 6
 # With more sites than this none is asked whether the outputs depend on it everywhere.
 MOST_HIDDEN = 16
-# A denominator that comes as near to zero as this share of its largest value is a guard such as
-# max(|x|², 1e-300), not a bound.
-GUARD = 1e-12
 # Chords on which the zeros of a switch are compared with those of the interfaces, samples on each,
 # and the largest distance relative to the domain.
 CHORDS, CHORD_SAMPLES, BISECTIONS, NEAR = 128, 33, 45, 1e-9
@@ -90,34 +85,6 @@ def _describe(
         return f"the operation '{unsupported.name}' is not known"
 
 
-class _Cells(NamedTuple):
-    lower: np.ndarray
-    upper: np.ndarray
-
-    def children(self) -> "_Cells":
-        """Each cell cut in the middle of every axis."""
-        middle = (self.lower + self.upper) / 2
-        corners = np.array(list(itertools.product((False, True), repeat=self.lower.shape[1])))
-        lower = np.where(corners, middle[:, None], self.lower[:, None])
-        upper = np.where(corners, self.upper[:, None], middle[:, None])
-        return _Cells(lower.reshape(-1, corners.shape[1]), upper.reshape(-1, corners.shape[1]))
-
-
-class _View:
-    """What the cells show of a site: where in the last round it is undecided, which signs its
-    operand has in cells, and which surely in the domain."""
-
-    def __init__(self):
-        self.undecided = np.zeros(0, bool)
-        self.seen: set[int] = set()
-        self.sure: set[int] = set()
-
-    @property
-    def certain(self) -> bool:
-        """A continuous operand that takes both signs in a convex domain vanishes in it."""
-        return len(self.sure) == 2
-
-
 class _Search:
     """The search for sites at which the outputs may be singular: orders up to `wanted` (0), or
     below it (2), are faults."""
@@ -125,28 +92,28 @@ class _Search:
     def __init__(self, function: Callable, domain: AbstractDomain, interfaces: int, wanted: float):
         self.domain, self.wanted, self.interfaces = domain, wanted, interfaces
         self.program = enclose(function).program(domain.dimension)
-        values = self.program.outputs
+        values = self.program.trace.outputs
         outputs = [
             number
             for value in values[: len(values) - interfaces]
             for number in value.numbers.ravel().tolist()
         ]
-        self.expressions = Expressions(self.program.numbering, sorted(set(outputs)))
+        self.expressions = Expressions(self.program.trace.numbering, sorted(set(outputs)))
         self.surfaces = {
             self.expressions.base(int(value.numbers))
             for value in values[len(values) - interfaces :]
         }
         self._distance = enclose(domain.distance)
         self.decisions: dict[Site, int] = {}
-        self.views: dict[Site, _View] = {}
+        self.views: dict[Site, SiteView] = {}
         self._chosen: dict[Site, list[int]] = {}
 
     def run(self) -> str | None:
-        if self.program.numbering.analytic(*self.expressions.outputs) or not (
+        if self.program.trace.numbering.analytic(*self.expressions.outputs) or not (
             faults := self._faults()
         ):
             return None
-        cells = self._inside(self._start())
+        cells = self._inside(first_cells(self.domain))
         rounds = ROUNDS.get(self.domain.dimension, 0)
         for remaining in range(rounds, -1, -1):
             on_interface = self._look(cells, faults)
@@ -170,11 +137,16 @@ class _Search:
                 or np.sum(undecided) * 2**self.domain.dimension > MOST_CELLS
             ):
                 break
-            cells = self._inside(_Cells(cells.lower[undecided], cells.upper[undecided]).children())
+            cells = self._inside(
+                SearchCells(cells.lower[undecided], cells.upper[undecided]).children()
+            )
         for site in [site for site in faults if self._covered(site, on_interface)]:
             self.decisions[site] = HARMLESS
         faults = self._faults()
         return self._report(faults, cells, on_interface) if faults else None
+
+    def _inside(self, cells: SearchCells) -> SearchCells:
+        return cells_inside(cells, self.domain, self._distance)
 
     # Sites and what is decided about them.
 
@@ -210,7 +182,7 @@ class _Search:
         )
         return self.expressions.vanishes_only_on(source, self.surfaces)
 
-    def _look(self, cells: _Cells, faults: Sequence[Site]) -> np.ndarray:
+    def _look(self, cells: SearchCells, faults: Sequence[Site]) -> np.ndarray:
         """Examine sites on cells and decide what can be decided; gives the cells that meet
         interfaces."""
         ranges, outputs = self._ranges(
@@ -218,15 +190,15 @@ class _Search:
         )
         middles = self.domain.contains((cells.lower + cells.upper) / 2)
         for site in faults:
-            view = self.views.setdefault(site, _View())
-            self._examine(site, ranges, middles, view)
+            view = self.views.setdefault(site, SiteView())
+            view.examine(site, ranges, middles)
             if not np.any(view.undecided):
                 if len(view.seen) < 2:
                     self.decisions[site] = next(iter(view.seen), HARMLESS)
                 else:  # The operand jumps from one sign to the other between cells.
                     view.undecided = np.ones(len(middles), bool)
             elif len(faults) <= MOST_HIDDEN and self._hidden(
-                site, _Cells(cells.lower[view.undecided], cells.upper[view.undecided])
+                site, SearchCells(cells.lower[view.undecided], cells.upper[view.undecided])
             ):
                 self.decisions[site] = HARMLESS
         surfaces = (
@@ -240,31 +212,31 @@ class _Search:
         """The maxima and minima of two elements through which a site acts on the outputs, but for
         the site itself."""
         if site not in self._chosen:
-            depends, keys = {site.number}, self.expressions.keys
+            depends, operations = {site.number}, self.expressions.operations
             for number in self.expressions.needed:
-                if number > site.number and not depends.isdisjoint(operands_of(keys[number])):
+                if number > site.number and not depends.isdisjoint(operations[number].operands):
                     depends.add(number)
             self._chosen[site] = [
                 number
                 for number in depends
-                if number != site.number and keys[number][0] in ("max", "min")
+                if number != site.number and operations[number].name in ("max", "min")
             ]
         return self._chosen[site]
 
-    def _hidden(self, site: Site, cells: _Cells) -> bool:
+    def _hidden(self, site: Site, cells: SearchCells) -> bool:
         """Whether the outputs do not depend on a site in given cells, because maxima and minima
         choose something else in all of them: the root in max(√q - 1, 0)² does not matter where q is
         small."""
         choices = self._choices(site)
         if not choices:
             return False
-        keys = self.expressions.keys
+        operations = self.expressions.operations
         ranges, _ = self._ranges(
-            cells, sorted({number for choice in choices for number in operands_of(keys[choice])})
+            cells, sorted({number for choice in choices for number in operations[choice].operands})
         )
         chosen: dict[int, int] = {}
         for choice in choices:
-            name, (first, second) = keys[choice][0], operands_of(keys[choice])
+            name, _, (first, second) = operations[choice]
             difference = ranges[first] - ranges[second]
             if np.all(difference.lower > 0) or np.all(difference.upper < 0):
                 chosen[choice] = (
@@ -275,47 +247,13 @@ class _Search:
             number = waiting.pop()
             if number == site.number:
                 return False
-            following = {chosen[number]} if number in chosen else set(operands_of(keys[number]))
+            following = {chosen[number]} if number in chosen else set(operations[number].operands)
             waiting.extend(following - seen)
             seen |= following
         return True
 
-    def _examine(
-        self, site: Site, ranges: dict[int, Interval], middles: np.ndarray, view: _View
-    ) -> None:
-        operands = [ranges[number] for number in site.operands]
-        first = operands[0]
-        if site.test in ("zero", "crossing"):
-            value = first if len(operands) == 1 else first - operands[1]
-            sizes = np.maximum(np.abs(value.lower), np.abs(value.upper))
-            guard = (
-                GUARD * float(np.max(sizes, initial=0.0, where=np.isfinite(sizes)))
-                if site.name not in ("abs", "max", "min", "sign", "comparison")
-                else 0.0
-            )
-            signs = {1: value.lower > guard, -1: value.upper < -guard}
-            view.seen |= {sign for sign, cells in signs.items() if np.any(cells)}
-            view.sure |= {sign for sign, cells in signs.items() if np.any(cells & middles)}
-            view.undecided = ~(signs[1] | signs[-1])
-            # |w| is smooth where w touches zero without crossing it, as on the boundary of the
-            # domain.
-            for sign, touching in ((1, value.lower >= 0), (-1, value.upper <= 0)):
-                if site.test == "crossing" and np.all(touching) and view.seen <= {sign}:
-                    view.undecided, view.seen = np.zeros(len(middles), bool), {sign}
-        elif site.test == "inside":
-            view.undecided = ~((first.lower > site.bounds[0]) & (first.upper < site.bounds[1]))
-        elif site.test == "step":
-            whole = np.floor(first.lower)
-            view.undecided = ~((whole == np.floor(first.upper)) & (whole < first.lower))
-        elif site.test == "cut":
-            view.undecided = ~((first.lower > 0) | (first.upper < 0) | (operands[1].lower > 0))
-        elif site.test == "meeting":
-            view.undecided = _undecided_extreme(operands, site.name == "reduce_max")
-        else:
-            view.undecided = np.ones(len(middles), bool)
-
     def _ranges(
-        self, cells: _Cells, numbers: Sequence[int]
+        self, cells: SearchCells, numbers: Sequence[int]
     ) -> tuple[dict[int, Interval], list[Interval]]:
         """The intervals of elements over cells, and those of the interfaces."""
         count = len(cells.lower)
@@ -346,43 +284,6 @@ class _Search:
             len(outputs) - self.interfaces :
         ]
 
-    # Cells.
-
-    def _start(self) -> _Cells:
-        lower, upper = (np.asarray(corner, float) for corner in self.domain.bounding_box)
-        d = len(lower)
-        counts = (
-            [START[d]] * d if d in START else [2 if axis < HALVED_AXES else 1 for axis in range(d)]
-        )
-        index = np.stack(np.meshgrid(*map(np.arange, counts), indexing="ij"), axis=-1).reshape(
-            -1, d
-        )
-        edges = (
-            lower + index / np.array(counts) * (upper - lower),
-            lower + (index + 1) / np.array(counts) * (upper - lower),
-        )
-        return _Cells(edges[0], np.where(index + 1 == counts, upper, edges[1]))
-
-    def _inside(self, cells: _Cells) -> _Cells:
-        """The cells that may meet the domain. Edges cut better than the distance function of a
-        polygon, a product that is positive beyond two edges."""
-        vertices = self.domain.vertices
-        if vertices is not None:
-            edges = np.roll(vertices, -1, axis=0) - vertices
-            normals = np.stack([edges[:, 1], -edges[:, 0]], axis=1)
-            nearest = np.where(normals > 0, cells.lower[:, None], cells.upper[:, None])
-            outside = np.any(
-                np.sum((nearest - vertices) * normals, axis=2) > 1e-9 * np.max(np.abs(edges)) ** 2,
-                axis=1,
-            )
-        else:
-            try:
-                (distance,) = self._distance(cells.lower, cells.upper)
-                outside = distance.upper < 0
-            except UnsupportedOperation:
-                outside = np.zeros(len(cells.lower), bool)
-        return _Cells(cells.lower[~outside], cells.upper[~outside])
-
     # What is left over.
 
     def _covered(self, site: Site, on_interface: np.ndarray) -> bool:
@@ -401,7 +302,7 @@ class _Search:
             chords: np.ndarray, along: np.ndarray, radius: float = 0.0
         ) -> tuple[Interval, list[Interval]]:
             x = starts[chords] + along[:, None] * (ends - starts)[chords]
-            ranges, surfaces = self._ranges(_Cells(x - radius, x + radius), site.operands)
+            ranges, surfaces = self._ranges(SearchCells(x - radius, x + radius), site.operands)
             values = [ranges[number] for number in site.operands]
             return (values[0] if len(values) == 1 else values[0] - values[1]), surfaces
 
@@ -422,7 +323,7 @@ class _Search:
             np.all(np.any([(phi.lower <= 0) & (phi.upper >= 0) for phi in surfaces], axis=0))
         )
 
-    def _report(self, faults: Sequence[Site], cells: _Cells, on_interface: np.ndarray) -> str:
+    def _report(self, faults: Sequence[Site], cells: SearchCells, on_interface: np.ndarray) -> str:
         """The worst site in words, with the middle of a cell in which it is undecided: one in the
         domain, away from interfaces and near the centre."""
         site = faults[0]
@@ -446,12 +347,3 @@ class _Search:
         )
         # Adding zero turns -0 into 0.
         return f"{what}, near x = {show(np.round(middles[int(np.argmin(rank))], 12) + 0.0)}"
-
-
-def _undecided_extreme(operands: Sequence[Interval], largest: bool) -> np.ndarray:
-    """Where no operand is surely larger (smaller) than all others."""
-    lower = np.stack([x.lower if largest else -x.upper for x in operands])
-    upper = np.stack([x.upper if largest else -x.lower for x in operands])
-    best = np.argmax(lower, axis=0)
-    rivals = np.where(np.arange(len(operands))[:, None] == best, -np.inf, upper)
-    return ~(np.max(lower, axis=0) > np.max(rivals, axis=0))

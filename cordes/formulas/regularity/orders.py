@@ -6,130 +6,41 @@ operand is a *source* a, and of every element v made from it two numbers are kep
 
 * the vanishing order ν: |v| ≤ C|a|^ν near a = 0;
 * the singular order σ: v is a function of class C^{1,1} plus one with |Dᵏ| ≤ C|a|^(σ-k), k = 0, 1,
-  2. So σ > 0 is continuous, σ ≥ 1 Lipschitz,
-  σ ≥ 2 of class C^{1,1}.
+  2. So σ > 0 is continuous, σ ≥ 1 Lipschitz, σ ≥ 2 of class C^{1,1}.
 
 |a| and max(a, 0) have ν = σ = 1, sign(a) has 0, |a|^p has p; a itself has ν = 1 and no singular
-  part. For a product Leibniz' rule gives
-σ(uv) = min(σ(u) + ν(v), σ(v) + ν(u), σ(u) + σ(v)): so a|a|, max(a, 0)² and a² sign(a) are C^{1,1}.
-This holds for one source, and for several if u and v
-are Lipschitz; otherwise only continuity is concluded. A smooth function of v keeps σ. If q ≥ 0 is
-C^{1,1}, then |∇q|² ≤ Cq, so √q is Lipschitz with σ = 1
-and q is of second order in the source √q: |x|^p has the order p. An element that is ±|a|^ν (or that
-where a > 0 and zero elsewhere) has the *root* a,
-and singular operations on it multiply orders. What fits nowhere is *opaque*: a source of its own on
-which nothing vanishes, so that nothing smooths it again.
+part. For a product Leibniz' rule gives σ(uv) = min(σ(u) + ν(v), σ(v) + ν(u), σ(u) + σ(v)): so a|a|,
+max(a, 0)² and a² sign(a) are C^{1,1}. This holds for one source, and for several if u and v are
+Lipschitz; otherwise only continuity is concluded. A smooth function of v keeps σ. If q ≥ 0 is
+C^{1,1}, then |∇q|² ≤ Cq, so √q is Lipschitz with σ = 1 and q is of second order in the source √q:
+|x|^p has the order p. An element that is ±|a|^ν (or that where a > 0 and zero elsewhere) has the
+*root* a, and singular operations on it multiply orders. What fits nowhere is *opaque*: a source of
+its own on which nothing vanishes, so that nothing smooths it again.
 
 Assumed: operands vanish on tame sets, not on Cantor sets.
 """
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
-from cordes.formulas.expressions import Expressions, Site, Source, operands_of
+from cordes.formulas.elementary import ELEMENTARY
+from cordes.formulas.regularity.expressions import Expressions, Site, Source
+from cordes.formulas.regularity.order import (
+    CONTINUOUS,
+    REGULAR,
+    Order,
+    limited,
+    product,
+    singular_sum,
+    vanishing_sum,
+)
 
-SMOOTH = frozenset(
-    {
-        "exp",
-        "exp2",
-        "expm1",
-        "sin",
-        "cos",
-        "sinh",
-        "cosh",
-        "tanh",
-        "atan",
-        "asinh",
-        "logistic",
-        "erf",
-    }
-)
-# Functions that vanish with their argument, and those that are never negative.
-ODD = frozenset(
-    {"expm1", "sin", "sinh", "tanh", "atan", "asinh", "erf", "asin", "atanh", "tan", "log1p"}
-)
-POSITIVE = frozenset({"exp", "exp2", "cosh", "logistic"})
-# Functions that are smooth inside an interval, with their singular order at its ends.
-INSIDE: dict[str, tuple[float, float, float]] = {
-    "log": (0.0, math.inf, 0.0),
-    "log1p": (-1.0, math.inf, 0.0),
-    "asin": (-1.0, 1.0, 0.5),
-    "acos": (-1.0, 1.0, 0.5),
-    "atanh": (-1.0, 1.0, 0.0),
-    "acosh": (1.0, math.inf, 0.5),
-    "tan": (-math.pi / 2, math.pi / 2, 0.0),
-}
 # An element with more singular sources than this becomes opaque: a network of many kinks needs no
 # account of each.
 MOST_SOURCES = 32
-# The order where continuity is all that is concluded.
-CONTINUOUS = 0.25
 # What is known of a site: its operand is positive, negative, or does not matter; 0 if it may be
 # singular.
 HARMLESS = 2
-
-
-class Order(NamedTuple):
-    """What is known of an element; see the module. Absent sources have σ = ∞ and ν = 0; `zero` is
-    the constant."""
-
-    singular: dict[Source, float]
-    vanishing: dict[Source, float]
-    root: Source | None = None
-    nonnegative: bool = False
-    zero: bool = False
-
-    def sigma(self, source: Source) -> float:
-        return self.singular.get(source, math.inf)
-
-    def nu(self, source: Source) -> float:
-        return math.inf if self.zero else self.vanishing.get(source, 0.0)
-
-    @property
-    def lowest(self) -> float:
-        return min(self.singular.values(), default=math.inf)
-
-
-REGULAR = Order({}, {})
-
-
-def singular_sum(parts: Sequence[Order]) -> dict[Source, float]:
-    """The singular orders of a sum: the lowest of all."""
-    lowest: dict[Source, float] = {}
-    for part in parts:
-        for source, sigma in part.singular.items():
-            lowest[source] = min(sigma, lowest.get(source, math.inf))
-    return lowest
-
-
-def vanishing_sum(parts: Sequence[Order]) -> dict[Source, float]:
-    """A sum vanishes where all parts do, to the lowest order."""
-    first, *others = [part.vanishing for part in parts if not part.zero] or [{}]
-    for other in others:
-        first = {source: min(nu, other[source]) for source, nu in first.items() if source in other}
-    return first
-
-
-def limited(orders: dict[Source, float], *parts: Order) -> dict[Source, float]:
-    """With several sources and a part that is not Lipschitz nothing better than continuity
-    follows."""
-    if len(orders) > 1 and min(part.lowest for part in parts) < 1:
-        return {a: min(order, CONTINUOUS) for a, order in orders.items()}
-    return {a: order for a, order in orders.items() if order < 2}
-
-
-def product(u: Order, v: Order, same: bool = False) -> Order:
-    """The product of two elements, or the square of one."""
-    nonnegative = same or (u.nonnegative and v.nonnegative)
-    sources = {**u.singular, **v.singular}
-    singular = {
-        a: min(u.sigma(a) + v.nu(a), v.sigma(a) + u.nu(a), u.sigma(a) + v.sigma(a)) for a in sources
-    }
-    vanishing = {a: u.nu(a) + v.nu(a) for a in {**u.vanishing, **v.vanishing}}
-    return Order(
-        limited(singular, u, v), vanishing, u.root if u.root == v.root else None, nonnegative
-    )
 
 
 class Orders:
@@ -166,17 +77,17 @@ class Orders:
         return singular_sum([self._orders[number] for number in self.expressions.outputs])
 
     def _order(self, number: int) -> Order:
-        key, value = self.expressions.keys[number], self.expressions.constants.get(number)
+        value = self.expressions.constants.get(number)
         if value is not None:
             self._truth[number] = bool(value)
             return Order({}, {}, None, value >= 0, value == 0)
-        name, numbers = key[0], operands_of(key)
+        name, _, numbers = self.expressions.operations[number]
         if name == "x":
             return REGULAR
         parts = [self._orders[n] for n in numbers]
         if name in self._rules:
             return self._rules[name](number, numbers, parts)
-        if name in SMOOTH:
+        if name in ELEMENTARY and ELEMENTARY[name].entire:
             return self._smooth(name, parts[0])
         return self._elsewhere(number, numbers, parts)
 
@@ -228,8 +139,8 @@ class Orders:
         )
 
     def _power_like(self, number: int, numbers: tuple[int, ...], parts: list[Order]) -> Order:
-        key, part = self.expressions.keys[number], parts[0]
-        name = key[0]
+        name, parameter, _ = self.expressions.operations[number]
+        part = parts[0]
         if name == "sign":
             site = Site(number, name, "zero", numbers)
             return REGULAR if self.decide(site) else self._singular(site, part, 0.0)
@@ -245,7 +156,7 @@ class Orders:
         exponent = {"sqrt": 0.5, "rsqrt": -0.5, "cbrt": 1 / 3}.get(name)
         if exponent is None:
             exponent = (
-                float(key[1])
+                float(parameter)
                 if name == "integer_pow"
                 else self.expressions.constants.get(numbers[1])
             )
@@ -296,7 +207,7 @@ class Orders:
 
     def _extreme(self, number: int, numbers: tuple[int, ...], parts: list[Order]) -> Order:
         """max(a, b) is smooth but where a = b, and there as regular as |a - b|."""
-        largest = self.expressions.keys[number][0] == "max"
+        largest = self.expressions.operations[number].name == "max"
         site = Site(number, "max" if largest else "min", "crossing", numbers)
         nonnegative = (
             any(part.nonnegative for part in parts)
@@ -327,14 +238,14 @@ class Orders:
 
     def _elsewhere(self, number: int, numbers: tuple[int, ...], parts: list[Order]) -> Order:
         """Functions that are smooth in places, steps, and what is not known."""
-        name = self.expressions.keys[number][0]
-        if name in INSIDE:
-            low, high, order = INSIDE[name]
-            site = Site(number, name, "inside", numbers, (low, high))
+        name = self.expressions.operations[number].name
+        known = ELEMENTARY.get(name)
+        if known is not None and known.smooth is not None:
+            site = Site(number, name, "inside", numbers, known.smooth)
             return (
                 self._smooth(name, parts[0])
                 if self.decide(site)
-                else self._opaque(site, parts, order)
+                else self._opaque(site, parts, known.order)
             )
         tests = {
             "reduce_max": "meeting",
@@ -353,7 +264,7 @@ class Orders:
     # Comparisons and selections.
 
     def _comparison(self, number: int, numbers: tuple[int, ...], parts: list[Order]) -> Order:
-        equality = self.expressions.keys[number][0] == "eq"
+        equality = self.expressions.operations[number].name == "eq"
         site = Site(number, "comparison", "zero", numbers)
         if numbers[0] == numbers[1]:
             self._truth[number] = equality
@@ -375,7 +286,10 @@ class Orders:
         return Order({source: 0.0}, {})
 
     def _logical(self, number: int, numbers: tuple[int, ...], parts: list[Order]) -> Order:
-        name, known = self.expressions.keys[number][0], [self._truth.get(n) for n in numbers]
+        name, known = (
+            self.expressions.operations[number].name,
+            [self._truth.get(n) for n in numbers],
+        )
         if name == "is_finite":
             self._truth[number] = True
             return REGULAR
@@ -410,10 +324,11 @@ class Orders:
     # Smooth operations.
 
     def _smooth(self, name: str, part: Order) -> Order:
-        return Order(part.singular, part.vanishing if name in ODD else {}, None, name in POSITIVE)
+        known = ELEMENTARY[name]
+        return Order(part.singular, part.vanishing if known.vanishing else {}, None, known.positive)
 
     def _sum(self, number: int, numbers: tuple[int, ...], parts: list[Order]) -> Order:
-        name = self.expressions.keys[number][0]
+        name = self.expressions.operations[number].name
         smooth = self.expressions.is_log_of_sum(*numbers) if name == "add" else ()
         if smooth:
             return Order(singular_sum([self._orders[n] for n in smooth]), {})
