@@ -9,19 +9,13 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from cordes.certificates.residual.candidate import (
-    CALLS,
-    AnswerCandidate,
-    Candidate,
-    FunctionCandidate,
-    bodies,
-)
+from cordes.certificates.residual.candidate import AnswerCandidate, Candidate, FunctionCandidate
 from cordes.domains import Box
 from cordes.formulas.intervals import UnsupportedOperation, enclose
 from cordes.formulas.regularity import jump
+from cordes.formulas.trace import asks_for_equality
 from cordes.jet import jet_of
 from cordes.problems.coefficients import show
 from cordes.problems.jumps import find_jumps, straight
@@ -299,10 +293,16 @@ def _continuous_together(problem: Any, function: Callable) -> bool:
     """Whether a function of (x, a) is proved to be continuous over the boxes of the domain and of
     the controls, away from the interfaces."""
     d, shape = problem.domain.dimension, problem.controls.shape[1:]
-    traced = jax.make_jaxpr(function)(jnp.zeros(d), jnp.zeros(shape)).jaxpr
-    if _asks_for_equality(traced, {traced.invars[1]}):
+
+    def together(z: Any) -> Any:
+        return function(z[:d], z[d:].reshape(shape))
+
+    try:
         # A control that is singled out by a == 1 is of measure zero among all numbers, and `jump`
         # would not look at it.
+        if asks_for_equality(together, d + int(np.prod(shape)), d):
+            return False
+    except UnsupportedOperation:
         return False
     flat = problem.controls.reshape(len(problem.controls), -1)
     low, high = np.min(flat, axis=0), np.max(flat, axis=0)
@@ -315,35 +315,12 @@ def _continuous_together(problem: Any, function: Callable) -> bool:
     )
     return (
         jump(
-            lambda z: function(z[:d], z[d:].reshape(shape)),
+            together,
             box,
             [lambda z, phi=phi: phi(z[:d]) for phi in problem.interfaces],
         )
         is None
     )
-
-
-def _asks_for_equality(jaxpr: Any, reached: set) -> bool:
-    """Whether something that depends on the variables `reached` is compared by == or !=."""
-    for equation in jaxpr.eqns:
-        entered = [
-            not hasattr(variable, "val") and variable in reached for variable in equation.invars
-        ]
-        if not any(entered):
-            continue
-        if equation.primitive.name in ("eq", "ne"):
-            return True
-        for body in bodies(equation):
-            # What goes round in a loop may come in by another way.
-            plain = equation.primitive.name in CALLS and len(body.invars) == len(entered)
-            mapped = entered if plain else [True] * len(body.invars)
-            if _asks_for_equality(
-                body,
-                {variable for variable, enters in zip(body.invars, mapped, strict=True) if enters},
-            ):
-                return True
-        reached = reached | set(equation.outvars)
-    return False
 
 
 def _near(phi: Any, point: np.ndarray, size: float) -> bool:
