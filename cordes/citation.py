@@ -1,5 +1,7 @@
 """How to cite cordes, and the paper whose method it starts from."""
 
+import cordes
+
 TITLE = (
     "cordes: elliptic equations in non-divergence form, solved with neural networks and certified"
 )
@@ -14,8 +16,8 @@ _SOFTWARE = """@software{{cordes,
 
 _PAPER = r"""@unpublished{cpinn,
   author = {Hu, Bingcheng and Jin, Lixiang and Li, Zhaoxiang},
-  title  = {{C-PINN}: A neural network framework based on the {Cord\`{e}s} condition for solving linear and fully nonlinear equations in
-            non-divergence form and its applications},
+  title  = {{C-PINN}: A neural network framework based on the {Cord\`{e}s} condition for solving
+            linear and fully nonlinear equations in non-divergence form and its applications},
   note   = {Shanghai Normal University}
 }"""
 
@@ -27,6 +29,6 @@ def citation() -> str:
     Cite the first for results made with cordes, and the second as well for the multiplier, for the
     problems `ex4.1` to `ex5.2` and for comparisons with them.
     """
-    from cordes import __version__
-
-    return "\n\n".join([_SOFTWARE.format(author=AUTHOR, title=TITLE, version=__version__), _PAPER])
+    return "\n\n".join(
+        [_SOFTWARE.format(author=AUTHOR, title=TITLE, version=cordes.__version__), _PAPER]
+    )

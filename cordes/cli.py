@@ -12,7 +12,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.text import Text
@@ -23,7 +23,6 @@ from cordes.commands.files import (
     load_argument,
     needs_answer,
     prepare_folder,
-    process_seconds,
     write_all,
     write_files,
 )
@@ -38,11 +37,9 @@ from cordes.commands.output import (
     show,
     usage_message,
 )
+from cordes.commands.process import load_names, process_seconds
 from cordes.commands.templates import KINDS
 from cordes.errors import CordesError, OptionError
-
-if TYPE_CHECKING:
-    pass
 
 PROBLEM_HELP = (
     "A name from `cordes gallery`, a FILE.toml, or a FILE.py that defines `problem`. A FILE.py is "
@@ -159,6 +156,8 @@ def _root(
         text = context.get_help()
         if text:
             print(text)
+    elif context.invoked_subcommand != "new":
+        load_names()
 
 
 @app.command("gallery")

@@ -1,9 +1,7 @@
 """The files around a command: the problem it is given, and what it writes to a folder."""
 
 import contextlib
-import os
 import tempfile
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -157,16 +155,3 @@ def _written(path: Path, write: Callable[[Path], Any]) -> bool:
             path.unlink(missing_ok=True)
         return False
     return True
-
-
-def process_seconds() -> float:
-    """Seconds since this process began, which is what a user waits for the imports; its processor
-    time where the system does not tell."""
-    with contextlib.suppress(OSError, ValueError, IndexError, AttributeError):
-        began = int(
-            Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
-        ) / os.sysconf("SC_CLK_TCK")
-        age = float(Path("/proc/uptime").read_text().split()[0]) - began
-        if 0 < age < 600:
-            return age
-    return time.process_time()

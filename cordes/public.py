@@ -1,0 +1,47 @@
+"""The public names, which `cordes` passes on. What is not here is internal, and may change."""
+
+# Before all others: JAX is set up before anything uses it.
+import cordes.runtime.settings  # noqa: F401
+from cordes.certificates.certificate import Certificate
+from cordes.certificates.certify import certify
+from cordes.certificates.condition import Condition, CordesConditionWarning, check
+from cordes.citation import citation
+from cordes.domains import AbstractDomain, Ball, Box, Ellipsoid, Polygon
+from cordes.errors import CordesError
+from cordes.gallery import gallery
+from cordes.problems.hjb import HJB
+from cordes.problems.linear import Linear, UndeclaredJumpWarning
+from cordes.problems.monge_ampere import ConvexityWarning, MongeAmpere, UnboundedHessianWarning
+from cordes.problems.transport import Transport
+from cordes.results import Result
+from cordes.solutions.solution import OutsideDomainWarning, Solution
+from cordes.solutions.storage import load
+from cordes.solvers.choose import solve
+
+__all__ = [
+    "HJB",
+    "AbstractDomain",
+    "Ball",
+    "Box",
+    "Certificate",
+    "Condition",
+    "ConvexityWarning",
+    "CordesConditionWarning",
+    "CordesError",
+    "Ellipsoid",
+    "Linear",
+    "MongeAmpere",
+    "OutsideDomainWarning",
+    "Polygon",
+    "Result",
+    "Solution",
+    "Transport",
+    "UnboundedHessianWarning",
+    "UndeclaredJumpWarning",
+    "certify",
+    "check",
+    "citation",
+    "gallery",
+    "load",
+    "solve",
+]
