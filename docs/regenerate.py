@@ -39,6 +39,7 @@ from typing import Any, NamedTuple
 DOCS = Path(__file__).resolve().parent
 OUTPUTS = DOCS / "outputs"
 PAGES = (
+    "../README.md",
     "index.md",
     "tour.md",
     "methods.md",
@@ -155,7 +156,7 @@ def _executed(code: str, namespace: dict[str, Any], refusals: bool) -> str:
             if not refusals:
                 raise
             print(traceback.format_exception_only(error)[-1].strip())
-    return _tidy(stream.getvalue())
+    return tidy(stream.getvalue())
 
 
 def _called(command: str, refusals: bool) -> str:
@@ -181,10 +182,10 @@ def _called(command: str, refusals: bool) -> str:
     )
     if done.returncode != (2 if refusals else 0):
         raise RuntimeError(f"{command} ended with status {done.returncode}:\n{done.stdout}")
-    return _tidy(done.stdout)
+    return tidy(done.stdout)
 
 
-def _tidy(text: str) -> str:
+def tidy(text: str) -> str:
     """Without spaces at the ends of lines, which say nothing and change with the width of numbers;
     long rows go on below their second column."""
     lines = (line.rstrip() for line in text.strip("\n").splitlines())

@@ -17,9 +17,8 @@ import cordes
 problem = cordes.Linear(
     domain=cordes.Box([0, 0], [1, 1]),
     A=1.0,
-    f=lambda x: (
-        jnp.sin(jnp.pi * x[0]) * jnp.sin(2 * jnp.pi * x[1])
-    ),  # a function of one point, written with jax.numpy
+    # A function of one point, written with jax.numpy.
+    f=lambda x: jnp.sin(jnp.pi * x[0]) * jnp.sin(2 * jnp.pi * x[1]),
     name="Poisson equation",
 )
 solution = cordes.solve(problem)

@@ -38,12 +38,8 @@ problem = cordes.Linear(
 print(cordes.check(problem))
 
 solution = cordes.solve(problem)
-print(
-    f"true error {solution.error().l2:.1e}, certified {solution.certificate.rms:.1e} (root "
-    "mean square)"
-)
+error, bound = solution.error().l2, solution.certificate.rms
+print(f"true error {error:.1e}, certified {bound:.1e} (root mean square)")
 solution.plot(sys.argv[1] if len(sys.argv) > 1 else "02_your_own_coefficients.png")
 
-assert solution.error().l2 <= solution.certificate.rms < 1e-8, (
-    "the certified root mean square error"
-)
+assert error <= bound < 1e-8, "the certified root mean square error"

@@ -30,14 +30,11 @@ grid = np.stack(np.meshgrid(np.linspace(-1.4, 1.4, 300), np.linspace(-1.1, 1.1, 
 panels = (figure := Figure(figsize=(10, 3.3), layout="constrained")).subplots(1, 3, sharey=True)
 errors = {}
 for axes, (name, domain) in zip(panels, domains.items(), strict=True):
-    solution = cordes.solve(
-        cordes.Linear(domain, A=1.0, f=0.0, g=harmonic, exact=harmonic), tol=1e-7
-    )
-    errors[name] = solution.error().linf
-    print(
-        f"{name:<8} area {domain.volume:.4f}, largest error {errors[name]:.1e}, certified "
-        f"{solution.certificate.Linf:.1e}"
-    )
+    problem = cordes.Linear(domain, A=1.0, f=0.0, g=harmonic, exact=harmonic)
+    solution = cordes.solve(problem, tol=1e-7)
+    errors[name], bound = solution.error().linf, solution.certificate.Linf
+    print(f"{name:<8} area {domain.volume:.4f},", end=" ")
+    print(f"largest error {errors[name]:.1e}, certified {bound:.1e}")
     inside, values = domain.contains(grid), np.full(grid.shape[:2], np.nan)
     values[inside] = solution(grid[inside])
     colours = axes.contourf(grid[..., 0], grid[..., 1], values, levels=np.linspace(-4, 4, 41))

@@ -27,10 +27,8 @@ problem = cordes.HJB(
     f=-1.0,  # each unit of time costs one
     sense="inf",
     name="leaving a square",
-    interfaces=[
-        lambda x: x[0] - x[1],
-        lambda x: x[0] + x[1],
-    ],  # D²u may jump where the control switches
+    # Where the control switches D²u may jump.
+    interfaces=[lambda x: x[0] - x[1], lambda x: x[0] + x[1]],
 )
 solution = cordes.solve(problem, features=300)
 for step in solution.history:  # changed: the share of points that got another control

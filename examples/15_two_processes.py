@@ -1,10 +1,9 @@
 """Two processes
 
 Rows of the equation can be shared out over processes, on one machine or on many: all run the same
-program, each with its number and the address of process 0, inside `distribution.session`. Every
-process gets the whole answer, which is that of one process but for rounding. This program solves
-alone, then starts itself twice and loads what process 0 has saved. On one machine that gains
-nothing; on many it is done in the same way.
+program, each with its number and the address of process 0, inside `distribution.session`, where
+the problem is made too. Every process gets the whole answer, that of one process but for rounding.
+This program solves alone, then starts itself twice and loads what process 0 has saved.
 """
 
 import os
@@ -21,9 +20,7 @@ from cordes.runtime import distribution
 
 def one_of_two(archive, address, number):
     with distribution.session(address, processes=2, process_id=int(number)):
-        solution = cordes.solve(
-            cordes.gallery["ex4.2-continuous"], features=300
-        )  # problems too must be made inside the session
+        solution = cordes.solve(cordes.gallery["ex4.2-continuous"], features=300)
         if distribution.is_first():
             solution.save(archive)
 

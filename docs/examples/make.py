@@ -4,8 +4,8 @@ and what it prints.
     python docs/examples/make.py [NAME …]      all examples, or those named (`05_tolerance`)
     python docs/examples/make.py --pages       text and code anew, output and figures as they are
 
-The index is written in any case. Each script runs in a temporary folder. Its figure is kept in a smaller size, with a thumbnail for
-the index.
+The index is written in any case. Each script runs in a temporary folder. Its figure is kept in a
+smaller size, with a thumbnail for the index.
 """
 
 import ast
@@ -21,6 +21,10 @@ from typing import NamedTuple
 from PIL import Image, ImageOps
 
 HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+from regenerate import tidy  # noqa: E402
+
 SCRIPTS = sorted((HERE.parent.parent / "examples").glob("[0-9][0-9]_*.py"))
 # Pixels of the longest side of a figure (the largest that stays below so many bytes), the size of
 # a thumbnail, and the quality of both.
@@ -72,7 +76,7 @@ def page(example: Example, output: str) -> str:
         f"![{example.title}]({example.name}.webp)",
         f'```python title="examples/{example.name}.py"\n{example.code}\n```',
         f"It prints\n\n```text\n{output.strip()}\n```",
-        f"Read on: [{guide}](../{target}). [All examples](index.md).",
+        f"Read on: [{guide}](../{target}).\n[All examples](index.md).",
     )
     return "\n\n".join(parts) + "\n"
 
@@ -140,7 +144,7 @@ def run(script: Path) -> str:
             )
         keep(figure, HERE / f"{script.stem}.webp")
         thumbnail(figure, HERE / "thumbnails" / f"{script.stem}.webp")
-    return "\n".join(line.rstrip() for line in done.stdout.splitlines())
+    return tidy(done.stdout)
 
 
 def keep(figure: Path, target: Path) -> None:
@@ -169,7 +173,7 @@ def main(names: Sequence[str]) -> None:
     for script in SCRIPTS:
         target = HERE / f"{script.stem}.md"
         if names == ["--pages"]:
-            output = output_of(target.read_text(encoding="utf-8"))
+            output = tidy(output_of(target.read_text(encoding="utf-8")))
         elif names and script.stem not in names:
             continue
         else:
