@@ -126,6 +126,17 @@ def test_pages_have_outputs_and_no_directives():
         assert directive.search(path.read_text(encoding="utf-8")) is None, path
 
 
+def test_no_line_of_prose_or_code_is_wider_than_100():
+    """Rows of tables cannot be broken, nor can links."""
+    wide = [
+        f"{path.name}:{number}"
+        for path in [*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
+        if len(line) > regenerate.LONGEST and not line.startswith(("| ", "|-", "["))
+    ]
+    assert wide == []
+
+
 def test_outputs_are_renewed_in_their_places():
     page = (
         "```python\nprint(1)\n```\n\n```text\n2\n```\n\n```python\nx = 1\n```\n\nA text:\n\n"
