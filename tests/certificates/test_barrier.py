@@ -18,6 +18,8 @@ from cordes.certificates.residual.candidate import (
 )
 from cordes.certificates.residual.cells import Mesh, adaptive_nodes
 from cordes.certificates.residual.norms import Quadrature, Sample
+from cordes.certificates.theorems import barrier as module
+from cordes.certificates.theorems import barrier_training
 from cordes.certificates.theorems.barrier import Trained, network_bound
 from cordes.certificates.theorems.barrier_features import TILE, BarrierFeatures, Window
 from cordes.certificates.theorems.barrier_training import (
@@ -26,8 +28,6 @@ from cordes.certificates.theorems.barrier_training import (
     orthonormal,
     training_points,
 )
-from cordes.certificates.theorems.energy_bounds import barrier as module
-from cordes.certificates.theorems.energy_bounds import barrier_training
 from cordes.certificates.theorems.maximum import MaximumPrinciple, maxima
 from cordes.domains import Ball, Box
 from cordes.errors import OptionError

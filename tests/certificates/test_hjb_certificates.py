@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import cordes
-from cordes.certificates.hjb.certify import certify as hjb
+from cordes.certificates.hjb import certify as hjb
+from cordes.certificates.hjb import energy as hjb_energy
 from cordes.certificates.hjb.certify import certify_hjb
-from cordes.certificates.hjb.certify import energy as hjb_energy
 from cordes.certificates.linear import certify_linear
 from cordes.certificates.residual.candidate import FunctionCandidate
 from cordes.certificates.residual.norms import fixed_rule

@@ -14,10 +14,10 @@ import pytest
 import cordes
 from cordes.certificates.residual.candidate import FunctionCandidate
 from cordes.certificates.residual.norms import Norm
+from cordes.certificates.transport import bounds as transport_bounds
+from cordes.certificates.transport import certify as transport
+from cordes.certificates.transport import map as transport_map
 from cordes.certificates.transport.certify import bounds
-from cordes.certificates.transport.certify import bounds as transport_bounds
-from cordes.certificates.transport.certify import certify as transport
-from cordes.certificates.transport.certify import map as transport_map
 from cordes.certificates.transport.conjugate import gauge, image_of_boundary
 from cordes.certificates.transport.flux import Flux
 from cordes.problems.transport import Transport

@@ -10,9 +10,9 @@ import pytest
 from hjb_cases import NOWHERE, SQUARE, answer, bump, check_all, truth, wave
 
 import cordes
+from cordes.certificates.hjb import certify as hjb
+from cordes.certificates.hjb import energy as hjb_energy
 from cordes.certificates.hjb.certify import Compared, certify_hjb
-from cordes.certificates.hjb.certify import certify as hjb
-from cordes.certificates.hjb.certify import energy as hjb_energy
 from cordes.certificates.hjb.coverage import (
     CommonTriangle,
     ContinuumCoverage,

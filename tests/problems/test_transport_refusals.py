@@ -11,9 +11,9 @@ from transport_maps import SQUARE, certified, facts, flat, uniform_square
 import cordes
 from cordes.certificates.residual.candidate import FunctionCandidate
 from cordes.certificates.residual.norms import Norm
+from cordes.certificates.transport import certify as transport
 from cordes.certificates.transport.bounds import check_convergence
 from cordes.certificates.transport.certify import NoBoundError, bounds, transport_facts
-from cordes.certificates.transport.certify import certify as transport
 from cordes.certificates.transport.map import mass_doubt
 from cordes.problems.transport import Transport
 

@@ -16,6 +16,7 @@ import io
 import json
 import math
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -26,14 +27,28 @@ VALUES, NUMBERS, ROUNDING, FACTOR = 1e-12, 1e-9, 1e-11, 2.0
 CLOCKS = {"seconds", "compile", "time"}
 
 
-def facts_of(name: str) -> dict:
-    """What the command prints as JSON."""
+def answered(name: str, solve: Callable | None = None) -> tuple[dict, np.ndarray]:
+    """What the command prints as JSON, and u (the map of a transport problem) at points that no
+    solver sees. `solve`: what the command calls in place of `cordes.solve`, such as the answers
+    that tests share."""
+    from unittest.mock import patch
+
+    import cordes
     from cordes.cli import run
 
+    made, solve = [], solve or cordes.solve
+
+    def noted(*arguments, **options):
+        made.append(solve(*arguments, **options))
+        return made[-1]
+
     printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
+    with patch.object(cordes, "solve", noted), contextlib.redirect_stdout(printed):
         run(["solve", name, "--json"])
-    return without_clocks(json.loads(printed.getvalue()))
+    solution = made[-1]
+    x = solution.problem.domain.interior_points(POINTS, POINTS_SEED)
+    values = solution.map(x) if hasattr(solution, "map") else solution(x)
+    return without_clocks(json.loads(printed.getvalue())), np.asarray(values)
 
 
 def without_clocks(value):
@@ -42,23 +57,13 @@ def without_clocks(value):
     return [without_clocks(each) for each in value] if isinstance(value, list) else value
 
 
-def values_of(name: str) -> np.ndarray:
-    """u, or the map of a transport problem, at points that no solver sees."""
-    import cordes
-
-    problem = cordes.gallery[name]
-    x = problem.domain.interior_points(POINTS, POINTS_SEED)
-    solution = cordes.solve(problem)
-    return np.asarray(solution.map(x) if hasattr(solution, "map") else solution(x))
-
-
 def make(folder: Path, names: list[str]) -> None:
     import cordes
 
     folder.mkdir(parents=True, exist_ok=True)
     facts, values = read(folder) if (folder / "gallery.json").exists() else ({}, {})
     for name in names or list(cordes.gallery):
-        facts[name], values[name] = facts_of(name), values_of(name)
+        facts[name], values[name] = answered(name)
         (folder / "gallery.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
         np.savez_compressed(folder / "gallery.npz", **values)
         print(name, facts[name].get("result"), facts[name].get("error"), flush=True)
