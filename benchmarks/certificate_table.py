@@ -11,8 +11,8 @@ import sys
 import warnings
 
 import cordes
-from cordes.cli import REFERENCES
 from cordes.references.chebyshev import solve_chebyshev
+from cordes.reports.facts import REFERENCES
 
 
 def row(name: str) -> str:

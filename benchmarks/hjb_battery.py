@@ -223,15 +223,14 @@ def draw(number: int, seed: int = SEED) -> Case:
         }
         controls.append(_vector(d, shared | own))
     problem = copy.copy(template(d))
-    problem.domain, problem.controls, problem.sense, problem.sign = (
-        domain,
-        np.array(controls),
-        sense,
-        shared["sign"],
-    )
-    problem.has_drift, problem.has_reaction = (
-        terms in ("drift", "both"),
-        terms in ("reaction", "both"),
+    # One compiled template serves thousands of cases: its fields are exchanged behind its back.
+    vars(problem).update(
+        domain=domain,
+        controls=np.array(controls),
+        sense=sense,
+        sign=shared["sign"],
+        has_drift=terms in ("drift", "both"),
+        has_reaction=terms in ("reaction", "both"),
     )
     return probe._replace(problem=problem, kind=f"{d}-D {kind}, {terms}")
 

@@ -45,6 +45,18 @@ class UnknownNameError(OptionError, KeyError):
         return str(self.args[0])
 
 
+class FrozenError(CordesError, AttributeError):
+    """Something that does not change was to be changed."""
+
+    kind = "frozen"
+
+
+class NotPickledError(CordesError, TypeError):
+    """Something that Python's pickle cannot take."""
+
+    kind = "pickle"
+
+
 def unknown(what: str, name: str, known: Iterable[str]) -> UnknownNameError:
     """The error for an unknown name, with the nearest known ones."""
     known = sorted(known)

@@ -6,7 +6,7 @@ Hessian costs 1 + d + d(d+1)/2.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,11 +14,12 @@ from jax import Array
 
 
 class Jet(NamedTuple):
-    """Value (...), gradient (..., d) and Hessian (..., d, d)."""
+    """Value (...), gradient (..., d) and Hessian (..., d, d): arrays of JAX inside a trace, of
+    NumPy outside."""
 
-    value: Array
-    gradient: Array
-    hessian: Array
+    value: Any
+    gradient: Any
+    hessian: Any
 
 
 class OperatorJet(NamedTuple):

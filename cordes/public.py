@@ -4,14 +4,18 @@
 import cordes.runtime.settings  # noqa: F401
 from cordes.certificates.certificate import Certificate
 from cordes.certificates.certify import certify
-from cordes.certificates.condition import Condition, CordesConditionWarning, check
+from cordes.certificates.condition import Condition, check
 from cordes.citation import citation
 from cordes.domains import AbstractDomain, Ball, Box, Ellipsoid, Polygon
 from cordes.errors import CordesError
 from cordes.gallery import gallery
+from cordes.gallery.names import problem
+from cordes.problems.checks import UndeclaredJumpWarning
+from cordes.problems.condition import CordesConditionWarning
 from cordes.problems.hjb import HJB
-from cordes.problems.linear import Linear, UndeclaredJumpWarning
+from cordes.problems.linear import Linear
 from cordes.problems.monge_ampere import ConvexityWarning, MongeAmpere, UnboundedHessianWarning
+from cordes.problems.problem import AbstractProblem
 from cordes.problems.transport import Transport
 from cordes.results import Result
 from cordes.solutions.solution import OutsideDomainWarning, Solution
@@ -21,6 +25,7 @@ from cordes.solvers.choose import solve
 __all__ = [
     "HJB",
     "AbstractDomain",
+    "AbstractProblem",
     "Ball",
     "Box",
     "Certificate",
@@ -43,5 +48,6 @@ __all__ = [
     "citation",
     "gallery",
     "load",
+    "problem",
     "solve",
 ]

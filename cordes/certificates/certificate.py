@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from cordes.certificates.reasons import short
+from cordes.problems.problem import AbstractProblem
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -36,7 +37,7 @@ class Picture(NamedTuple):
     """What a plot of a certificate needs: the residual and the pointwise bound of |v| as functions
     of points (N, d), and the points that were used."""
 
-    problem: Any
+    problem: AbstractProblem
     residual: Callable[[np.ndarray], np.ndarray]
     bound: Callable[[np.ndarray], np.ndarray] | None
     points: np.ndarray
@@ -72,7 +73,7 @@ class Certificate:
     reason: str | None = None
     points: int = 0
     spread: float | None = None
-    map_L2: float | None = None  # noqa: N815
+    map_L2: float | None = None
     W2: tuple[float, float] | None = None
     theorems: dict[str, str] = field(default_factory=dict)
     alternatives: dict[str, float] = field(default_factory=dict)

@@ -17,6 +17,7 @@ from cordes.errors import OptionError, unknown
 from cordes.problems.coefficients import check_shape
 from cordes.problems.hjb import HJB
 from cordes.problems.monge_ampere import MongeAmpere
+from cordes.problems.problem import AbstractProblem
 from cordes.problems.transport import Transport
 from cordes.solutions.solution import Solution
 
@@ -26,7 +27,7 @@ NORMS = ("H2", "H1", "L2", "rms", "Linf", "map_L2")
 
 
 def certify(
-    problem: Any,
+    problem: AbstractProblem,
     answer: "Solution | Callable",
     *,
     norm: str | None = None,
@@ -97,7 +98,7 @@ def _without_kinks(solution: Solution, certificate: Certificate) -> Certificate:
     )
 
 
-def _candidate(problem: Any, answer: Any) -> tuple[Candidate, np.ndarray]:
+def _candidate(problem: AbstractProblem, answer: Any) -> tuple[Candidate, np.ndarray]:
     if isinstance(answer, Solution):
         return AnswerCandidate(problem, answer), answer.singular_locations
     if not callable(answer):

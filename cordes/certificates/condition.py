@@ -8,19 +8,22 @@ three and more it can fail.
 """
 
 import functools
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from scipy.optimize import minimize_scalar
 
-from cordes.domains.constants import first_eigenvalue
 from cordes.errors import OptionError
-from cordes.problems.coefficients import show
-from cordes.problems.linear import cordes_multiplier
+from cordes.problems.condition import (
+    NegativeReaction,
+    best_lambda,
+    cordes_multiplier,
+    epsilon_at,
+    negative_reaction,
+)
+from cordes.problems.problem import AbstractProblem
 
 SAMPLES = 8192
 # How close interval arithmetic must come to the worst sample, relative to the distance of the
@@ -29,25 +32,6 @@ TOLERANCE = 1e-4
 PAIRS = 1 << 16
 # Up to so many controls of a control problem are covered one by one.
 ENCLOSED = 8
-
-
-class NegativeReaction(NamedTuple):
-    """The smallest c < 0 at the sampled points, where it is, and a lower bound of the first
-    eigenvalue of -Δ in the domain."""
-
-    value: float
-    point: np.ndarray
-    eigenvalue: float
-
-    def __str__(self) -> str:
-        return (
-            f"c is negative: c = {self.value:.4g} at x = {show(self.point)}. The equation is "
-            "A:D²u + b·∇u - cu = f, and its theory wants c ≥ 0: with c < 0 the maximum principle "
-            "fails, and a solution may not exist or not be the only one. A bound of the error is "
-            "then to be had only where -c is small (with A = I: below the first eigenvalue of "
-            f"the domain, which is at least {self.eigenvalue:.4g}). If your equation has + cu, "
-            "change the sign of c."
-        )
 
 
 @dataclass(frozen=True)
@@ -76,75 +60,7 @@ class Condition:
         )
 
 
-def epsilon_at(A: np.ndarray, b: np.ndarray, c: np.ndarray, lambda_: float | None) -> np.ndarray:
-    """ε at each point; `lambda_=None` is the case b = c = 0."""
-    d = A.shape[-1]
-    trace, square = np.trace(A, axis1=-2, axis2=-1), np.sum(A**2, axis=(-2, -1))
-    if lambda_ is None:
-        return trace**2 / square - (d - 1)
-    return (trace + c / lambda_) ** 2 / (
-        square + np.sum(b**2, axis=-1) / (2 * lambda_) + c**2 / lambda_**2
-    ) - d
-
-
-def negative_reaction(domain: Any, points: np.ndarray, c: np.ndarray) -> NegativeReaction | None:
-    """Where c, at points that may be repeated for several controls, is smallest, if that is below
-    zero."""
-    least = int(np.argmin(c))
-    return (
-        NegativeReaction(
-            float(c[least]), points[least % len(points)], float(first_eigenvalue(domain))
-        )
-        if c[least] < 0
-        else None
-    )
-
-
-def best_lambda(A: np.ndarray, b: np.ndarray, c: np.ndarray) -> float:
-    """The λ with the largest ε over all points: a scan over 16 decades around the natural scale,
-    then a bounded search."""
-    scale = float(np.median(np.abs(c)) + np.median(np.linalg.norm(b, axis=-1)) ** 2 + 1e-3) / float(
-        np.median(np.trace(A, axis1=-2, axis2=-1))
-    )
-
-    def worst(logarithm: float) -> float:
-        return -float(np.min(epsilon_at(A, b, c, scale * np.exp(logarithm))))
-
-    grid = np.linspace(-18, 18, 145)
-    start = grid[int(np.argmin([worst(value) for value in grid]))]
-    found = minimize_scalar(
-        worst, bounds=(start - 0.3, start + 0.3), method="bounded", options={"xatol": 1e-10}
-    )
-    return scale * float(np.exp(found.x if found.fun <= worst(start) else start))
-
-
-class CordesConditionWarning(UserWarning):
-    """The Cordès condition is violated: the problem is solved, but the paper's theory promises
-    nothing."""
-
-
-def warn_if_violated(problem: Any, count: int = 1024) -> None:
-    """A quick look at sampled points before a solve; `check` looks more closely."""
-    points = problem.domain.interior_points(count, seed=33)
-    A, b, c, _ = problem.family(points)
-    lambda_ = best_lambda(A, b, c) if problem.has_drift or problem.has_reaction else None
-    epsilon = epsilon_at(A, b, c, lambda_)
-    worst = int(np.argmin(epsilon))
-    if epsilon[worst] <= 0:
-        best = f" even with the best λ = {lambda_:.4g}" if lambda_ is not None else ""
-        negative = negative_reaction(problem.domain, points, c)
-        why = f"The reason: {negative} " if negative is not None else ""
-        warnings.warn(
-            (
-                f"The Cordès condition is violated: ε = {epsilon[worst]:.4g} at x = "
-                f"{show(points[worst % count])}{best}. {why}The problem is solved all the same."
-            ),
-            CordesConditionWarning,
-            stacklevel=3,
-        )
-
-
-def check(problem: Any) -> Condition:
+def check(problem: AbstractProblem) -> Condition:
     """Measure the Cordès condition of a problem at interior and boundary points that no solver
     uses.
 
@@ -232,7 +148,7 @@ def _check_solution(solution: Any) -> Condition:
 
 
 def _covered_controls(
-    problem: Any, points: np.ndarray, lambda_: float | None
+    problem: AbstractProblem, points: np.ndarray, lambda_: float | None
 ) -> tuple[float, str, np.ndarray]:
     """The worst of the controls, each over the whole domain."""
     found = []
@@ -263,7 +179,7 @@ def _covered_controls(
 
 
 def _covered(
-    problem: Any,
+    problem: AbstractProblem,
     linearise: Callable,
     coefficients: Callable,
     points: np.ndarray,

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from cordes.certificates.certificate import Certificate, Picture
-from cordes.certificates.condition import epsilon_at
 from cordes.certificates.residual.candidate import Candidate, Evaluated
 from cordes.certificates.residual.hypotheses import (
     Gap,
@@ -52,7 +51,9 @@ from cordes.certificates.theorems.maximum import (
 from cordes.certificates.theorems.preconditioner import anisotropy, preconditioners
 from cordes.domains.constants import polar_factor
 from cordes.domains.domain import AbstractDomain
-from cordes.problems.coefficients import show
+from cordes.problems.condition import epsilon_at
+from cordes.problems.problem import AbstractProblem
+from cordes.runtime.plain import show
 
 PILOT_SEED, SAMPLE_SEED = 5_550_001, 5_550_002
 PILOT_POINTS = 512
@@ -69,7 +70,7 @@ NORMS_OF_A_SAMPLE = 4
 
 
 def certify_linear(
-    problem: Any,
+    problem: AbstractProblem,
     candidate: Candidate,
     singular: np.ndarray,
     confidence: float = 0.99,
@@ -212,7 +213,7 @@ def _contradicted(equation: Equation) -> str | None:
     return None
 
 
-def _hopeless(problem: Any, points: np.ndarray, pilot: Evaluated) -> str | None:
+def _hopeless(problem: AbstractProblem, points: np.ndarray, pilot: Evaluated) -> str | None:
     """Why no theorem can hold, seen from a few points before any long work; None where one may."""
     if problem.has_drift or problem.has_reaction:
         return None
@@ -249,7 +250,7 @@ def bounds(
 
 
 def _measured(
-    problem: Any,
+    problem: AbstractProblem,
     candidate: Candidate,
     singular: np.ndarray,
     confidence: float,
@@ -281,7 +282,7 @@ def _measured(
 
 
 def measured_closely(
-    problem: Any,
+    problem: AbstractProblem,
     singular: np.ndarray,
     confidence: float,
     evaluate: Callable,
@@ -312,7 +313,7 @@ def measured_closely(
 
 
 def measure_of(
-    problem: Any,
+    problem: AbstractProblem,
     singular: np.ndarray,
     confidence: float,
     evaluate: Callable,
@@ -366,7 +367,7 @@ def _densities(evaluated: Evaluated) -> np.ndarray:
         )
 
 
-def _coverage(problem: Any, equation: Equation) -> Coverage:
+def _coverage(problem: AbstractProblem, equation: Equation) -> Coverage:
     points = np.concatenate([equation.pilot_points, equation.measure.points])
     local = Local(
         *(

@@ -48,7 +48,8 @@ from cordes.certificates.residual.norms import (
     refined_quadrature,
 )
 from cordes.domains.constants import circumscribed, largest_polar_factor, polar_factor
-from cordes.problems.coefficients import show
+from cordes.problems.monge_ampere import MongeAmpere
+from cordes.runtime.plain import show
 
 # Points of the search for convexity: functions are cheaper than networks, whose quadrature points
 # are looked at too.
@@ -129,7 +130,7 @@ class Sides(NamedTuple):
 
 
 def certify_monge_ampere(
-    problem: Any, candidate: Candidate, singular: np.ndarray, confidence: float = 0.99
+    problem: MongeAmpere, candidate: Candidate, singular: np.ndarray, confidence: float = 0.99
 ) -> Certificate:
     """The bounds that the theorem gives, or the reason why there are none. `singular` (K, d) are
     points around which the residual may be large."""
@@ -142,7 +143,7 @@ def certify_monge_ampere(
 
 
 def bounds(
-    problem: Any,
+    problem: MongeAmpere,
     candidate: Candidate,
     singular: np.ndarray,
     confidence: float = 0.99,
@@ -159,7 +160,7 @@ def bounds(
 class _Attempt:
     """One problem with one answer."""
 
-    def __init__(self, problem: Any, candidate: Candidate):
+    def __init__(self, problem: MongeAmpere, candidate: Candidate):
         self.problem, self.candidate, self.domain = problem, candidate, problem.domain
         self.dimension = problem.domain.dimension
 

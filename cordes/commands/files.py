@@ -8,44 +8,28 @@ from typing import TYPE_CHECKING, Any
 
 from cordes.commands.output import as_json_text, complain
 from cordes.errors import FileError
+from cordes.problems.problem import AbstractProblem
 
 if TYPE_CHECKING:
     from cordes.certificates.condition import Condition
     from cordes.solutions.solution import Solution
 
 
-def load_argument(argument: str) -> Any:
-    """A gallery problem, or one from a file; an unknown name is answered with the nearest ones."""
-    from cordes.gallery import gallery
-    from cordes.problems.files import load_problem
+def load_argument(argument: str) -> AbstractProblem:
+    """`cordes.problem`, which is imported when it is needed."""
+    from cordes.gallery.names import problem
 
-    path = Path(argument)
-    beside = [Path(argument + suffix) for suffix in (".toml", ".py")]
-    if (
-        argument not in gallery
-        and not path.exists()
-        and (found := [str(file) for file in beside if file.exists()])
-    ):
-        raise FileError(
-            f"There is no problem '{argument}'. Did you mean the file {' or '.join(found)}?"
-        )
-    if argument in gallery or not (path.suffix in (".py", ".toml") or path.exists()):
-        return gallery[argument]
-    problem = load_problem(path)
-    if problem.name in ("linear", "hjb", "monge-ampere", "transport"):
-        # The name of a problem that was given none.
-        problem.name = path.stem
-    return problem
+    return problem(argument)
 
 
-def needs_answer(problem: Any) -> bool:
+def needs_answer(problem: AbstractProblem) -> bool:
     """Whether the Cordès condition of a problem is one of its answer."""
     return not problem.linear and problem.convex
 
 
-def files_for(problem: Any) -> list[str]:
+def files_for(problem: AbstractProblem) -> list[str]:
     dimension = problem.domain.dimension
-    policy = ["policy.png"] if hasattr(problem, "policy") else []
+    policy = ["policy.png"] if problem.controls is not None else []
     return [
         "solution.png",
         *policy,

@@ -14,7 +14,7 @@ Array = np.ndarray
 Move = Callable[..., list[Array]]
 
 
-class UnsupportedOperation(NotImplementedError):  # noqa: N818
+class UnsupportedOperation(NotImplementedError):
     """A function contains an operation that has no enclosure; `name` says which."""
 
     def __init__(self, name: str):

@@ -2,7 +2,6 @@
 first asked for."""
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
 
 from cordes.errors import unknown
 from cordes.gallery import (
@@ -13,22 +12,22 @@ from cordes.gallery import (
     paper_nonlinear,
     transport_problems,
 )
+from cordes.problems.problem import AbstractProblem
 
 
-class Gallery(Mapping[str, Any]):
+class Gallery(Mapping[str, AbstractProblem]):
     """A mapping from names to problems (`Linear`, `HJB`, `MongeAmpere`), made lazily;
     `describe(name)` is a line about one."""
 
-    def __init__(self, entries: Mapping[str, tuple[Callable[[], Any], str]]):
+    def __init__(self, entries: Mapping[str, tuple[Callable[[], AbstractProblem], str]]):
         self._entries = entries
-        self._made: dict[str, Any] = {}
+        self._made: dict[str, AbstractProblem] = {}
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> AbstractProblem:
         if name not in self._entries:
             raise unknown("gallery problem", name, self._entries)
         if name not in self._made:
-            self._made[name] = self._entries[name][0]()
-            self._made[name].source = {"gallery": name}
+            self._made[name] = self._entries[name][0]().labelled(source={"gallery": name})
         return self._made[name]
 
     def __iter__(self) -> Iterator[str]:

@@ -20,8 +20,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from cordes.domains import Box
-from cordes.problems.coefficients import show
 from cordes.runtime.blocks import in_blocks
+from cordes.runtime.plain import show
 
 Values = Callable[[np.ndarray], np.ndarray]
 

@@ -10,11 +10,7 @@ import numpy as np
 from jax import Array
 
 from cordes.errors import CoefficientError
-
-
-def show(value: Any) -> str:
-    """A value as it appears in a message."""
-    return np.array2string(np.asarray(value), precision=6, separator=", ").replace("\n", "")
+from cordes.runtime.plain import show
 
 
 def as_function(

@@ -32,11 +32,12 @@ from cordes.formulas.toml import Expression, is_reserved, parse
 from cordes.problems.hjb import HJB
 from cordes.problems.linear import Linear
 from cordes.problems.monge_ampere import MongeAmpere
+from cordes.problems.problem import AbstractProblem
 
 SCHEMA = 1
 _TABLES = ("schema", "kind", "name", "domain", "equation", "definitions")
 # For each kind: the class, the required and the optional keys of [equation].
-_EQUATIONS: dict[str, tuple[Callable[..., Any], tuple[str, ...], tuple[str, ...]]] = {
+_EQUATIONS: dict[str, tuple[Callable[..., AbstractProblem], tuple[str, ...], tuple[str, ...]]] = {
     "linear": (Linear, ("A", "f"), ("b", "c", "g", "interfaces", "epsilon", "exact")),
     "hjb": (HJB, ("controls", "A", "f"), ("b", "c", "g", "interfaces", "sense", "exact")),
     "monge-ampere": (MongeAmpere, ("f",), ("g", "interfaces", "exact")),
@@ -46,7 +47,7 @@ _EQUATION = {key for _, required, optional in _EQUATIONS.values() for key in (*r
 MAX_CONTROLS = 100_000
 
 
-def load_problem(path: str | Path) -> Any:
+def load_problem(path: str | Path) -> AbstractProblem:
     """The problem that FILE.toml describes or that FILE.py defines under the name `problem`.
 
     FILE.py is executed: load only files that you trust. Checked: the file can be read and defines a
@@ -66,7 +67,7 @@ def load_problem(path: str | Path) -> Any:
     return problem_from_toml(text, path.name)
 
 
-def problem_from_toml(text: str, name: str = "problem") -> Linear | HJB | MongeAmpere:
+def problem_from_toml(text: str, name: str = "problem") -> AbstractProblem:
     """The problem that a TOML text describes. `name` stands in messages and names the problem if
     the text does not.
 
@@ -110,12 +111,8 @@ def problem_from_toml(text: str, name: str = "problem") -> Linear | HJB | MongeA
     if controls is not None:
         arguments["controls"] = controls
     with _located(label):
-        return make(
-            domain,
-            **arguments,
-            name=table.get("name") or name.removesuffix(".toml"),
-            source={"toml": text},
-        )
+        made = make(domain, **arguments, name=table.get("name") or name.removesuffix(".toml"))
+    return made.labelled(source={"toml": text})
 
 
 def _read_toml(text: str, name: str) -> dict[str, Any]:
@@ -423,7 +420,7 @@ def _stacked(
     return stacked
 
 
-def _problem_from_python(path: Path) -> Any:
+def _problem_from_python(path: Path) -> AbstractProblem:
     # Files beside the problem can be imported, as they can when Python runs it.
     folder = str(path.resolve().parent)
     sys.path.insert(0, folder)
@@ -441,9 +438,7 @@ def _problem_from_python(path: Path) -> Any:
             "problem = cordes.Linear(...)."
         )
     problem = variables["problem"]
-    if not (hasattr(problem, "domain") and hasattr(problem, "linearise")) or isinstance(
-        problem, type
-    ):
+    if not isinstance(problem, AbstractProblem):
         raise FileError(
             f"{path}: problem is {_shown(problem)}, which is no problem of cordes. Write, for "
             "instance, problem = cordes.Linear(...)."

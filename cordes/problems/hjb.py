@@ -10,36 +10,37 @@ gives.
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from cordes.certificates.condition import best_lambda, epsilon_at
 from cordes.domains.domain import AbstractDomain
 from cordes.errors import CoefficientError, OptionError
 from cordes.jet import Jet, contract
+from cordes.problems.checks import (
+    CHECK_POINTS,
+    CHECKED_NUMBERS,
+    check_boundary_data,
+    check_domain,
+    check_interfaces,
+    warn_about_jumps,
+)
 from cordes.problems.coefficients import (
     as_function,
     check_elliptic,
     check_exact,
     check_finite,
     check_shape,
-    show,
 )
-from cordes.problems.linear import (
-    CHECKED_NUMBERS,
-    Coefficients,
-    check_boundary_data,
-    check_domain,
-    check_interfaces,
-    warn_about_jumps,
-)
+from cordes.problems.condition import best_lambda, epsilon_at
+from cordes.problems.problem import AbstractProblem, Coefficients
 from cordes.runtime.blocks import BLOCK, in_blocks
+from cordes.runtime.plain import show
 
-CHECK_POINTS, CHECK_PAIRS = 2000, 400_000
+CHECK_PAIRS = 400_000
 # Numbers that may be held at once while controls are compared: blocks of controls are made small
 # enough.
 HELD = 1 << 22
@@ -52,7 +53,7 @@ MARGIN, PROBED_SIZES = 1e-9, 10.0 ** np.arange(-3, 7)
 FAMILY_POINTS, FAMILY_CONTROLS = 256, 64
 
 
-class HJB:
+class HJB(AbstractProblem):
     """sup_a (A(x, a):D²u + b(x, a)·∇u - c(x, a)u - f(x, a)) = 0 in `domain`, u = g on its boundary;
     `sense="inf"` takes the infimum.
 
@@ -69,11 +70,10 @@ class HJB:
     gives controls of the set.
     """
 
-    linear = False
-    # Whether solutions are convex.
-    convex = False
-    tolerance_norm = "rms"
-    has_convex_form = impossible = False
+    contracting = True
+    outer_options = frozenset({"outer", "outer_steps", "argmax"})
+    paper_options: ClassVar = {"warm_up": 0}
+    controls: np.ndarray
 
     def __init__(
         self,
@@ -90,7 +90,6 @@ class HJB:
         exact: Callable[[Array], Array] | None = None,
         *,
         name: str | None = None,
-        source: dict | None = None,
     ):
         check_domain(domain)
         if sense not in ("sup", "inf"):
@@ -98,7 +97,7 @@ class HJB:
         d = domain.dimension
         self.domain, self.sense, self.exact = domain, sense, exact
         self.sign = 1.0 if sense == "sup" else -1.0
-        self.name, self.source, self.epsilon = name or "hjb", source, None
+        self.name = name or "hjb"
         self.controls = _checked_controls(controls)
         if isinstance(A, (int, float)):
             A = A * np.eye(d)

@@ -1,9 +1,8 @@
 """A linear elliptic equation in non-divergence form, A:D²u + b·∇u - cu = f with u = g on the
 boundary."""
 
-import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,8 +10,16 @@ import numpy as np
 from jax import Array
 
 from cordes.domains.domain import AbstractDomain
-from cordes.errors import CoefficientError
 from cordes.jet import Jet, contract
+from cordes.problems.checks import (
+    CHECK_POINTS,
+    CHECKED_NUMBERS,
+    check_boundary_data,
+    check_domain,
+    check_epsilon,
+    check_interfaces,
+    warn_about_jumps,
+)
 from cordes.problems.coefficients import (
     as_function,
     check_elliptic,
@@ -20,37 +27,12 @@ from cordes.problems.coefficients import (
     check_finite,
     check_shape,
     sample,
-    show,
 )
-from cordes.problems.jumps import find_jumps, straight
+from cordes.problems.problem import AbstractProblem, Coefficients
 from cordes.runtime.blocks import in_blocks
 
-CHECK_POINTS = 2000
-# Entries of matrices that are looked at, and that are kept for each step along a chord: in many
-# dimensions there are fewer points and chords.
-CHECKED_NUMBERS, CHORD_NUMBERS = 2_000_000, 200_000
 
-
-class UndeclaredJumpWarning(UserWarning):
-    """A coefficient jumps where no interface was declared."""
-
-
-class Coefficients(NamedTuple):
-    """A linear equation at one point (or, with leading axes, at many)."""
-
-    A: Array
-    b: Array
-    c: Array
-    f: Array
-
-
-def cordes_multiplier(A: np.ndarray, delta: float = 0.0) -> np.ndarray:
-    """γ = tr A / |A|² of matrices (..., d, d): it brings γA as near to the identity as a scalar
-    can. The paper adds a small δ to the denominator."""
-    return np.trace(A, axis1=-2, axis2=-1) / (np.sum(A**2, axis=(-2, -1)) + delta)
-
-
-class Linear:
+class Linear(AbstractProblem):
     """A:D²u + b·∇u - cu = f in `domain`, u = g on its boundary.
 
     Coefficients are constants or functions of one point written with jax.numpy. `interfaces` are
@@ -64,8 +46,6 @@ class Linear:
     """
 
     linear = True
-    # The norm that `tol` bounds.
-    tolerance_norm = "rms"
 
     def __init__(
         self,
@@ -80,13 +60,11 @@ class Linear:
         exact: Callable[[Array], Array] | None = None,
         *,
         name: str | None = None,
-        source: dict | None = None,
     ):
         check_domain(domain)
         d = domain.dimension
         self.domain = domain
         self.name = name or "linear"
-        self.source = source
         if isinstance(A, (int, float)):
             A = A * np.eye(d)
         self.A, self.constant_A = as_function("A", A, (d, d))
@@ -127,7 +105,12 @@ class Linear:
         """The equation frozen at one point; a linear one does not depend on the state."""
         return Coefficients(self.A(x), self.b(x), self.c(x), self.f(x))
 
-    def coefficients(self, points: np.ndarray) -> Coefficients:
+    def at(self, x: Array, *control: Array) -> Coefficients:
+        return self.linearise(x)
+
+    def coefficients(
+        self, points: np.ndarray, jet: Jet | None = None, **choices: Any
+    ) -> Coefficients:
         """The equation at points (N, d), as NumPy arrays."""
         return in_blocks(self._compiled, (points,))
 
@@ -140,129 +123,5 @@ class Linear:
         A, b, c, f = self.linearise(x)
         return contract(A, jet.hessian) + jnp.dot(b, jet.gradient) - c * jet.value - f
 
-    def check_claimed_epsilon(self, sampled: float, point: np.ndarray) -> None:
-        """Refuse a claimed lower bound of ε that a sampled point contradicts."""
-        if self.epsilon is not None and sampled < self.epsilon - 1e-9:
-            raise CoefficientError(
-                f"epsilon = {self.epsilon} is claimed, but ε = {sampled:.6g} at x = "
-                f"{show(point)}: correct it or leave it out."
-            )
-
     def __repr__(self) -> str:
         return f"Linear({self.name!r}, {self.domain!r})"
-
-
-def check_domain(domain: Any) -> None:
-    if not isinstance(domain, AbstractDomain):
-        raise CoefficientError(
-            f"domain is {domain!r}: pass a Box, Ball, Ellipsoid, Polygon or a subclass of the "
-            "abstract domain."
-        )
-
-
-def check_epsilon(epsilon: float | None) -> float | None:
-    if epsilon is not None and not 0 < float(epsilon) <= 1:
-        raise CoefficientError(
-            f"epsilon = {epsilon!r}: a lower bound of the Cordès ε lies in (0, 1]."
-        )
-    return None if epsilon is None else float(epsilon)
-
-
-def check_interfaces(
-    interfaces: Sequence[Callable], domain: AbstractDomain
-) -> tuple[Callable[[Array], Array], ...]:
-    """Each interface is a scalar function of one point with a finite jet that changes sign in the
-    domain."""
-    if callable(interfaces):
-        raise CoefficientError("interfaces is a function: pass a list of functions, [phi].")
-    points = domain.interior_points(CHECK_POINTS, seed=12)
-    for k, phi in enumerate(interfaces):
-        name = f"interfaces[{k}]"
-        if not callable(phi):
-            raise CoefficientError(
-                f"{name} is {phi!r}: an interface is a function of one point whose zero set is "
-                "where D²u may jump."
-            )
-        check_shape(name, phi, (), jnp.asarray(points[0]))
-        values = sample(phi, points)
-        check_finite(name, values, points)
-        check_finite(
-            f"the gradient of {name}",
-            sample(jax.grad(lambda x, phi=phi: jnp.asarray(phi(x), float)), points),
-            points,
-        )
-        if np.all(values > 0) or np.all(values < 0):
-            raise CoefficientError(
-                f"{name} does not change sign in the domain: its values lie in "
-                f"[{values.min():.6g}, {values.max():.6g}] at {CHECK_POINTS} points. Leave it "
-                "out."
-            )
-    return tuple(interfaces)
-
-
-def check_boundary_data(g: Callable, domain: AbstractDomain) -> None:
-    """g is finite and continuous on the boundary; paths run along it, across corners and edges."""
-    points, _ = domain.boundary_points(500, seed=13)
-    check_shape("g", g, (), jnp.asarray(points[0]))
-    check_finite("g", sample(g, points), points, " of the boundary")
-    if domain.dimension == 1:
-        return  # Two points: nothing runs along them.
-    generator = np.random.default_rng(14)
-    directions = generator.standard_normal((64, domain.dimension))
-    starts, ends = directions, np.roll(directions, 1, axis=0)
-    if domain.vertices is not None:
-        # Every corner is the start of a path along each of its two edges, so that a value at the
-        # corner alone is seen too.
-        corners = domain.vertices - domain.center
-        following = np.roll(corners, -1, axis=0)
-        starts = np.concatenate([starts, corners, following])
-        ends = np.concatenate([ends, (corners + following) / 2, (corners + following) / 2])
-    evaluate = jax.jit(jax.vmap(g))
-
-    def values_at(directions: np.ndarray) -> np.ndarray:
-        return np.asarray(evaluate(domain.boundary_at(directions)), dtype=np.float64)
-
-    for jump in find_jumps(values_at, starts, ends, straight):
-        raise CoefficientError(
-            f"g is not continuous on the boundary: near {show(domain.boundary_at(jump.point))} it "
-            f"jumps from {show(jump.before[0])} to {show(jump.after[0])}. No function in H² has "
-            "such boundary values: smooth g there, or split the problem."
-        )
-
-
-def warn_about_jumps(
-    functions: dict[str, Callable], domain: AbstractDomain, interfaces: Sequence[Callable]
-) -> None:
-    """Bisect along random chords; a jump that no declared interface explains is reported once for
-    each coefficient."""
-    chords = max(12, min(96, CHORD_NUMBERS // domain.dimension**2))
-    points = domain.interior_points(2 * chords, seed=15)
-    # Chords join points on the same side of every interface: each path shows one jump at most, and
-    # a declared one must not hide another.
-    sides = np.stack([np.zeros(len(points)), *(sample(phi, points) > 0 for phi in interfaces)])
-    points = points[np.lexsort(sides)]
-    starts, ends = points[0::2], points[1::2]
-    lower, upper = domain.bounding_box
-    size = float(np.max(upper - lower))
-    for name, function in functions.items():
-        evaluate = jax.jit(jax.vmap(function))
-        for jump in find_jumps(
-            lambda points, evaluate=evaluate: np.asarray(evaluate(points)), starts, ends, straight
-        ):
-            if any(
-                abs(float(phi(jump.point)))
-                <= 1e-6 * size * (1e-9 + float(jnp.linalg.norm(jax.grad(phi)(jump.point))))
-                for phi in interfaces
-            ):
-                continue
-            change = np.flatnonzero(
-                np.abs(jump.after - jump.before) > 0.5 * np.max(np.abs(jump.after - jump.before))
-            )[0]
-            warnings.warn(
-                f"{name} jumps near x = {show(jump.point)} from {jump.before[change]:.6g} to "
-                f"{jump.after[change]:.6g} and no interface is declared there. Smooth features "
-                "converge slowly across a jump: pass interfaces=[phi] with phi = 0 on it.",
-                UndeclaredJumpWarning,
-                stacklevel=4,
-            )
-            break

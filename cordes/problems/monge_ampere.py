@@ -16,7 +16,7 @@ for comparison.
 import functools
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -28,24 +28,18 @@ from cordes.domains.domain import AbstractDomain
 from cordes.errors import CoefficientError, OptionError, unknown
 from cordes.jet import Jet
 from cordes.problems.boundary_curvature import Rough, rough_point
-from cordes.problems.coefficients import (
-    as_function,
-    check_exact,
-    check_finite,
-    check_shape,
-    sample,
-    show,
-)
-from cordes.problems.linear import (
-    Coefficients,
+from cordes.problems.checks import (
+    CHECK_POINTS,
     check_boundary_data,
     check_domain,
     check_interfaces,
     warn_about_jumps,
 )
+from cordes.problems.coefficients import as_function, check_exact, check_finite, check_shape, sample
+from cordes.problems.problem import AbstractProblem, Coefficients
 from cordes.runtime.blocks import in_blocks
+from cordes.runtime.plain import show
 
-CHECK_POINTS = 2000
 FORMS = ("determinant", "convex", "plain")
 # Eigenvalues are raised to this share of f^(1/d), or of its mean over the domain times SMALL where
 # f vanishes.
@@ -60,7 +54,7 @@ class UnboundedHessianWarning(ConvexityWarning):
     """No convex function with bounded second derivatives takes the boundary values."""
 
 
-class MongeAmpere:
+class MongeAmpere(AbstractProblem):
     """det D²u = f in `domain`, u convex, u = g on its boundary.
 
     Checked when made, at sampled points: shapes, traceability, NaN, f ≥ 0, continuity of g.
@@ -69,11 +63,10 @@ class MongeAmpere:
     room for bounded second derivatives (`UnboundedHessianWarning`).
     """
 
-    linear = False
-    # Whether solutions are convex.
     convex = True
     tolerance_norm = "Linf"
-    has_drift = has_reaction = False
+    outer_options = frozenset({"outer", "outer_steps", "form", "damping"})
+    paper_options: ClassVar = {"warm_up": 1000}
 
     def __init__(
         self,
@@ -84,11 +77,10 @@ class MongeAmpere:
         exact: Callable[[Array], Array] | None = None,
         *,
         name: str | None = None,
-        source: dict | None = None,
     ):
         check_domain(domain)
         self.domain, self.exact = domain, exact
-        self.name, self.source, self.epsilon = name or "monge-ampere", source, None
+        self.name = name or "monge-ampere"
         self.f, _ = as_function("f", f, ())
         self.g, constant_g = as_function("g", g, ())
         self.zero_g = constant_g and bool(self.g() == 0)

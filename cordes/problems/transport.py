@@ -21,11 +21,12 @@ from cordes.domains import Box
 from cordes.domains.domain import AbstractDomain
 from cordes.errors import CoefficientError, CordesError
 from cordes.jet import Jet, jet_of
-from cordes.problems.coefficients import as_function, check_finite, check_shape, sample, show
-from cordes.problems.linear import Coefficients, check_domain, warn_about_jumps
+from cordes.problems.checks import CHECK_POINTS, check_domain, warn_about_jumps
+from cordes.problems.coefficients import as_function, check_finite, check_shape, sample
+from cordes.problems.problem import AbstractProblem, Coefficients
 from cordes.runtime.blocks import in_blocks
+from cordes.runtime.plain import show
 
-CHECK_POINTS = 2000
 # Gauss points per direction for the masses; the second rule tells how far the first can be trusted.
 MASS_POINTS = {1: (100, 200), 2: (60, 120), 3: (24, 48)}
 # Masses may differ by this share, which their quadrature explains.
@@ -40,7 +41,7 @@ class MassError(CordesError):
     kind = "masses_differ"
 
 
-class Transport:
+class Transport(AbstractProblem):
     """The optimal map from the density `source` on `domain` to the density `target` on
     `target_domain`.
 
@@ -53,14 +54,11 @@ class Transport:
     both domains are convex.
     """
 
-    linear = False
-    # Whether solutions are convex.
     convex = True
+    takes_boundary_values = False
+    # The condition of the paper looks at the principal part alone: no drift, no reaction.
     tolerance_norm = "map_L2"
-    # The condition of the paper looks at the principal part alone.
-    has_drift = has_reaction = has_convex_form = impossible = False
-    interfaces: tuple = ()
-    zero_g, epsilon = True, None
+    outer_options = frozenset({"outer_steps", "damping", "continuation"})
 
     def __init__(
         self,
@@ -72,7 +70,6 @@ class Transport:
         exact: Callable[[Array], Array] | None = None,
         *,
         name: str | None = None,
-        source_of: dict | None = None,
     ):
         check_domain(domain)
         self.domain, self.target_domain = domain, domain if target_domain is None else target_domain
@@ -82,7 +79,7 @@ class Transport:
                 f"The domain has {domain.dimension} dimensions, the target domain "
                 f"{self.target_domain.dimension}: they must be the same."
             )
-        self.name, self.source = name or "transport", source_of
+        self.name = name or "transport"
         self.exact = exact
         given, _ = as_function("source", source, ())
         self._check_density("source", given, domain)

@@ -34,6 +34,7 @@ import scipy.sparse.linalg
 from cordes.domains import Box
 from cordes.errors import CoefficientError, DomainError, OptionError
 from cordes.problems.coefficients import check_finite, sample
+from cordes.problems.problem import AbstractProblem
 from cordes.references.chebyshev_grid import (
     Nodes,
     chebyshev_nodes,
@@ -131,7 +132,11 @@ class Grid(NamedTuple):
 
 
 def solve_chebyshev(
-    problem: Any, degree: int = 14, layers: int = 4, extra_points: Any = (), ratio: float = 0.2
+    problem: AbstractProblem,
+    degree: int = 14,
+    layers: int = 4,
+    extra_points: Any = (),
+    ratio: float = 0.2,
 ) -> ChebyshevSolution:
     """Solve a linear problem on a two-dimensional box and estimate the error by a second, coarser
     solution.
@@ -230,7 +235,7 @@ def _gauss_points(degree: int) -> np.ndarray:
     return np.polynomial.legendre.leggauss(degree - 1)[0]
 
 
-def _collocate(problem: Any, grids: list[Grid]) -> list[dict[str, np.ndarray]]:
+def _collocate(problem: AbstractProblem, grids: list[Grid]) -> list[dict[str, np.ndarray]]:
     """A, b, c, f at the Gauss points of every rectangle, shape (columns, rows, (p-1)², ...), for
     each grid."""
     points, shapes = [], []
@@ -356,7 +361,7 @@ def _element(
     return interior, (*vertical, *horizontal)
 
 
-def _boundary_values(problem: Any, grids: list[Grid]) -> list[np.ndarray]:
+def _boundary_values(problem: AbstractProblem, grids: list[Grid]) -> list[np.ndarray]:
     """For each grid g at the nodes on the boundary of the box and NaN at all others; shape
     (nodes,)."""
     points, masks = [], []

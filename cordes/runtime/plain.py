@@ -26,3 +26,8 @@ def plain_number(value: Any) -> Any:
         if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0)
         else value
     )
+
+
+def show(value: Any) -> str:
+    """A value as it appears in a message."""
+    return np.array2string(np.asarray(value), precision=6, separator=", ").replace("\n", "")

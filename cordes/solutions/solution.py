@@ -13,8 +13,9 @@ import numpy as np
 
 from cordes.errors import OptionError
 from cordes.jet import Jet
-from cordes.problems.coefficients import show
+from cordes.problems.problem import AbstractProblem
 from cordes.results import Result
+from cordes.runtime.plain import show
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -68,7 +69,7 @@ class Solution:
 
     def __init__(
         self,
-        problem: Any,
+        problem: AbstractProblem,
         system: "System",
         answer: "Answer",
         seconds: dict[str, float],

@@ -21,6 +21,8 @@ from cordes.ansatz.networks.random_features import RandomFeatures
 from cordes.ansatz.singular import SingularPoint
 from cordes.domains.boundary_fit import Basis, Fit
 from cordes.errors import FileError
+from cordes.gallery.names import from_source
+from cordes.problems.problem import AbstractProblem
 from cordes.results import Result
 from cordes.runtime.plain import plain
 from cordes.solutions.solution import Solution
@@ -90,7 +92,7 @@ def save(solution: Solution, path: str | Path) -> Path:
     return path
 
 
-def load(path: str | Path, problem: Any = None) -> Solution:
+def load(path: str | Path, problem: AbstractProblem = None) -> Solution:
     """The answer kept in a file. `problem` is needed when it was written in Python."""
     path = Path(path)
     arrays, facts = _read(path)
@@ -142,7 +144,7 @@ def load(path: str | Path, problem: Any = None) -> Solution:
     return solution
 
 
-def _equation(problem: Any, points: np.ndarray) -> np.ndarray:
+def _equation(problem: AbstractProblem, points: np.ndarray) -> np.ndarray:
     """A, b, c and f at points, side by side: another f would leave the values of the answer as they
     are, and must be noticed too."""
     parts = problem.coefficients(points)
@@ -182,19 +184,13 @@ def _basis(degree: int, powers: list, multiplier: int) -> Basis:
     return Basis(degree, tuple((power, odd) for power, odd in powers), multiplier)
 
 
-def _problem_of(facts: dict, path: Path) -> Any:
-    from cordes.gallery import gallery
-    from cordes.problems.files import problem_from_toml
-
-    source = facts["source"] or {}
-    if "gallery" in source:
-        return gallery[source["gallery"]]
-    if "toml" in source:
-        return problem_from_toml(source["toml"], facts["name"])
-    raise FileError(
-        f"{path} answers a problem written in Python, which is not kept: pass it in again, "
-        f"cordes.load({str(path)!r}, problem=…)."
-    )
+def _problem_of(facts: dict, path: Path) -> AbstractProblem:
+    if not facts["source"]:
+        raise FileError(
+            f"{path} answers a problem written in Python, which is not kept: pass it in again, "
+            f"cordes.load({str(path)!r}, problem=…)."
+        )
+    return from_source(facts["source"], facts["name"])
 
 
 def _network(

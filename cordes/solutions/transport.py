@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from cordes.errors import OptionError
+from cordes.problems.problem import AbstractProblem
 from cordes.problems.transport import Transport
 from cordes.solutions.solution import Error, Solution, error_points
 
@@ -151,5 +152,5 @@ def _inside(domain: Any, points: np.ndarray) -> np.ndarray:
     return points
 
 
-def solution_class(problem: Any) -> type[Solution]:
+def solution_class(problem: AbstractProblem) -> type[Solution]:
     return TransportSolution if isinstance(problem, Transport) else Solution

@@ -23,7 +23,7 @@ class Answer(NamedTuple):
     residual: float
     points: int
     history: list[dict]
-    facts: dict[str, Any] = {}  # noqa: RUF012
+    facts: dict[str, Any] = {}
 
     @property
     def parameters(self) -> int:

@@ -5,9 +5,10 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from cordes.certificates.condition import warn_if_violated
 from cordes.domains.boundary_fit import Fit
 from cordes.errors import unknown
+from cordes.problems.condition import warn_if_violated
+from cordes.problems.problem import AbstractProblem
 from cordes.problems.transport import Transport
 from cordes.results import Result
 from cordes.runtime import distribution
@@ -31,7 +32,7 @@ from cordes.solvers.transport import TransportSystem
 
 
 def solve(
-    problem: Any,
+    problem: AbstractProblem,
     method: str = "auto",
     tol: float | None = None,
     seed: int = 0,
@@ -142,7 +143,7 @@ def solve(
 
 
 def _system(
-    problem: Any, method: str, multiplier: bool, start: Solution | None, options: dict
+    problem: AbstractProblem, method: str, multiplier: bool, start: Solution | None, options: dict
 ) -> tuple[System, dict]:
     """The system, and the settings from which a saved answer rebuilds it."""
     interface_inputs = options.pop("interface_inputs", True)
@@ -173,7 +174,7 @@ def _system(
 
 
 def make_system(
-    problem: Any,
+    problem: AbstractProblem,
     multiplier: bool,
     settings: dict,
     richness: int | None,

@@ -141,7 +141,7 @@ class PointEquation:
         not depend on it is done once."""
         if self.controls is None:
             columns, target = self.freeze(None, x, weight)  # pyright: ignore[reportArgumentType]
-            rows = lambda network: directional_rows(network, columns) - target  # noqa: E731
+            rows = lambda network: directional_rows(network, columns) - target
         else:
             shared = distribution.spread((x, weight))
             rows = lambda network: jax.vmap(

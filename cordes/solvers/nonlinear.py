@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from cordes.ansatz.networks.network import MANY
+from cordes.problems.problem import AbstractProblem
 from cordes.problems.transport import Transport
 from cordes.results import Result
 from cordes.solutions.solution import Solution
@@ -144,7 +145,7 @@ class NonlinearRun:
         return True
 
     @staticmethod
-    def _stages(problem: Any, wanted: bool | None) -> tuple[float, ...]:
+    def _stages(problem: AbstractProblem, wanted: bool | None) -> tuple[float, ...]:
         """Shares of the way to a source density that spans many orders."""
         if (
             not isinstance(problem, Transport)

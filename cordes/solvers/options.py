@@ -1,9 +1,8 @@
 """The options of `solve`: which there are for which method and problem, and what is wrong with the
 ones given."""
 
-from typing import Any
-
 from cordes.errors import OptionError, unknown
+from cordes.problems.problem import AbstractProblem
 from cordes.solutions.solution import Solution
 
 METHODS = ("auto", "least-squares", "gauss-newton", "adam")
@@ -52,7 +51,7 @@ ARGUMENTS = ("tol", "seed", "multiplier", "start", "max_seconds", "progress")
 LOOPS = ("newton", "fixed-point", "direct")
 
 
-def choose_method(problem: Any, method: str, start: Solution | None = None) -> str:
+def choose_method(problem: AbstractProblem, method: str, start: Solution | None = None) -> str:
     """`auto`: least squares in up to three dimensions, where features reach rounding level in a
     second; Gauss–Newton beyond."""
     if method not in METHODS:
@@ -65,7 +64,7 @@ def choose_method(problem: Any, method: str, start: Solution | None = None) -> s
 
 
 def check_arguments(
-    problem: Any,
+    problem: AbstractProblem,
     method: str,
     tol: float | None,
     max_seconds: float | None,
@@ -107,7 +106,7 @@ def check_arguments(
         _check_outer(problem, method, options)
 
 
-def _check_estimator(problem: Any, options: dict) -> None:
+def _check_estimator(problem: AbstractProblem, options: dict) -> None:
     estimator = options.get("estimator", "exact")
     if estimator not in ESTIMATORS:
         raise unknown("estimator", str(estimator), ESTIMATORS)
@@ -129,7 +128,7 @@ def _check_estimator(problem: Any, options: dict) -> None:
         )
 
 
-def _check_names(problem: Any, method: str, options: dict) -> None:
+def _check_names(problem: AbstractProblem, method: str, options: dict) -> None:
     kind = type(problem).__name__
     common = {"delta"} if kind == "Transport" else COMMON
     known = (
@@ -160,7 +159,7 @@ def _check_names(problem: Any, method: str, options: dict) -> None:
         raise unknown(f"option for {method}", name, [*known, *ARGUMENTS])
 
 
-def _check_outer(problem: Any, method: str, options: dict) -> None:
+def _check_outer(problem: AbstractProblem, method: str, options: dict) -> None:
     outer = options.get("outer", "newton")
     if outer not in LOOPS:
         raise unknown("outer loop", str(outer), LOOPS)

@@ -14,7 +14,8 @@ from cordes.ansatz.points import Points, collocation_points
 from cordes.ansatz.singular import SingularFunctions, SingularPoint, curves, find_singular_points
 from cordes.domains.boundary_fit import Fit
 from cordes.jet import Jet
-from cordes.problems.linear import Coefficients, cordes_multiplier
+from cordes.problems.condition import cordes_multiplier
+from cordes.problems.problem import AbstractProblem, Coefficients
 from cordes.runtime import distribution
 from cordes.solvers.answer import Answer
 
@@ -39,7 +40,7 @@ class System:
 
     def __init__(
         self,
-        problem: Any,
+        problem: AbstractProblem,
         multiplier: bool = True,
         delta: float = 0.0,
         hard: bool = True,
@@ -198,14 +199,13 @@ class System:
         )
 
 
-def _kept(problem: Any, key: Any, make: Callable[[], Any]) -> Any:
-    """What follows from a problem alone and serves all its solves, with what is compiled for it:
-    other seeds or sizes do not prepare it again."""
-    owner, prepared = problem.__dict__.get("_prepared", (None, None))
-    if owner is None or owner() is not problem:
-        # A copy of a problem, with other data perhaps, prepares itself.
-        prepared = {}
-        problem._prepared = weakref.ref(problem), prepared
+# What follows from a problem alone and serves all its solves, with what is compiled for it: other
+# seeds or sizes do not prepare it again.
+_PREPARED: weakref.WeakKeyDictionary[AbstractProblem, dict] = weakref.WeakKeyDictionary()
+
+
+def _kept(problem: AbstractProblem, key: Any, make: Callable[[], Any]) -> Any:
+    prepared = _PREPARED.setdefault(problem, {})
     if key not in prepared:
         prepared[key] = make()
     return prepared[key]

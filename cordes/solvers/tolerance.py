@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -10,7 +9,8 @@ import numpy as np
 from cordes.certificates.theorems.energy import Local, Pilot, TraceSplit, choose_weighted
 from cordes.certificates.theorems.preconditioner import preconditioners
 from cordes.domains.constants import first_eigenvalue, largest_polar_factor
-from cordes.problems.linear import cordes_multiplier
+from cordes.problems.condition import cordes_multiplier
+from cordes.problems.problem import AbstractProblem
 from cordes.results import Result
 from cordes.solutions.solution import Solution
 from cordes.solvers.answer import Answer
@@ -23,7 +23,7 @@ SAFETY = 0.5
 ATTEMPTS = 5
 
 
-def residual_target(problem: Any, multiplier: bool, tol: float) -> float:
+def residual_target(problem: AbstractProblem, multiplier: bool, tol: float) -> float:
     """The scaled residual, root mean square, that should certify `tol`; a guess made from sampled
     coefficients for a residual of even size."""
     domain, d = problem.domain, problem.domain.dimension

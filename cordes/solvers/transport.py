@@ -14,6 +14,7 @@ import numpy as np
 from cordes.ansatz.ansatz import Ansatz, Rows
 from cordes.ansatz.points import Points
 from cordes.jet import Jet
+from cordes.problems.transport import Transport
 from cordes.solvers.answer import Answer
 from cordes.solvers.system import System
 from cordes.solvers.training import stack
@@ -27,7 +28,7 @@ class TransportSystem(System):
     """The rows of a transport problem. Nothing about the boundary is built into the ansatz: base +
     network."""
 
-    def __init__(self, problem: Any, multiplier: bool = True, delta: float = 0.0):
+    def __init__(self, problem: Transport, multiplier: bool = True, delta: float = 0.0):
         self.problem, self.domain = problem, problem.domain
         self.multiplier, self.delta, self.hard = multiplier, delta, False
         self.coefficients = problem.coefficients

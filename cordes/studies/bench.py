@@ -8,6 +8,7 @@ import statistics
 from typing import Any
 
 from cordes.gallery.paper_tables import tightest
+from cordes.problems.problem import AbstractProblem
 from cordes.solutions.solution import Solution
 from cordes.solvers.choose import solve
 from cordes.studies.yardstick import epoch_seconds
@@ -19,7 +20,7 @@ LONG_DIMENSION = 4
 
 
 def bench(
-    problem: Any, seed: int = 0, repeats: int | None = None, steps: int = 20
+    problem: AbstractProblem, seed: int = 0, repeats: int | None = None, steps: int = 20
 ) -> dict[str, Any]:
     """Facts for the JSON output. `solve_s` is the median of the repeats, without compilation;
     `epoch_s` the fastest of the epochs between them, each measured over so many steps."""
@@ -36,7 +37,9 @@ def bench(
     return _facts(problem, seed, min(epochs), solutions)
 
 
-def _facts(problem: Any, seed: int, epoch: float, solutions: list[Solution]) -> dict[str, Any]:
+def _facts(
+    problem: AbstractProblem, seed: int, epoch: float, solutions: list[Solution]
+) -> dict[str, Any]:
     seconds = statistics.median(solution.seconds["solve"] for solution in solutions)
     last = solutions[-1]
     error = last.error()

@@ -9,6 +9,7 @@ from scipy.stats import rankdata
 
 from cordes.gallery import gallery
 from cordes.gallery.paper_tables import TABLES
+from cordes.problems.problem import AbstractProblem
 from cordes.solutions.solution import Solution
 from cordes.solutions.storage import load
 from cordes.solvers.adam import PAPER
@@ -25,12 +26,12 @@ SEEDS, SEEDS_BEYOND = 5, 3
 UNKNOWN, UNKNOWN_EPOCHS = ("ex4.4-continuous", "ex4.4-discontinuous"), 2000
 
 
-def default_seeds(problem: Any) -> int:
+def default_seeds(problem: AbstractProblem) -> int:
     return SEEDS if problem.domain.dimension <= 2 else SEEDS_BEYOND
 
 
 def study_problem(
-    problem: Any,
+    problem: AbstractProblem,
     folder: Path,
     seeds: int | None,
     epochs: int | None,

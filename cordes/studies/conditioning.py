@@ -21,7 +21,8 @@ from jax import Array
 
 from cordes.ansatz.ansatz import Rows
 from cordes.errors import OptionError, unknown
-from cordes.problems.linear import cordes_multiplier
+from cordes.problems.condition import cordes_multiplier
+from cordes.problems.problem import AbstractProblem
 from cordes.runtime.blocks import in_blocks
 from cordes.runtime.threads import share_cores
 from cordes.solutions.solution import Solution
@@ -89,7 +90,7 @@ class Spectrum:
 
 
 def gauss_newton_spectrum(
-    problem: Any,
+    problem: AbstractProblem,
     solution: Solution,
     multiplier: bool = True,
     points: int = 1000,
@@ -121,7 +122,7 @@ def gauss_newton_spectrum(
 
 
 def spectra(
-    problem: Any,
+    problem: AbstractProblem,
     solution: Solution,
     points: int = 1000,
     seed: int = FRESH_SEED,
@@ -194,7 +195,9 @@ def _laplacian_rows(system: System, points: int, seed: int) -> Rows:
 
 
 def multiplier_spread(
-    problem: Any, solution: Solution | None = None, choices: dict[str, Any] | None = None
+    problem: AbstractProblem,
+    solution: Solution | None = None,
+    choices: dict[str, Any] | None = None,
 ) -> dict[str, float]:
     """How much γ varies over uniform points of the domain: its extremes, their ratio, standard
     deviation over mean, and the mean of its square. Where it is constant the multiplier changes

@@ -22,6 +22,7 @@ from cordes.ansatz.networks.mlp import MLP
 from cordes.ansatz.networks.network import AbstractNetwork
 from cordes.ansatz.points import Points
 from cordes.jet import Jet, contract, jet_of
+from cordes.problems.problem import AbstractProblem
 from cordes.solutions.solution import error_points
 from cordes.solvers.adam import PAPER
 from cordes.solvers.system import FRESH, System
@@ -33,7 +34,7 @@ EVERY = 10
 INNER_EPOCHS = 1000
 
 
-def choices_of(problem: Any) -> dict[str, Any]:
+def choices_of(problem: AbstractProblem) -> dict[str, Any]:
     """The paper's own choices where the library has better ones: the best control is that of the
     unscaled equation, cofactors are taken as they are."""
     if problem.linear:
@@ -41,7 +42,7 @@ def choices_of(problem: Any) -> dict[str, Any]:
     return {"form": "plain"} if problem.convex else {"scaled": False}
 
 
-def warm_up_of(problem: Any) -> int:
+def warm_up_of(problem: AbstractProblem) -> int:
     """Epochs before a nonlinear equation is first frozen at the network: Monge–Ampère problems
     begin with Δu = d f^(1/d)."""
     return INNER_EPOCHS if problem.convex else 0
@@ -56,7 +57,7 @@ class Method(NamedTuple):
     frozen: bool = True
 
 
-def methods_of(problem: Any) -> tuple[Method, ...]:
+def methods_of(problem: AbstractProblem) -> tuple[Method, ...]:
     """What is compared. The paper's PINN trains on a nonlinear residual directly; the PINN inside
     the Newton loop is promised there, and missing."""
     ours = Method("C-PINN", True)
@@ -95,7 +96,7 @@ class Ensemble:
 
     def __init__(
         self,
-        problem: Any,
+        problem: AbstractProblem,
         method: Method,
         seeds: Sequence[int],
         truth: np.ndarray,

@@ -23,6 +23,7 @@ from cordes.ansatz.ansatz import Rows
 from cordes.ansatz.networks.mlp import MLP
 from cordes.errors import OptionError, unknown
 from cordes.jet import jet_of
+from cordes.problems.problem import AbstractProblem
 from cordes.solutions.solution import Solution
 from cordes.solvers.direct import nonlinear_loss
 from cordes.solvers.system import System
@@ -91,7 +92,7 @@ class Landscape:
 
 
 def landscape(
-    problem: Any,
+    problem: AbstractProblem,
     solution: Solution,
     multiplier: bool,
     seed: int = 0,

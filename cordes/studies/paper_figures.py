@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 import cordes
 from cordes.domains import Box
 from cordes.errors import FileError, OptionError, unknown
+from cordes.problems.problem import AbstractProblem
 from cordes.reports.facts import REFERENCES
 from cordes.reports.plots import where_cut
 from cordes.runtime.blocks import in_blocks
@@ -128,7 +129,7 @@ def _answers(name: str, trained: Solution | None, report: Say) -> dict[str, Solu
     return ({"C-PINN": trained} if trained is not None else {}) | {"auto": auto}
 
 
-def _exact(problem: Any) -> Values:
+def _exact(problem: AbstractProblem) -> Values:
     compiled = jax.jit(jax.vmap(problem.exact))
     return lambda points: in_blocks(compiled, (points,))
 

@@ -17,6 +17,7 @@ import numpy as np
 
 import cordes
 from cordes.errors import FileError
+from cordes.problems.problem import AbstractProblem
 from cordes.results import Result
 from cordes.solutions.solution import Solution
 from cordes.solutions.transport import solution_class
@@ -68,7 +69,7 @@ class TrainingRun:
 
     def __init__(
         self,
-        problem: Any,
+        problem: AbstractProblem,
         method: Method,
         seeds: Sequence[int],
         truth: np.ndarray,
@@ -324,7 +325,7 @@ class TrainingRun:
         )
 
 
-def probe(problem: Any) -> np.ndarray:
+def probe(problem: AbstractProblem) -> np.ndarray:
     """The equation and the boundary values at a few points: two problems of one name are told apart
     by them."""
     x = problem.domain.interior_points(PROBES, 2025)
@@ -335,7 +336,7 @@ def probe(problem: Any) -> np.ndarray:
     )
 
 
-def same_equation(found: Any, problem: Any) -> bool:
+def same_equation(found: Any, problem: AbstractProblem) -> bool:
     """Up to the rounding of another device."""
     wanted = probe(problem)
     return (

@@ -18,6 +18,7 @@ import numpy as np
 
 import cordes
 from cordes.errors import OptionError
+from cordes.problems.problem import AbstractProblem
 from cordes.problems.transport import Transport
 from cordes.runtime.threads import share_cores
 from cordes.solutions.solution import Solution, error_points
@@ -44,7 +45,7 @@ class Study:
 
     def __init__(
         self,
-        problem: Any,
+        problem: AbstractProblem,
         folder: Path,
         seeds: int = 5,
         epochs: int = PAPER["epochs"],

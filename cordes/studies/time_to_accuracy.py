@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from cordes.gallery.paper_tables import TABLES, Row
+from cordes.problems.problem import AbstractProblem
 from cordes.studies.ensemble import INNER_EPOCHS, warm_up_of
 from cordes.studies.runs import Run
 
@@ -15,17 +16,17 @@ from cordes.studies.runs import Run
 DECADES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
 
 
-def paper_rows(problem: Any) -> tuple[Row, ...]:
+def paper_rows(problem: AbstractProblem) -> tuple[Row, ...]:
     """The paper's table for a gallery problem; empty where it has none."""
     return TABLES.get((problem.source or {}).get("gallery", ""), ())
 
 
-def targets_of(problem: Any) -> tuple[float, ...]:
+def targets_of(problem: AbstractProblem) -> tuple[float, ...]:
     """Target errors, from the loosest to the tightest."""
     return tuple(sorted({row.target for row in paper_rows(problem)}, reverse=True)) or DECADES
 
 
-def milestones(problem: Any, runs: Mapping[str, Run]) -> list[dict[str, Any]]:
+def milestones(problem: AbstractProblem, runs: Mapping[str, Run]) -> list[dict[str, Any]]:
     """For each target and method what each seed needed, with the paper's row beside it."""
     rows = {(row.target, row.method): row for row in paper_rows(problem)}
     return [
@@ -40,7 +41,7 @@ def milestones(problem: Any, runs: Mapping[str, Run]) -> list[dict[str, Any]]:
     ]
 
 
-def _reached(problem: Any, method: str, run: Run, target: float) -> dict[str, Any]:
+def _reached(problem: AbstractProblem, method: str, run: Run, target: float) -> dict[str, Any]:
     """Epochs, seconds and errors at the first record at which a seed met the target; None where it
     never did."""
     facts: dict[str, list[Any]] = {"epochs": [], "seconds": [], "l2": [], "linf": []}
@@ -60,12 +61,12 @@ def _reached(problem: Any, method: str, run: Run, target: float) -> dict[str, An
     return facts
 
 
-def outer_steps(problem: Any, epochs: int) -> int:
+def outer_steps(problem: AbstractProblem, epochs: int) -> int:
     """How often a nonlinear equation was frozen within so many epochs."""
     return max(0, -(-(epochs - warm_up_of(problem)) // INNER_EPOCHS))
 
 
-def finals(problem: Any, runs: Mapping[str, Run]) -> dict[str, dict[str, Any]]:
+def finals(problem: AbstractProblem, runs: Mapping[str, Run]) -> dict[str, dict[str, Any]]:
     """Where each seed ended: at its last milestone, or at its last epoch."""
     last = targets_of(problem)[-1]
     facts = {}

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 from cordes.ansatz.ansatz import Rows
 from cordes.ansatz.networks.mlp import MLP
 from cordes.errors import OptionError
+from cordes.problems.problem import AbstractProblem
 from cordes.problems.transport import Transport
 from cordes.results import Result
 from cordes.solutions.solution import Solution
@@ -33,7 +34,7 @@ SETTINGS = {
 BOUNDARY_POINTS = 1000
 
 
-def initial_solution(problem: Any, seed: int = 0) -> Solution:
+def initial_solution(problem: AbstractProblem, seed: int = 0) -> Solution:
     """The untrained network of the paper preset, with the very weights (rounded to its precision)
     from which `solve(…, preset="paper", seed=seed)` starts."""
     _check_problem(problem)
@@ -66,7 +67,10 @@ def state_of(solution: Solution) -> State:
 
 
 def system_at(
-    problem: Any, solution: Solution, multiplier: bool, choices: dict[str, Any] | None = None
+    problem: AbstractProblem,
+    solution: Solution,
+    multiplier: bool,
+    choices: dict[str, Any] | None = None,
 ) -> System:
     """The linear equation with the solution's own ansatz; a nonlinear one is frozen at the solution
     itself. `choices` are what the problem is told when it is frozen (`scaled` for HJB, `form` for
@@ -111,7 +115,7 @@ def rows_at(system: System, solution: Solution, points: int, seed: int) -> Rows:
     )
 
 
-def _check_problem(problem: Any) -> None:
+def _check_problem(problem: AbstractProblem) -> None:
     if isinstance(problem, Transport):
         raise OptionError(
             f"{problem.name} is a transport problem, whose boundary condition is part of the "

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from random_coefficients import random_local, random_matrix
 
-from cordes.certificates.condition import epsilon_at
 from cordes.certificates.theorems.energy import (
     Invariants,
     Local,
@@ -22,7 +21,7 @@ from cordes.certificates.theorems.energy import (
     inverse_root,
     normalised,
 )
-from cordes.problems.linear import cordes_multiplier
+from cordes.problems.condition import cordes_multiplier, epsilon_at
 
 # The weights of T2
 

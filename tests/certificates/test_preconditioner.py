@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 
-from cordes.certificates.condition import epsilon_at
 from cordes.certificates.residual.norms import Norm
 from cordes.certificates.theorems.contraction import Contraction
 from cordes.certificates.theorems.energy import Local, TraceSplit, Triangle
@@ -13,6 +12,7 @@ from cordes.certificates.theorems.energy_bounds import EnergyBound
 from cordes.certificates.theorems.preconditioner import anisotropy, preconditioners
 from cordes.domains import Box
 from cordes.domains.constants import first_eigenvalue
+from cordes.problems.condition import epsilon_at
 
 
 def without_lower_order(A: np.ndarray) -> Local:

@@ -333,8 +333,7 @@ def test_bench(invoke, folder, monkeypatch):
     )
     monkeypatch.setattr(cordes.studies.bench, "solve", functools.partial(cordes.solve, features=60))
     # A cheap problem under the name of one that the paper has a table for.
-    problem = load_problem(folder / "disk.toml")
-    problem.source = {"gallery": "ex4.2-continuous"}
+    problem = load_problem(folder / "disk.toml").labelled(source={"gallery": "ex4.2-continuous"})
     monkeypatch.setattr(cli, "load_argument", lambda _: problem)
     status, stdout, _ = invoke("bench", "ex4.2-continuous", "--json")
     facts = json.loads(stdout)

@@ -103,9 +103,7 @@ def test_every_option_stands_in_the_file_and_works_as_it_stands(tmp_path, kind, 
         )
         taken = re.sub(r"^# (?=\w+ = )", "", text, flags=re.MULTILINE)
     else:
-        wanted = set(inspect.signature(CLASSES[kind]).parameters) - {
-            "source_of" if kind == "transport" else "source"
-        }
+        wanted = set(inspect.signature(CLASSES[kind]).parameters)
         used, unused = (
             set(re.findall(rf"^    {mark}(\w+)=", text, re.MULTILINE)) for mark in ("", "# ")
         )

@@ -7,9 +7,9 @@ import pytest
 from scipy.optimize import minimize
 
 import cordes
-from cordes.certificates.condition import CordesConditionWarning, epsilon_at
 from cordes.gallery.literature_linear import PROBLEMS
 from cordes.jet import jet_of
+from cordes.problems.condition import CordesConditionWarning, epsilon_at
 
 NOT_CORDES = ["constant-3d", "rotating-3d", "turning-3d", "discontinuous-3d"]
 

@@ -8,8 +8,8 @@ from nonlinear_jets import CUBE, IDENTITY, SQUARE, jets, random_jets, residuals,
 from scipy.optimize import minimize
 
 import cordes
-from cordes.certificates.condition import epsilon_at
 from cordes.jet import Jet, jet_of
+from cordes.problems.condition import epsilon_at
 
 NONLINEAR = [
     "ex4.5-hjb",

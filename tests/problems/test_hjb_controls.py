@@ -94,7 +94,9 @@ def test_a_continuum_with_a_maximiser():
     assert certificate.alternatives["ABP"] >= truth(SQUARE, bump, 0.0)["Linf"]
     # A maximiser that is not the best one is found out.
     wrong, _ = smears_sueli()
-    wrong.maximiser = lambda x, jet: jnp.where(x[0] < 0.3, 0.5, 1.0) * problem.maximiser(x, jet)
+    vars(wrong)["maximiser"] = lambda x, jet: (
+        jnp.where(x[0] < 0.3, 0.5, 1.0) * problem.maximiser(x, jet)
+    )
     refused = certify_hjb(wrong, answer(wrong, u, bump), NOWHERE)
     assert refused.rms is None
     assert "maximiser is not the best" in refused.reason

@@ -10,7 +10,7 @@ import pytest
 
 import cordes
 from cordes.errors import CoefficientError
-from cordes.problems.linear import UndeclaredJumpWarning
+from cordes.problems.checks import UndeclaredJumpWarning
 
 SQUARE = cordes.Box([-1, -1], [1, 1])
 UNIT = cordes.Box([0, 0], [1, 1])

@@ -19,8 +19,8 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 sys.path.insert(0, str(DOCS))
 
-import reference_tables  # noqa: E402
-import regenerate  # noqa: E402
+import reference_tables
+import regenerate
 
 PAGES = sorted(DOCS.rglob("*.md"))
 # The others together take minutes: `python docs/regenerate.py` runs them.

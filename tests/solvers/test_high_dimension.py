@@ -15,10 +15,10 @@ from cordes.ansatz.networks.directional import (
     expression,
     quadratic,
 )
-from cordes.certificates.condition import epsilon_at
 from cordes.errors import OptionError
 from cordes.gallery.high_dimension import PROBLEMS, coupled, coupled_ball, coupled_cube, coupled_hjb
 from cordes.jet import jet_of
+from cordes.problems.condition import epsilon_at
 from cordes.problems.structured import DiagonalPlusRank
 from cordes.solutions.solution import Solution
 from cordes.solvers.dual import PointEquation, solve_dual

@@ -1,6 +1,5 @@
 """The three methods: accuracy, stopping, continuing, honesty, and options that are refused."""
 
-import copy
 import itertools
 
 import jax
@@ -425,8 +424,7 @@ def test_a_second_solve_prepares_nothing_again():
 def test_a_copy_with_other_data_is_prepared_anew():
     problem = cordes.Linear(SQUARE, 1.0, 1.0, g=lambda x: x[0])
     cordes.solve(problem, features=40, progress=False)
-    other = copy.copy(problem)
-    other.g = lambda x: 2 * x[0]
+    other = problem.replace(g=lambda x: 2 * x[0])
     edge = np.array([[0.5, -1.0], [1.0, 0.25]])
     np.testing.assert_allclose(
         cordes.solve(other, features=40, progress=False)(edge), 2 * edge[:, 0], atol=1e-13

@@ -15,7 +15,7 @@ from cordes.ansatz.ansatz import Ansatz
 from cordes.ansatz.networks.mlp import MLP
 from cordes.errors import OptionError
 from cordes.jet import jet_of
-from cordes.problems.linear import cordes_multiplier
+from cordes.problems.condition import cordes_multiplier
 from cordes.studies.conditioning import (
     Spectrum,
     gauss_newton_spectrum,

@@ -55,7 +55,8 @@ from cordes.certificates.theorems.maximum import (
 from cordes.certificates.theorems.preconditioner import preconditioners
 from cordes.formulas.regularity import jump
 from cordes.jet import Jet
-from cordes.problems.coefficients import show
+from cordes.problems.hjb import HJB
+from cordes.runtime.plain import show
 
 # Norms for which one sample serves at most: energy, the two sides of ABP, the drift of each.
 NORMS_OF_A_SAMPLE = 5
@@ -88,7 +89,7 @@ class Compared:
     """An answer to which all controls are applied: few of them one by one, many by its derivatives,
     whose rounding is measured at the pilot points."""
 
-    def __init__(self, problem: Any, candidate: Candidate, pilot_points: np.ndarray):
+    def __init__(self, problem: HJB, candidate: Candidate, pilot_points: np.ndarray):
         self.problem, self.candidate, self.pairs = problem, candidate, Pairs(problem)
         direct = problem.maximiser is None and len(problem.controls) <= DIRECT
         self.rounding = None if direct else rounding_of(candidate, pilot_points)
@@ -295,12 +296,12 @@ class ContinuumEquation(ControlledEquation):
         )
 
 
-def _local(problem: Any, points: np.ndarray, controls: np.ndarray) -> Local:
+def _local(problem: HJB, points: np.ndarray, controls: np.ndarray) -> Local:
     return Local(*(np.asarray(part) for part in problem.pairs(points, controls)[:3]))
 
 
 def certify_hjb(
-    problem: Any, candidate: Candidate, singular: np.ndarray, confidence: float = 0.99
+    problem: HJB, candidate: Candidate, singular: np.ndarray, confidence: float = 0.99
 ) -> Certificate:
     """The best bounds that the theorems give. `singular` (K, d) are points around which the
     residual may be large."""
@@ -355,7 +356,7 @@ def controlled_bounds(equation: ControlledEquation, coverage: Coverage) -> Certi
     )
 
 
-def _unusable(problem: Any, state: State, points: np.ndarray) -> str | None:
+def _unusable(problem: HJB, state: State, points: np.ndarray) -> str | None:
     """What is not a number, and a maximiser that is none."""
     n = len(points)
     parts = [

@@ -29,6 +29,7 @@ from cordes.certificates.theorems.energy import (
 )
 from cordes.domains import Box
 from cordes.formulas.intervals import UnsupportedOperation, enclose
+from cordes.problems.hjb import HJB
 from cordes.runtime.blocks import in_blocks
 
 # Up to this number of controls each gets an enclosure; the searches over cells get less of a budget
@@ -60,19 +61,19 @@ def _varies(A: Callable, b: Callable, c: Callable, dimension: int, shape: tuple[
     )
 
 
-def varies_in_space(problem: Any) -> bool:
+def varies_in_space(problem: HJB) -> bool:
     return _varies(
         problem.A, problem.b, problem.c, problem.domain.dimension, problem.controls.shape[1:]
     )
 
 
-def drift_varies_in_space(problem: Any) -> bool:
+def drift_varies_in_space(problem: HJB) -> bool:
     return depends_on(
         problem.b, (jnp.zeros(problem.domain.dimension), jnp.zeros(problem.controls.shape[1:])), 0
     )
 
 
-def _coefficients(problem: Any, x: Any, a: Any) -> tuple:
+def _coefficients(problem: HJB, x: Any, a: Any) -> tuple:
     """A, b, c without the right-hand side, which may be long."""
     return problem.A(x, a), problem.b(x, a), problem.c(x, a)
 
@@ -83,7 +84,7 @@ class ControlCoverage(Coverage):
 
     def __init__(
         self,
-        problem: Any,
+        problem: HJB,
         points: np.ndarray,
         local: Local,
         pairs: Pairs,
@@ -165,7 +166,7 @@ class ContinuumCoverage(Coverage):
 
     def __init__(
         self,
-        problem: Any,
+        problem: HJB,
         points: np.ndarray,
         controls: np.ndarray,
         local: Local,
@@ -225,7 +226,7 @@ class ContinuumCoverage(Coverage):
         )
 
     @staticmethod
-    def split(problem: Any, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def split(problem: HJB, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """x and the varying entries of the control of one z, for messages; the centre of the domain
         where z holds no x."""
         inside = problem.domain.dimension if varies_in_space(problem) else 0

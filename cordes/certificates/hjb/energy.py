@@ -23,6 +23,7 @@ from cordes.certificates.residual.candidate import EPSILON, ROUNDING_OF_TERMS, C
 from cordes.certificates.theorems.energy import Invariants, Local, Pilot, Scheme, inverse_root
 from cordes.certificates.theorems.maximum import Profile
 from cordes.jet import Jet
+from cordes.problems.hjb import HJB
 from cordes.runtime.blocks import in_blocks
 
 # Controls that are compared at once.
@@ -203,7 +204,7 @@ class Pairs:
     """The sampled controls of a problem, in blocks of one size with which the compiled functions
     are called."""
 
-    def __init__(self, problem: Any):
+    def __init__(self, problem: HJB):
         self.problem, controls = problem, problem.controls
         # A power of two: few sizes are compiled.
         size = min(1 << (len(controls) - 1).bit_length(), TOGETHER)

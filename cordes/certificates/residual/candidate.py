@@ -18,6 +18,7 @@ from cordes.domains import Ball, Box, Ellipsoid, Polygon
 from cordes.domains.domain import AbstractDomain
 from cordes.formulas.regularity import kink
 from cordes.jet import Jet, jet_of
+from cordes.problems.problem import AbstractProblem
 from cordes.runtime.blocks import in_blocks
 
 BUILT_IN = (Box, Ball, Ellipsoid, Polygon)
@@ -78,7 +79,7 @@ class AnswerCandidate:
     """An answer found by `solve`: its residual is a linear expression in features, so that its
     rounding is known."""
 
-    def __init__(self, problem: Any, solution: Any):
+    def __init__(self, problem: AbstractProblem, solution: Any):
         """`problem` is the one for which the answer is certified, which need not be the one that it
         was found for."""
         self.problem, self.solution = problem, solution
@@ -252,7 +253,7 @@ def formula(function: Callable) -> Callable:
 class FunctionCandidate:
     """Any function of one point written with jax.numpy."""
 
-    def __init__(self, problem: Any, function: Callable):
+    def __init__(self, problem: AbstractProblem, function: Callable):
         self.problem, self.function = problem, function
 
         def parts(x):

@@ -17,8 +17,9 @@ from cordes.formulas.intervals import UnsupportedOperation, enclose
 from cordes.formulas.regularity import jump
 from cordes.formulas.trace import asks_for_equality
 from cordes.jet import jet_of
-from cordes.problems.coefficients import show
 from cordes.problems.jumps import find_jumps, straight
+from cordes.problems.problem import AbstractProblem
+from cordes.runtime.plain import show
 
 BOUNDARY_SEED, JUMP_SEED = 5_550_003, 5_550_004
 BOUNDARY_POINTS, INSIDE_POINTS, COMPARED_POINTS = 2000, 1024, 1 << 14
@@ -50,7 +51,7 @@ SINGLE_PRECISION = (
 )
 
 
-def refusal(problem: Any, candidate: Candidate) -> str | None:
+def refusal(problem: AbstractProblem, candidate: Candidate) -> str | None:
     """The first hypothesis that fails, as a sentence, or None."""
     if not jax.config.read("jax_enable_x64"):
         return SINGLE_PRECISION
@@ -66,7 +67,7 @@ def refusal(problem: Any, candidate: Candidate) -> str | None:
     return None
 
 
-def _mismatch(problem: Any, candidate: Candidate) -> str | None:
+def _mismatch(problem: AbstractProblem, candidate: Candidate) -> str | None:
     """Boundary values that differ from g: the energy bounds need exact ones."""
     return boundary_gap(problem, candidate).reason
 
@@ -89,7 +90,7 @@ class Gap(NamedTuple):
         return BOUNDARY_SAFETY * self.size + self.rounding
 
 
-def boundary_gap(problem: Any, candidate: Candidate) -> Gap:
+def boundary_gap(problem: AbstractProblem, candidate: Candidate) -> Gap:
     """The boundary values of an answer compared with g, and the rounding of its values."""
     domain = problem.domain
     points, _ = domain.boundary_points(BOUNDARY_POINTS, BOUNDARY_SEED)
@@ -121,7 +122,7 @@ def boundary_gap(problem: Any, candidate: Candidate) -> Gap:
     return Gap(float(np.max(difference + rounding)), largest, exact, reason)
 
 
-def roughness(problem: Any, candidate: Candidate) -> str | None:
+def roughness(problem: AbstractProblem, candidate: Candidate) -> str | None:
     """A kink of an answer, or derivatives that are not its own."""
     found = candidate.kink()
     if found is not None:
@@ -156,7 +157,7 @@ def false_derivatives(candidate: Candidate, points: np.ndarray) -> str | None:
     return None
 
 
-def not_seen(problem: Any, candidate: Candidate, points: np.ndarray) -> str | None:
+def not_seen(problem: AbstractProblem, candidate: Candidate, points: np.ndarray) -> str | None:
     """What the points of the norms show of an answer, and what lies between them."""
     return false_derivatives(candidate, points) or _steep(problem.domain, candidate, points)
 
@@ -229,7 +230,7 @@ def _dig(domain: Any, bound: Callable, values: Callable, limit: float) -> tuple[
     return largest, place
 
 
-def _undeclared_jump(problem: Any, candidate: Candidate) -> str | None:
+def _undeclared_jump(problem: AbstractProblem, candidate: Candidate) -> str | None:
     """Jumps of the coefficients away from the declared interfaces: n and 2n points would disagree,
     or agree by accident."""
     domain = problem.domain
@@ -271,7 +272,7 @@ def _undeclared_jump(problem: Any, candidate: Candidate) -> str | None:
     return None
 
 
-def _all_data(problem: Any) -> Iterator[tuple[str, Callable | None]]:
+def _all_data(problem: AbstractProblem) -> Iterator[tuple[str, Callable | None]]:
     """The data of a problem as functions of one point. With controls: none for data that are
     continuous in x and the control together, else one for each block of the controls, and None in
     its place where these are too many."""
@@ -289,7 +290,7 @@ def _all_data(problem: Any) -> Iterator[tuple[str, Callable | None]]:
             yield name, problem.data(controls[first : first + BLOCK_OF_CONTROLS])[name]
 
 
-def _continuous_together(problem: Any, function: Callable) -> bool:
+def _continuous_together(problem: AbstractProblem, function: Callable) -> bool:
     """Whether a function of (x, a) is proved to be continuous over the boxes of the domain and of
     the controls, away from the interfaces."""
     d, shape = problem.domain.dimension, problem.controls.shape[1:]
@@ -328,7 +329,7 @@ def _near(phi: Any, point: np.ndarray, size: float) -> bool:
     return abs(float(phi(point))) <= 1e-6 * size * (1e-9 + slope)
 
 
-def maximum_principle_fails(problem: Any, cordes: bool) -> str | None:
+def maximum_principle_fails(problem: AbstractProblem, cordes: bool) -> str | None:
     """Hypothesis (H): two dimensions, or the Cordès condition, or a continuous A. Else the maximum
     principle may fail for functions in H²."""
     if problem.domain.dimension <= 2 or cordes or problem.constant_A:

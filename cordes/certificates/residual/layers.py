@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cordes.domains.domain import AbstractDomain
-from cordes.problems.coefficients import show
+from cordes.runtime.plain import show
 
 SEED = 5_550_003
 BOUNDARY_POINTS, DIRECTIONS = 64, 8

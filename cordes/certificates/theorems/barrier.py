@@ -14,7 +14,7 @@ functions see it as far as the network can follow r.
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from cordes.certificates.theorems.barrier_training import (
 )
 from cordes.certificates.theorems.maximum import Barrier, Maximum, MaximumPrinciple
 from cordes.errors import OptionError
+from cordes.problems.problem import AbstractProblem
 from cordes.runtime.threads import share_cores
 from cordes.solvers.progress import Progress
 
@@ -48,7 +49,7 @@ BUDGETS, STRICTNESS = {1: 20_000, 2: 90_000, 3: 120_000}, 0.2
 class Setting(NamedTuple):
     """What is bounded, and with what."""
 
-    problem: Any
+    problem: AbstractProblem
     candidate: Candidate
     principle: MaximumPrinciple
     singular: np.ndarray
@@ -64,7 +65,7 @@ class Trained(NamedTuple):
 
 
 def network_bound(
-    problem: Any,
+    problem: AbstractProblem,
     candidate: Candidate,
     principle: MaximumPrinciple,
     singular: np.ndarray | None = None,

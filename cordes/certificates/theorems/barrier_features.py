@@ -24,6 +24,7 @@ from cordes.domains.domain import AbstractDomain
 from cordes.errors import OptionError
 from cordes.formulas.regularity import kink
 from cordes.jet import contract, jet_of
+from cordes.problems.problem import AbstractProblem
 from cordes.runtime.blocks import in_blocks
 
 # Features come in tiles that share a window; tiles without a window, by dimension, and the least
@@ -65,7 +66,9 @@ class Tile(NamedTuple):
 class BarrierFeatures:
     """The terms of w and what -L makes of them. All tiles go through one compiled function."""
 
-    def __init__(self, problem: Any, singular: np.ndarray, points: np.ndarray, seed: int):
+    def __init__(
+        self, problem: AbstractProblem, singular: np.ndarray, points: np.ndarray, seed: int
+    ):
         """`points` are those of the measure: they decide which windows are worth their place."""
         self.domain: AbstractDomain = problem.domain
         found = (

@@ -29,7 +29,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from scipy.optimize import minimize
 
-from cordes.certificates.condition import best_lambda
+from cordes.problems.condition import best_lambda
 
 
 class Local(NamedTuple):

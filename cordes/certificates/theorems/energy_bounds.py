@@ -7,7 +7,7 @@ choices get them.
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from cordes.certificates.theorems.pointwise import green_constant
 from cordes.certificates.theorems.preconditioner import preconditioners
 from cordes.domains.constants import first_eigenvalue
 from cordes.domains.domain import AbstractDomain
+from cordes.problems.problem import AbstractProblem
 
 # Energy theorems that get a certified contraction.
 ACCEPTED = 2
@@ -37,7 +38,7 @@ ACCEPTED = 2
 class Equation(NamedTuple):
     """What the bounds need to know of a problem."""
 
-    problem: Any
+    problem: AbstractProblem
     candidate: Candidate
     measure: Measure
     evaluated: Evaluated

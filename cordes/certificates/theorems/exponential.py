@@ -20,6 +20,7 @@ from cordes.certificates.theorems.contraction import Coverage
 from cordes.certificates.theorems.energy import Local
 from cordes.domains.domain import AbstractDomain
 from cordes.formulas.intervals import supremum
+from cordes.problems.problem import AbstractProblem
 
 LARGEST_DIMENSION = 10
 # Beyond e^20 the factor that carries the bound back leaves nothing of it.
@@ -30,7 +31,7 @@ class Transform(NamedTuple):
     """φ(x) = p·y + ½ y·Sy + constant with y = x - center; the constant makes φ ≥ 0, so that sup
     e^{-φ/2} = `largest` is one up to rounding."""
 
-    problem: Any
+    problem: AbstractProblem
     center: np.ndarray
     p: np.ndarray
     S: np.ndarray
@@ -84,7 +85,7 @@ class Transform(NamedTuple):
         )
 
 
-def find_transform(problem: Any, points: np.ndarray, local: Local) -> Transform | None:
+def find_transform(problem: AbstractProblem, points: np.ndarray, local: Local) -> Transform | None:
     """The quadratic φ nearest to the drift; None where it would not help or cannot be bounded."""
     domain: AbstractDomain = problem.domain
     d = domain.dimension

@@ -52,8 +52,9 @@ from cordes.certificates.transport.conjugate import (
 )
 from cordes.certificates.transport.map import EPSILON, ComputedMap, Local
 from cordes.formulas.regularity import jump
-from cordes.problems.coefficients import show
 from cordes.problems.jumps import find_jumps, straight
+from cordes.problems.transport import Transport
+from cordes.runtime.plain import show
 
 CHORDS, CHORD_SEED = 256, 5_550_313
 # A map that must be shrunk by more than this share has little to do with the target.
@@ -76,7 +77,7 @@ class TransportFacts(NamedTuple):
     total_variation: float
     largest_q: float
     smallest_q: float
-    density_L2: float  # noqa: N815
+    density_L2: float
     density_max: float
     outside: float
     shrink: float
@@ -86,7 +87,9 @@ class TransportFacts(NamedTuple):
     flow_factor: float
 
 
-def certify_transport(problem: Any, candidate: Candidate, confidence: float = 0.99) -> Certificate:
+def certify_transport(
+    problem: Transport, candidate: Candidate, confidence: float = 0.99
+) -> Certificate:
     """The bounds that the theorem gives, or the reason why there are none."""
     reason = refusal(problem, candidate)
     return (
@@ -94,7 +97,7 @@ def certify_transport(problem: Any, candidate: Candidate, confidence: float = 0.
     )
 
 
-def bounds(problem: Any, candidate: Candidate, confidence: float = 0.99) -> Certificate:
+def bounds(problem: Transport, candidate: Candidate, confidence: float = 0.99) -> Certificate:
     """The theorem applied to a potential that is known to be smooth, and to densities that are
     known not to jump."""
     try:
@@ -103,7 +106,9 @@ def bounds(problem: Any, candidate: Candidate, confidence: float = 0.99) -> Cert
         return Certificate(reason=str(why))
 
 
-def transport_facts(problem: Any, candidate: Candidate, confidence: float = 0.99) -> TransportFacts:
+def transport_facts(
+    problem: Transport, candidate: Candidate, confidence: float = 0.99
+) -> TransportFacts:
     """The facts behind the certificate of a map; raises `NoBoundError` where there is none."""
     reason = refusal(problem, candidate)
     if reason is not None:
@@ -111,7 +116,7 @@ def transport_facts(problem: Any, candidate: Candidate, confidence: float = 0.99
     return _facts(_examined(ComputedMap(problem, candidate, confidence)))
 
 
-def refusal(problem: Any, candidate: Candidate) -> str | None:
+def refusal(problem: Transport, candidate: Candidate) -> str | None:
     """The first hypothesis that fails, as a sentence, or None: double precision, a potential
     without kinks, densities without jumps."""
     if not jax.config.read("jax_enable_x64"):

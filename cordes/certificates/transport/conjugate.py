@@ -40,6 +40,7 @@ from cordes.domains.domain import AbstractDomain
 from cordes.formulas.intervals import UnsupportedOperation, enclose, infimum, supremum
 from cordes.formulas.regularity import kink
 from cordes.jet import jet_of
+from cordes.problems.transport import Transport
 from cordes.runtime.blocks import in_blocks
 
 BOUNDARY_SEED, TARGET_SEED = 5_550_301, 5_550_302
@@ -147,7 +148,7 @@ def gauge(domain: AbstractDomain, points: np.ndarray) -> np.ndarray:
     return length / np.linalg.norm(domain.boundary_at(direction) - center, axis=1)
 
 
-def image_of_boundary(problem: Any, candidate: Candidate) -> Image:
+def image_of_boundary(problem: Transport, candidate: Candidate) -> Image:
     """The largest and the smallest gauge of T on the boundary, at many points and by a local search
     from the worst of them."""
     domain, target = problem.domain, problem.target_domain
@@ -247,7 +248,7 @@ class Target(NamedTuple):
         return self.largest / self.smallest
 
 
-def describe_target(problem: Any) -> Target:
+def describe_target(problem: Transport) -> Target:
     """The Poincaré constant C_P: ∫ψ²ν ≤ C_P ∫|∇ψ|²ν for all ψ with ∫ψν = 0.
 
     Uniform densities: `uniform_poincare`. Others: that times √(ν_max/ν_min) (compare the integrals
@@ -295,7 +296,7 @@ def _curvature(domain: AbstractDomain, potential: Any, points: np.ndarray) -> Co
     return proved(domain, potential, lambda y: eigenvalues(hessians(y))[:, 0], found)
 
 
-def _extreme(problem: Any, points: np.ndarray, sign: float) -> tuple[float, str]:
+def _extreme(problem: Transport, points: np.ndarray, sign: float) -> tuple[float, str]:
     """A bound of the largest (sign 1) or smallest (sign -1) value of ν over the target, and how it
     is known."""
     domain = problem.target_domain

@@ -13,7 +13,8 @@ from cordes.certificates.residual.convexity import cofactors_of
 from cordes.certificates.residual.norms import Measure, Quadrature, Sample, refined_quadrature
 from cordes.certificates.transport.conjugate import Curvature, curvature_of
 from cordes.errors import DomainError
-from cordes.problems.coefficients import show
+from cordes.problems.transport import Transport
+from cordes.runtime.plain import show
 
 SEARCH_POINTS, SEARCH_SEED = {"function": 4096, "answer": 1024}, 5_550_311
 # Points after which refinement ends, by dimension; points of a sample, and the norms that one
@@ -54,7 +55,7 @@ class ComputedMap:
     """The map of one potential for one problem. It may be shrunk to y₀ + (1 - η)(T - y₀), where y₀
     is the centre of the target: `shrink` is η."""
 
-    def __init__(self, problem: Any, candidate: Candidate, confidence: float):
+    def __init__(self, problem: Transport, candidate: Candidate, confidence: float):
         self.problem, self.candidate, self.confidence = problem, candidate, confidence
         self.domain, self.target = problem.domain, problem.target_domain
         self.dimension, self.center = (

@@ -26,7 +26,7 @@ from cordes.formulas.regularity.cells import SearchCells, cells_inside, first_ce
 from cordes.formulas.regularity.expressions import Expressions, Site
 from cordes.formulas.regularity.orders import HARMLESS, Orders
 from cordes.formulas.regularity.views import SiteView
-from cordes.problems.coefficients import show
+from cordes.runtime.plain import show
 
 # Rounds of refinement by dimension, and the most cells of a round.
 ROUNDS = {1: 8, 2: 5, 3: 3, 4: 1, 5: 1}

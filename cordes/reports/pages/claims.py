@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from cordes.certificates.residual.candidate import BUILT_IN
 from cordes.problems.hjb import HJB
 from cordes.problems.monge_ampere import MongeAmpere
+from cordes.problems.problem import AbstractProblem
 from cordes.problems.transport import Transport
 from cordes.reports.kit.page import MINUS, number, table, text
 
@@ -248,7 +249,7 @@ def bounds_table(facts: Mapping[str, Any]) -> str:
 
 
 def claims(
-    certificate: "Certificate", problem: Any, facts: Mapping[str, Any] | None = None
+    certificate: "Certificate", problem: AbstractProblem, facts: Mapping[str, Any] | None = None
 ) -> Claims:
     """What the bounds rest on. `facts` are those of result.json, which know the smallest eigenvalue
     of D²u."""
@@ -293,7 +294,7 @@ def claims(
     return made
 
 
-def _answer(made: Claims, certificate: "Certificate", problem: Any) -> None:
+def _answer(made: Claims, certificate: "Certificate", problem: AbstractProblem) -> None:
     """The boundary values, kinks and jumps."""
     missed = BOUNDARY_GAP.search(certificate.reason or "")
     if missed is not None:
@@ -376,7 +377,7 @@ def _capital(sentence: str) -> str:
     return sentence[0].upper() + sentence[1:]
 
 
-def _contraction(made: Claims, certificate: "Certificate", problem: Any) -> None:
+def _contraction(made: Claims, certificate: "Certificate", problem: AbstractProblem) -> None:
     """The contraction of the energy theorems."""
     if certificate.contraction is None:
         return
@@ -401,7 +402,7 @@ def _contraction(made: Claims, certificate: "Certificate", problem: Any) -> None
 
 
 def _maximum_principle(
-    made: Claims, certificate: "Certificate", problem: Any, named: list[str]
+    made: Claims, certificate: "Certificate", problem: AbstractProblem, named: list[str]
 ) -> None:
     """What bounds of the largest error need, which may rest on points even where the contraction
     does not; and the maximiser of a control problem."""
@@ -442,7 +443,7 @@ def _maximum_principle(
 
 
 def _convexity(
-    made: Claims, certificate: "Certificate", problem: Any, facts: Mapping[str, Any]
+    made: Claims, certificate: "Certificate", problem: AbstractProblem, facts: Mapping[str, Any]
 ) -> None:
     """In one dimension the equation is linear, and convexity plays no part; an answer that is not
     convex is certified through w + δ|x|²/2."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cordes.problems.problem import AbstractProblem
 from cordes.reports.kit.page import Section, number, table, text, write_page
 from cordes.reports.pages.answer import (
     condition_sentence,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 def write_check_report(
     path: str | Path,
-    problem: Any,
+    problem: AbstractProblem,
     facts: Mapping[str, Any],
     condition: "Condition",
     command: Sequence[str] = (),
@@ -82,7 +83,7 @@ def write_check_report(
 
 
 def _pictures(
-    problem: Any,
+    problem: AbstractProblem,
     condition: "Condition",
     solution: "Solution | None",
     maps: dict[str, Any],
@@ -106,7 +107,7 @@ def _pictures(
 
 
 def plot_condition(
-    problem: Any,
+    problem: AbstractProblem,
     condition: "Condition",
     path: str | Path | None = None,
     solution: "Solution | None" = None,

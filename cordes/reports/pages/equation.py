@@ -11,6 +11,7 @@ import numpy as np
 from cordes.problems.coefficients import as_function
 from cordes.problems.hjb import HJB
 from cordes.problems.monge_ampere import MongeAmpere
+from cordes.problems.problem import AbstractProblem
 from cordes.problems.structured import DiagonalPlusRank
 from cordes.problems.transport import Transport
 from cordes.reports.kit.page import code_box
@@ -86,7 +87,7 @@ class Equation(NamedTuple):
     parts: str
 
 
-def equation(problem: Any) -> Equation:
+def equation(problem: AbstractProblem) -> Equation:
     """The equation of a problem. Never fails: what is not understood is left out of the formulas
     and shown as it was written."""
     try:
@@ -101,7 +102,7 @@ def equation(problem: Any) -> Equation:
         return Equation(f"<p>{html.escape(repr(problem))}</p>", _toml_source(problem))
 
 
-def _details(problem: Any, parts: list[Coefficient]) -> str:
+def _details(problem: AbstractProblem, parts: list[Coefficient]) -> str:
     # Two coefficients may share a definition, which is given once.
     lines = dict.fromkeys([*_domains(problem), *(line for part in parts for line in part.lines)])
     shown = [
@@ -129,7 +130,7 @@ def _details(problem: Any, parts: list[Coefficient]) -> str:
 # The equation in symbols --------------------------------------------------------------------------
 
 
-def _headline(problem: Any, parts: dict[str, Coefficient]) -> list[str]:
+def _headline(problem: AbstractProblem, parts: dict[str, Coefficient]) -> list[str]:
     """The equation, and what holds beside it: several formulas, so that a narrow page can break
     between them."""
     inside = f"<mspace width='0.8em'/>{words('in ')}<mi>Ω</mi><mo>,</mo>"
@@ -163,7 +164,7 @@ def _headline(problem: Any, parts: dict[str, Coefficient]) -> list[str]:
     return [f"{_operator(problem, parts)}{EQUALS}{_short('f', parts)}{inside}", on_boundary]
 
 
-def _operator(problem: Any, parts: dict[str, Coefficient]) -> str:
+def _operator(problem: AbstractProblem, parts: dict[str, Coefficient]) -> str:
     identity = (
         problem.linear
         and problem.constant_A
@@ -202,7 +203,7 @@ def _minus_source(parts: dict[str, Coefficient]) -> str:
     )
 
 
-def _of(name: str, problem: Any, control: str | None = None) -> str:
+def _of(name: str, problem: AbstractProblem, control: str | None = None) -> str:
     """A(x), or A(x, a) where there is a control."""
     arguments = "<mi>x</mi>"
     if control is not None:
@@ -223,7 +224,7 @@ LETTERS = {
 # The parts ----------------------------------------------------------------------------------------
 
 
-def _parts(problem: Any) -> dict[str, Coefficient]:
+def _parts(problem: AbstractProblem) -> dict[str, Coefficient]:
     """The coefficients in the order in which they are read; those that are absent are left out."""
     if isinstance(problem, Transport):
         given = {
@@ -252,7 +253,7 @@ def _closed(function: Callable, name: str) -> Any:
     return inspect.getclosurevars(function).nonlocals.get(name)
 
 
-def _coefficient(problem: Any, name: str, function: Any, names: Names) -> Coefficient:
+def _coefficient(problem: AbstractProblem, name: str, function: Any, names: Names) -> Coefficient:
     fixed = _constant(function)
     if name in ("source", "target") and (
         (fixed is not None and fixed.ndim == 0) or (name == "target" and problem.uniform)
@@ -288,7 +289,7 @@ def _fixed(name: str, value: np.ndarray) -> Coefficient:
     return Coefficient(name, None, (f"{_letter(name)}{relation(shown)}{shown}",))
 
 
-def _is_manufactured(problem: Any, function: Any) -> bool:
+def _is_manufactured(problem: AbstractProblem, function: Any) -> bool:
     """Whether the gallery made this from the solution that the problem knows."""
     if (
         problem.exact is None
@@ -324,7 +325,7 @@ def _source(function: Any) -> str | None:
     return source_text(function)
 
 
-def _lines(problem: Any, name: str, function: Any, names: Names) -> tuple[str, ...]:
+def _lines(problem: AbstractProblem, name: str, function: Any, names: Names) -> tuple[str, ...]:
     """The formulas of a coefficient: one, or one for each control where there are few."""
     controlled = hasattr(problem, "controls") and name in ("A", "b", "c", "f")
     if not controlled:
@@ -361,7 +362,9 @@ def _where(written: Written) -> list[str]:
     ]
 
 
-def _written(problem: Any, name: str, function: Any, control: Any, names: Names) -> Written:
+def _written(
+    problem: AbstractProblem, name: str, function: Any, control: Any, names: Names
+) -> Written:
     """What a coefficient is for symbols, compared with its values in the domain."""
     d = problem.domain.dimension
     if toml_of(problem) is None and d > WRITTEN_OUT:
@@ -387,12 +390,12 @@ def _written(problem: Any, name: str, function: Any, control: Any, names: Names)
     return written
 
 
-def _points(problem: Any, name: str) -> np.ndarray:
+def _points(problem: AbstractProblem, name: str) -> np.ndarray:
     domain = problem.target_domain if name == "target" else problem.domain
     return np.asarray(domain.interior_points(SAMPLES, seed=23))
 
 
-def _sampled_controls(problem: Any, control: Any) -> np.ndarray:
+def _sampled_controls(problem: AbstractProblem, control: Any) -> np.ndarray:
     """The control itself, or some of all."""
     if getattr(control, "number", None) is not None:
         return np.full(SAMPLES, control.number)
@@ -401,7 +404,7 @@ def _sampled_controls(problem: Any, control: Any) -> np.ndarray:
     ]
 
 
-def _interfaces(problem: Any, names: Names) -> Coefficient:
+def _interfaces(problem: AbstractProblem, names: Names) -> Coefficient:
     """The lines across which second derivatives may jump."""
     table = toml_of(problem)
     x, samples = components("x", problem.domain.dimension), [_points(problem, "interfaces")]
@@ -428,7 +431,7 @@ def _interfaces(problem: Any, names: Names) -> Coefficient:
         return Coefficient("interfaces", None, (), "\n".join(sources))
 
 
-def _manufactured(problem: Any, name: str) -> str:
+def _manufactured(problem: AbstractProblem, name: str) -> str:
     """f is made so that a known function solves the equation."""
     exact = LETTERS["exact"]
     if name == "source":
@@ -436,7 +439,7 @@ def _manufactured(problem: Any, name: str) -> str:
     return f"{_of(name, problem)}{words(' makes ')}{exact}{words(' the solution')}"
 
 
-def _toml_source(problem: Any) -> str:
+def _toml_source(problem: AbstractProblem) -> str:
     text = (problem.source or {}).get("toml")
     return (
         f"<details><summary>The problem file</summary>{code_box(text)}</details>"
@@ -448,7 +451,7 @@ def _toml_source(problem: Any) -> str:
 # Sets ---------------------------------------------------------------------------------------------
 
 
-def _domains(problem: Any) -> list[str]:
+def _domains(problem: AbstractProblem) -> list[str]:
     sets = (
         {"X": problem.domain, "Y": problem.target_domain}
         if isinstance(problem, Transport)
@@ -461,7 +464,7 @@ def _domains(problem: Any) -> list[str]:
     return lines
 
 
-def _controls(problem: Any) -> str:
+def _controls(problem: AbstractProblem) -> str:
     controls, letter = problem.controls, "<mi>𝒜</mi>"
     if problem.maximiser is not None:
         return f"{letter}{words(f' is a continuum of controls; the best is given in closed form. {len(controls)} of them stand for it in checks')}"

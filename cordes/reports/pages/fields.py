@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax
 import numpy as np
 
-from cordes.certificates.condition import epsilon_at
 from cordes.certificates.residual.candidate import AnswerCandidate
 from cordes.jet import Jet
+from cordes.problems.condition import cordes_multiplier, epsilon_at
 from cordes.problems.hjb import HJB
-from cordes.problems.linear import cordes_multiplier
 from cordes.problems.monge_ampere import MongeAmpere
+from cordes.problems.problem import AbstractProblem
 from cordes.problems.transport import Transport
 from cordes.reports.kit.maps import Map, Plane, make_plane, spread
 from cordes.runtime.blocks import in_blocks
@@ -223,7 +223,7 @@ def _nonlinear(
     solution: "Solution", points: np.ndarray, condition: "Condition | None"
 ) -> list[Quantity | None]:
     """Control problems and Monge–Ampère: the equation is frozen at the answer."""
-    problem: Any = solution.problem
+    problem: AbstractProblem = solution.problem
     if problem.domain.dimension > DERIVATIVES:
         return _answer(solution, solution(points), points)
     jet = solution.jet(points)
@@ -267,7 +267,7 @@ def _nonlinear(
 
 
 def _controlled(
-    problem: Any,
+    problem: AbstractProblem,
     points: np.ndarray,
     best: tuple[Any, Any, Any],
     lambda_: float | None,
@@ -385,7 +385,7 @@ def _transport(
     ]
 
 
-def target_quantity(problem: Any, points: np.ndarray) -> Quantity:
+def target_quantity(problem: AbstractProblem, points: np.ndarray) -> Quantity:
     """The density that the source is carried to."""
     return Quantity(
         "target", "ν", "The target density, of mass one.", problem.target_density(points)
@@ -396,7 +396,10 @@ def target_quantity(problem: Any, points: np.ndarray) -> Quantity:
 
 
 def condition_quantities(
-    problem: Any, points: np.ndarray, condition: "Condition", solution: "Solution | None" = None
+    problem: AbstractProblem,
+    points: np.ndarray,
+    condition: "Condition",
+    solution: "Solution | None" = None,
 ) -> list[Quantity]:
     """ε and γ of a problem before it is solved, or frozen at an answer; for control problems the
     smallest values over (a sample of) all controls."""

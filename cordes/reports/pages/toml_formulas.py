@@ -5,16 +5,17 @@ from typing import Any
 
 import numpy as np
 
+from cordes.problems.problem import AbstractProblem
 from cordes.reports.pages.mathml import Untypeset, array, constant, node, symbol
 from cordes.reports.pages.written import Names, Written, checked, from_text
 
 
-def toml_of(problem: Any) -> dict[str, Any] | None:
+def toml_of(problem: AbstractProblem) -> dict[str, Any] | None:
     text = (problem.source or {}).get("toml")
     return tomllib.loads(text) if text is not None else None
 
 
-def _names(problem: Any) -> dict[str, Any]:
+def _names(problem: AbstractProblem) -> dict[str, Any]:
     """What names mean in the expressions of a problem file, and how they look: no two alike."""
     table = toml_of(problem) or {}
     controls = getattr(problem, "controls", None)
@@ -38,7 +39,7 @@ def _names(problem: Any) -> dict[str, Any]:
     return known | {"r": abs(symbol("x"))}
 
 
-def from_toml(problem: Any, name: str) -> Written:
+def from_toml(problem: AbstractProblem, name: str) -> Written:
     """A coefficient of a problem file; one number or formula is a multiple of the identity where a
     matrix is meant."""
     given = (toml_of(problem) or {})["equation"][name]
@@ -48,7 +49,7 @@ def from_toml(problem: Any, name: str) -> Written:
     return written
 
 
-def read_toml(problem: Any, given: Any) -> Written:
+def read_toml(problem: AbstractProblem, given: Any) -> Written:
     """What a problem file gives, with the definitions that it uses."""
     names = _names(problem)
 

@@ -1,0 +1,47 @@
+"""A problem by its name, its file, or where an answer says that it came from."""
+
+from pathlib import Path
+
+from cordes.errors import FileError, OptionError
+from cordes.gallery import gallery
+from cordes.problems.files import load_problem, problem_from_toml
+from cordes.problems.problem import AbstractProblem
+
+# Names that kinds of problems have until somebody gives them one.
+UNNAMED = ("linear", "hjb", "monge-ampere", "transport")
+
+
+def problem(name: str | Path) -> AbstractProblem:
+    """A gallery problem, or the one of a FILE.toml or FILE.py (which is run: trust it first); an
+    unknown name is answered with the nearest ones."""
+    path = Path(name)
+    if str(name) in gallery:
+        return gallery[str(name)]
+    beside = [Path(f"{name}{suffix}") for suffix in (".toml", ".py")]
+    if not path.exists() and (found := [str(file) for file in beside if file.exists()]):
+        raise FileError(
+            f"There is no problem '{name}'. Did you mean the file {' or '.join(found)}?"
+        )
+    if not (path.suffix in (".py", ".toml") or path.exists()):
+        return gallery[str(name)]
+    made = load_problem(path)
+    return made.labelled(path.stem) if made.name in UNNAMED else made
+
+
+def as_problem(given: AbstractProblem | str | Path) -> AbstractProblem:
+    """What `solve`, `check` and `certify` take: a problem, a name of the gallery, or a path."""
+    if isinstance(given, AbstractProblem):
+        return given
+    if isinstance(given, (str, Path)):
+        return problem(given)
+    raise OptionError(
+        f"problem is {given!r}: pass a problem (cordes.Linear, HJB, MongeAmpere, Transport), a name "
+        "from cordes.gallery, or the path of a problem file."
+    )
+
+
+def from_source(source: dict, name: str) -> AbstractProblem:
+    """The problem that says `source` of itself."""
+    if "gallery" in source:
+        return gallery[source["gallery"]]
+    return problem_from_toml(source["toml"], name)

@@ -1,0 +1,142 @@
+"""What every kind of problem asks of its domain, interfaces and boundary values when it is made, and
+the search for jumps that no interface explains."""
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from cordes.domains.domain import AbstractDomain
+from cordes.errors import CoefficientError
+from cordes.problems.coefficients import check_finite, check_shape, sample
+from cordes.problems.jumps import find_jumps, straight
+from cordes.runtime.plain import show
+
+CHECK_POINTS = 2000
+# Entries of matrices that are looked at, and that are kept for each step along a chord: in many
+# dimensions there are fewer points and chords.
+CHECKED_NUMBERS, CHORD_NUMBERS = 2_000_000, 200_000
+
+
+class UndeclaredJumpWarning(UserWarning):
+    """A coefficient jumps where no interface was declared."""
+
+
+def check_domain(domain: Any) -> None:
+    if not isinstance(domain, AbstractDomain):
+        raise CoefficientError(
+            f"domain is {domain!r}: pass a Box, Ball, Ellipsoid, Polygon or a subclass of the "
+            "abstract domain."
+        )
+
+
+def check_epsilon(epsilon: float | None) -> float | None:
+    if epsilon is not None and not 0 < float(epsilon) <= 1:
+        raise CoefficientError(
+            f"epsilon = {epsilon!r}: a lower bound of the Cordès ε lies in (0, 1]."
+        )
+    return None if epsilon is None else float(epsilon)
+
+
+def check_interfaces(
+    interfaces: Sequence[Callable], domain: AbstractDomain
+) -> tuple[Callable[[Array], Array], ...]:
+    """Each interface is a scalar function of one point with a finite jet that changes sign in the
+    domain."""
+    if callable(interfaces):
+        raise CoefficientError("interfaces is a function: pass a list of functions, [phi].")
+    points = domain.interior_points(CHECK_POINTS, seed=12)
+    for k, phi in enumerate(interfaces):
+        name = f"interfaces[{k}]"
+        if not callable(phi):
+            raise CoefficientError(
+                f"{name} is {phi!r}: an interface is a function of one point whose zero set is "
+                "where D²u may jump."
+            )
+        check_shape(name, phi, (), jnp.asarray(points[0]))
+        values = sample(phi, points)
+        check_finite(name, values, points)
+        check_finite(
+            f"the gradient of {name}",
+            sample(jax.grad(lambda x, phi=phi: jnp.asarray(phi(x), float)), points),
+            points,
+        )
+        if np.all(values > 0) or np.all(values < 0):
+            raise CoefficientError(
+                f"{name} does not change sign in the domain: its values lie in "
+                f"[{values.min():.6g}, {values.max():.6g}] at {CHECK_POINTS} points. Leave it "
+                "out."
+            )
+    return tuple(interfaces)
+
+
+def check_boundary_data(g: Callable, domain: AbstractDomain) -> None:
+    """g is finite and continuous on the boundary; paths run along it, across corners and edges."""
+    points, _ = domain.boundary_points(500, seed=13)
+    check_shape("g", g, (), jnp.asarray(points[0]))
+    check_finite("g", sample(g, points), points, " of the boundary")
+    if domain.dimension == 1:
+        return  # Two points: nothing runs along them.
+    generator = np.random.default_rng(14)
+    directions = generator.standard_normal((64, domain.dimension))
+    starts, ends = directions, np.roll(directions, 1, axis=0)
+    if domain.vertices is not None:
+        # Every corner is the start of a path along each of its two edges, so that a value at the
+        # corner alone is seen too.
+        corners = domain.vertices - domain.center
+        following = np.roll(corners, -1, axis=0)
+        starts = np.concatenate([starts, corners, following])
+        ends = np.concatenate([ends, (corners + following) / 2, (corners + following) / 2])
+    evaluate = jax.jit(jax.vmap(g))
+
+    def values_at(directions: np.ndarray) -> np.ndarray:
+        return np.asarray(evaluate(domain.boundary_at(directions)), dtype=np.float64)
+
+    for jump in find_jumps(values_at, starts, ends, straight):
+        raise CoefficientError(
+            f"g is not continuous on the boundary: near {show(domain.boundary_at(jump.point))} it "
+            f"jumps from {show(jump.before[0])} to {show(jump.after[0])}. No function in H² has "
+            "such boundary values: smooth g there, or split the problem."
+        )
+
+
+def warn_about_jumps(
+    functions: dict[str, Callable], domain: AbstractDomain, interfaces: Sequence[Callable]
+) -> None:
+    """Bisect along random chords; a jump that no declared interface explains is reported once for
+    each coefficient."""
+    chords = max(12, min(96, CHORD_NUMBERS // domain.dimension**2))
+    points = domain.interior_points(2 * chords, seed=15)
+    # Chords join points on the same side of every interface: each path shows one jump at most, and
+    # a declared one must not hide another.
+    sides = np.stack([np.zeros(len(points)), *(sample(phi, points) > 0 for phi in interfaces)])
+    points = points[np.lexsort(sides)]
+    starts, ends = points[0::2], points[1::2]
+    lower, upper = domain.bounding_box
+    size = float(np.max(upper - lower))
+    for name, function in functions.items():
+        evaluate = jax.jit(jax.vmap(function))
+        for jump in find_jumps(
+            lambda points, evaluate=evaluate: np.asarray(evaluate(points)), starts, ends, straight
+        ):
+            if any(
+                abs(float(phi(jump.point)))
+                <= 1e-6 * size * (1e-9 + float(jnp.linalg.norm(jax.grad(phi)(jump.point))))
+                for phi in interfaces
+            ):
+                continue
+            change = np.flatnonzero(
+                np.abs(jump.after - jump.before) > 0.5 * np.max(np.abs(jump.after - jump.before))
+            )[0]
+            warnings.warn(
+                f"{name} jumps near x = {show(jump.point)} from {jump.before[change]:.6g} to "
+                f"{jump.after[change]:.6g} and no interface is declared there. Smooth features "
+                "converge slowly across a jump: pass interfaces=[phi] with phi = 0 on it.",
+                UndeclaredJumpWarning,
+                stacklevel=4,
+            )
+            break

@@ -1,0 +1,204 @@
+"""What every problem is: an equation on a domain that can be frozen at a state, with facts about
+itself that the rest of the program asks for instead of asking which kind it is.
+
+A new kind of equation is a final class here, its certificate (`cordes.certificates.certify`) and
+its words in a report (`cordes.reports.pages.equation`), each registered for its type.
+"""
+
+import abc
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from jax import Array
+
+from cordes.domains.domain import AbstractDomain
+from cordes.errors import CoefficientError, FrozenError, NotPickledError
+from cordes.jet import Jet
+from cordes.problems.structured import DiagonalPlusRank
+from cordes.runtime.plain import show
+
+
+class Coefficients(NamedTuple):
+    """A linear equation at one point (or, with leading axes, at many): arrays of JAX inside a
+    trace, of NumPy outside."""
+
+    A: Any
+    b: Any
+    c: Any
+    f: Any
+
+
+class AbstractProblem(abc.ABC):
+    """An equation for u on `domain`. Fields are facts; what is not said here is said by the kind.
+
+    `exact`, if known, serves to measure errors and for nothing else. `source` says where the
+    problem can be had again (`{"gallery": name}`, `{"toml": text}`); None for one written in
+    Python. Checked when made: whatever the kind checks. A problem cannot be changed: `replace`
+    makes another one.
+    """
+
+    # What the kind of equation decides. Whether it is linear; whether solutions are convex; whether
+    # u takes given values on the boundary; whether freezing is a policy, and contracts.
+    linear: ClassVar[bool] = False
+    convex: ClassVar[bool] = False
+    takes_boundary_values: ClassVar[bool] = True
+    contracting: ClassVar[bool] = False
+    # The norm that `tol` bounds.
+    tolerance_norm: ClassVar[str] = "rms"
+    # Options of the outer loop that the kind understands, and its warm-up in the paper's recipe.
+    outer_options: ClassVar[frozenset[str]] = frozenset()
+    paper_options: ClassVar[Mapping[str, Any]] = {}
+
+    domain: AbstractDomain
+    name: str
+    source: dict | None = None
+    exact: Callable[[Array], Array] | None = None
+    A: Callable[..., Array] | DiagonalPlusRank
+    g: Callable[..., Array]
+    zero_g: bool = True
+    interfaces: tuple[Callable[[Array], Array], ...] = ()
+    # A lower bound of the Cordès ε that the user vouches for.
+    epsilon: float | None = None
+    has_drift: bool = False
+    has_reaction: bool = False
+    constant_A: bool = False
+    constant_coefficients: bool = False
+    # Controls (m, …) and the best one in closed form; for equations that have them.
+    controls: np.ndarray | None = None
+    maximiser: Callable[[Array, Jet], Array] | None = None
+    # Of the supremum over the controls; -1 for an infimum.
+    sign: float = 1.0
+    # A size of D²u, for equations whose solutions are convex; where data leave no room for a
+    # bounded one; and whether they leave room for any.
+    curvature: float = 0.0
+    has_convex_form: bool = False
+    impossible: bool = False
+    # How far the data span, where a solve may have to approach them in stages.
+    spread: float = 1.0
+    arguments: dict[str, Any]
+    made: bool = False
+
+    # One point
+
+    @abc.abstractmethod
+    def linearise(self, x: Array, jet: Jet) -> Coefficients:
+        """The equation frozen at one point and a state there."""
+
+    def at(self, x: Array, *control: Array) -> Coefficients:
+        """The linear equation of one control at one point, for kinds with controls; that of a
+        linear problem."""
+        raise NotImplementedError(f"{type(self).__name__} is not made of equations with controls.")
+
+    @abc.abstractmethod
+    def residual(self, x: Array, jet: Jet) -> Array:
+        """How far the state is from solving the equation, at one point, without the multiplier."""
+
+    # Many points
+
+    @abc.abstractmethod
+    def coefficients(
+        self, points: np.ndarray, jet: Jet | None = None, **choices: Any
+    ) -> Coefficients:
+        """The equation frozen at points (N, d); without a state, at a start of the kind's own."""
+
+    @abc.abstractmethod
+    def family(self, points: np.ndarray) -> Coefficients:
+        """(A sample of) all linear equations that the problem is made of, one after the other."""
+
+    @abc.abstractmethod
+    def data(self) -> dict[str, Callable[[Array], Array]]:
+        """Everything the user gave about the interior, as functions of one point."""
+
+    @property
+    def rough(self) -> Any:
+        """Where the data leave no room for bounded second derivatives, and why; None where nothing
+        speaks against them."""
+        return None
+
+    def warn(self) -> None:
+        """What is better known before a long solve."""
+        return None
+
+    def check_claimed_epsilon(self, sampled: float, point: np.ndarray) -> None:
+        """Refuse a claimed lower bound of ε that a sampled point contradicts."""
+        if self.epsilon is not None and sampled < self.epsilon - 1e-9:
+            raise CoefficientError(
+                f"epsilon = {self.epsilon} is claimed, but ε = {sampled:.6g} at x = {show(point)}: "
+                "correct it or leave it out."
+            )
+
+    # A value that does not change: an answer, its certificate and what is compiled for them speak
+    # of the data as they were.
+
+    def __init_subclass__(cls) -> None:
+        """Every kind keeps the arguments it was made of, and is closed once it is made."""
+        initialise = cls.__init__
+
+        @functools.wraps(initialise)
+        def made(self: Any, *given: Any, **named: Any) -> None:
+            initialise(self, *given, **named)
+            arguments = inspect.signature(initialise).bind(self, *given, **named).arguments
+            self.arguments = {name: arguments[name] for name in list(arguments)[1:]}
+            self.made = True
+
+        cls.__init__ = made
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if self.made:
+            raise FrozenError(
+                f"{name} of {self!r} cannot be changed: answers and certificates speak of the "
+                f"problem as it was made. Make another one: problem.replace({name}=…)."
+            )
+        super().__setattr__(name, value)
+
+    def replace(self, **changes: Any) -> Self:
+        """The same problem with other arguments, made and checked anew; it belongs to no gallery
+        and no file any more."""
+        return type(self)(**(self.arguments | changes))
+
+    def labelled(self, name: str | None = None, source: dict | None = None) -> Self:
+        """The same problem under another name, or one that says where it can be had again."""
+        other = self.__copy__()
+        vars(other).update({"name": name or self.name, "source": source or self.source})
+        return other
+
+    def __copy__(self) -> Self:
+        """Nothing is checked or compiled twice."""
+        other = object.__new__(type(self))
+        vars(other).update(vars(self))
+        return other
+
+    def __reduce__(self) -> tuple:
+        """For Python's own pickle, which takes functions by name: a problem of the gallery or of
+        TOML goes by its source, any other by its arguments."""
+        # Files and galleries are made of problems.
+        from cordes.gallery.names import from_source
+
+        if self.source is not None:
+            return from_source, (self.source, self.name)
+        for name, value in self.arguments.items():
+            for function in value if isinstance(value, (list, tuple)) else (value,):
+                if inspect.isfunction(function) and not _has_a_name(function):
+                    raise NotPickledError(
+                        f"{self!r} cannot be pickled: {name} is a function without a name in a "
+                        "module, and pickles take functions by name. Define it with `def` at the "
+                        "top of a module, or write the problem as a TOML file and use "
+                        "cordes.problem(path)."
+                    )
+        return _from_arguments, (type(self), self.arguments)
+
+
+def _has_a_name(function: Callable) -> bool:
+    """Whether a module has the function under its own name."""
+    found: Any = sys.modules.get(function.__module__)
+    for part in function.__qualname__.split("."):
+        found = getattr(found, part, None)
+    return found is function
+
+
+def _from_arguments(kind: type[AbstractProblem], arguments: dict[str, Any]) -> AbstractProblem:
+    return kind(**arguments)
