@@ -19,9 +19,9 @@ import numpy as np
 
 import cordes
 from cordes.gallery.paper_tables import TABLES
+from cordes.runtime.progress import Progress
 from cordes.solutions.solution import error_points
 from cordes.solvers.adam import PAPER
-from cordes.solvers.progress import Progress
 from cordes.studies.ensemble import methods_of
 from cordes.studies.runs import TrainingRun
 from cordes.studies.time_to_accuracy import Summary

@@ -79,9 +79,9 @@ def run_case(
 
     import cordes
     from cordes.runtime.compilation import CompileTimer
+    from cordes.runtime.progress import Progress
     from cordes.solutions.solution import Solution
     from cordes.solvers.dual import equation_of, solve_dual
-    from cordes.solvers.progress import Progress
     from cordes.solvers.system import Clock, System
 
     case, begun = CASES[name], time.perf_counter()

@@ -38,9 +38,9 @@ import cordes
 from cordes.ansatz.ansatz import COLUMNS
 from cordes.gallery.paper_tables import TABLES, Row, tightest
 from cordes.runtime.compilation import CompileTimer
+from cordes.runtime.progress import Progress
 from cordes.solutions.solution import Solution, error_points
 from cordes.solvers.dual import solve_dual
-from cordes.solvers.progress import Progress
 from cordes.solvers.system import Clock, System
 
 # The paper's last row there, 1e-6, was found with the exact solution as lift, as far as its few

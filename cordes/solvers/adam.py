@@ -14,8 +14,8 @@ from cordes.ansatz.ansatz import Rows
 from cordes.errors import OptionError
 from cordes.results import Result
 from cordes.runtime import distribution
+from cordes.runtime.progress import Progress
 from cordes.solvers.answer import Answer
-from cordes.solvers.progress import Progress
 from cordes.solvers.system import Clock, System
 from cordes.solvers.training import (
     State,

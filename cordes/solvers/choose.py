@@ -14,6 +14,7 @@ from cordes.results import Result
 from cordes.runtime import distribution
 from cordes.runtime.compilation import CompileTimer
 from cordes.runtime.plain import plain_number
+from cordes.runtime.progress import Progress
 from cordes.runtime.threads import share_cores
 from cordes.solutions.solution import Solution
 from cordes.solutions.transport import solution_class
@@ -23,7 +24,6 @@ from cordes.solvers.gauss_newton import solve_gauss_newton
 from cordes.solvers.least_squares import solve_least_squares, still_helps, usual_size
 from cordes.solvers.nonlinear import NonlinearRun
 from cordes.solvers.options import METHODS, check_arguments, choose_method
-from cordes.solvers.progress import Progress
 from cordes.solvers.stochastic import solve_stochastic
 from cordes.solvers.system import Clock, System
 from cordes.solvers.tolerance import reach, residual_target

@@ -17,9 +17,9 @@ import optax
 from cordes.ansatz.ansatz import Ansatz
 from cordes.errors import OptionError
 from cordes.jet import Jet, jet_of
+from cordes.runtime.progress import Progress
 from cordes.solvers.adam import CHUNK, run_epochs
 from cordes.solvers.answer import Answer
-from cordes.solvers.progress import Progress
 from cordes.solvers.system import Clock, System
 from cordes.solvers.training import State, cast, initial_state
 

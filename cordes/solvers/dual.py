@@ -35,8 +35,8 @@ from cordes.errors import OptionError
 from cordes.problems.structured import DiagonalPlusRank
 from cordes.results import Result
 from cordes.runtime import distribution
+from cordes.runtime.progress import Progress
 from cordes.solvers.answer import Answer
-from cordes.solvers.progress import Progress
 from cordes.solvers.rank_revealing import solve_rank_revealing
 from cordes.solvers.sampling import device_sampler
 from cordes.solvers.system import Clock, System

@@ -21,9 +21,9 @@ from jax.flatten_util import ravel_pytree
 
 from cordes.ansatz.ansatz import Rows
 from cordes.results import Result
+from cordes.runtime.progress import Progress
 from cordes.solvers.answer import Answer
 from cordes.solvers.dual import solve_dual
-from cordes.solvers.progress import Progress
 from cordes.solvers.system import Clock, System
 from cordes.solvers.training import (
     State,

@@ -9,6 +9,7 @@ import numpy as np
 
 from cordes.ansatz.ansatz import Rows
 from cordes.results import Result
+from cordes.runtime.progress import Progress
 from cordes.solvers.answer import Answer
 from cordes.solvers.least_squares import (
     GROWTH,
@@ -18,7 +19,6 @@ from cordes.solvers.least_squares import (
     stage_widths,
     usual_size,
 )
-from cordes.solvers.progress import Progress
 from cordes.solvers.system import Clock, System
 from cordes.solvers.training import State, initial_state
 

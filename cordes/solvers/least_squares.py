@@ -15,8 +15,8 @@ from cordes.ansatz.networks.network import AbstractNetwork
 from cordes.ansatz.networks.random_features import RandomFeatures
 from cordes.results import Result
 from cordes.runtime import distribution
+from cordes.runtime.progress import Progress
 from cordes.solvers.answer import Answer
-from cordes.solvers.progress import Progress
 from cordes.solvers.rank_revealing import solve_rank_revealing
 from cordes.solvers.system import Clock, System
 from cordes.solvers.training import State, stack

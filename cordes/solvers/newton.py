@@ -15,8 +15,8 @@ import numpy as np
 
 from cordes.jet import Jet
 from cordes.results import Result
+from cordes.runtime.progress import Progress
 from cordes.solvers.answer import Answer
-from cordes.solvers.progress import Progress
 from cordes.solvers.system import Clock, System
 from cordes.solvers.training import State
 

@@ -9,6 +9,7 @@ from cordes.ansatz.networks.network import MANY
 from cordes.problems.problem import AbstractProblem
 from cordes.problems.transport import Transport
 from cordes.results import Result
+from cordes.runtime.progress import Progress
 from cordes.solutions.solution import Solution
 from cordes.solvers.adam import solve_adam
 from cordes.solvers.answer import Answer
@@ -18,7 +19,6 @@ from cordes.solvers.gauss_newton import solve_gauss_newton
 from cordes.solvers.inner import FeatureSteps, TrainedSteps
 from cordes.solvers.least_squares import input_choices
 from cordes.solvers.newton import Inner, JetAt, NewtonLoop, Outer
-from cordes.solvers.progress import Progress
 from cordes.solvers.system import Clock, System
 from cordes.solvers.training import State
 

@@ -22,9 +22,9 @@ from cordes.ansatz.networks.network import AbstractNetwork
 from cordes.errors import OptionError
 from cordes.problems.structured import DiagonalPlusRank
 from cordes.results import Result
+from cordes.runtime.progress import Progress
 from cordes.solvers.answer import Answer
 from cordes.solvers.dual import PointEquation, equation_of, judge
-from cordes.solvers.progress import Progress
 from cordes.solvers.system import Clock, System
 from cordes.solvers.training import State, early_end, initial_state, late_end
 

@@ -19,10 +19,10 @@ import cordes
 from cordes.errors import FileError
 from cordes.problems.problem import AbstractProblem
 from cordes.results import Result
+from cordes.runtime.progress import Progress
 from cordes.solutions.solution import Solution
 from cordes.solutions.transport import solution_class
 from cordes.solvers.answer import Answer
-from cordes.solvers.progress import Progress
 from cordes.solvers.training import cast
 from cordes.studies.ensemble import (
     EVERY,

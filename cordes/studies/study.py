@@ -20,11 +20,11 @@ import cordes
 from cordes.errors import OptionError
 from cordes.problems.problem import AbstractProblem
 from cordes.problems.transport import Transport
+from cordes.runtime.progress import Progress
 from cordes.runtime.threads import share_cores
 from cordes.solutions.solution import Solution, error_points
 from cordes.solvers.adam import PAPER
 from cordes.solvers.choose import solve
-from cordes.solvers.progress import Progress
 from cordes.studies.bench import bench
 from cordes.studies.conditioning import initial_solution, multiplier_spread, spectra
 from cordes.studies.dynamics import contraction_facts, curves

@@ -20,9 +20,9 @@ from cordes.gallery.high_dimension import PROBLEMS, coupled, coupled_ball, coupl
 from cordes.jet import jet_of
 from cordes.problems.condition import epsilon_at
 from cordes.problems.structured import DiagonalPlusRank
+from cordes.runtime.progress import Progress
 from cordes.solutions.solution import Solution
 from cordes.solvers.dual import PointEquation, solve_dual
-from cordes.solvers.progress import Progress
 from cordes.solvers.sampling import device_sampler
 from cordes.solvers.stochastic import estimated_rows, solve_stochastic
 from cordes.solvers.system import Clock, System

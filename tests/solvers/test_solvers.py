@@ -12,9 +12,9 @@ import cordes
 from cordes.ansatz.ansatz import Rows
 from cordes.ansatz.networks import MLP
 from cordes.errors import OptionError
+from cordes.runtime.progress import Progress
 from cordes.solvers import system as system_module
 from cordes.solvers.gauss_newton import DAMPING, LENGTHS, PROBES, Carry, _step
-from cordes.solvers.progress import Progress
 from cordes.solvers.rank_revealing import solve_rank_revealing
 from cordes.solvers.system import System
 from cordes.solvers.training import State, residual

@@ -31,8 +31,8 @@ from cordes.certificates.theorems.barrier_training import (
 from cordes.certificates.theorems.maximum import Barrier, Maximum, MaximumPrinciple
 from cordes.errors import OptionError
 from cordes.problems.problem import AbstractProblem
+from cordes.runtime.progress import Progress
 from cordes.runtime.threads import share_cores
-from cordes.solvers.progress import Progress
 
 # Points at which the maximum of w is felt during the training.
 FELT = 1000

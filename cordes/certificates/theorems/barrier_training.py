@@ -15,7 +15,7 @@ from cordes.certificates.residual.norms import Quadrature
 from cordes.certificates.theorems.barrier_features import MOST_SPOTS, SPOTS
 from cordes.certificates.theorems.maximum import MaximumPrinciple
 from cordes.domains.unit_ball import ball_volume
-from cordes.solvers.progress import Progress
+from cordes.runtime.progress import Progress
 
 # Training points beside points of the measure, by dimension; towards the boundary, at relative
 # distances u^GRADING; around singular points, of which there are so many in all, at distances R
