@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 from jax import Array
 
 
@@ -45,6 +44,6 @@ def jet_of(function: Callable[[Array], Array]) -> Callable[[Array], Jet]:
     return jet
 
 
-def contract(A: Array, hessian: Array) -> Array:
+def contract(A: Any, hessian: Any) -> Any:
     """A:D²u over leading axes."""
-    return jnp.sum(A * hessian, axis=(-2, -1))
+    return (A * hessian).sum(axis=(-2, -1))

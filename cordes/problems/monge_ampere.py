@@ -64,6 +64,7 @@ class MongeAmpere(AbstractProblem):
     """
 
     convex = True
+    residual_name, frozen_name = "det D²u − f", "the cofactors of D²u"
     tolerance_norm = "Linf"
     outer_options = frozenset({"outer", "outer_steps", "form", "damping"})
     paper_options: ClassVar = {"warm_up": 1000}

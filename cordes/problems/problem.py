@@ -17,7 +17,7 @@ from jax import Array
 
 from cordes.domains.domain import AbstractDomain
 from cordes.errors import CoefficientError, FrozenError, NotPickledError
-from cordes.jet import Jet
+from cordes.jet import Jet, contract
 from cordes.problems.structured import DiagonalPlusRank
 from cordes.runtime.plain import show
 
@@ -30,6 +30,11 @@ class Coefficients(NamedTuple):
     b: Any
     c: Any
     f: Any
+
+    def defect(self, jet: Jet) -> Any:
+        """A:D²u + b·∇u - cu - f."""
+        first = (self.b * jet.gradient).sum(axis=-1)
+        return contract(self.A, jet.hessian) + first - self.c * jet.value - self.f
 
 
 class AbstractProblem(abc.ABC):
@@ -47,6 +52,9 @@ class AbstractProblem(abc.ABC):
     convex: ClassVar[bool] = False
     takes_boundary_values: ClassVar[bool] = True
     contracting: ClassVar[bool] = False
+    # What a report calls the residual, and the linear equation that is frozen at an answer.
+    residual_name: ClassVar[str] = "residual"
+    frozen_name: ClassVar[str] = "the frozen equation"
     # The norm that `tol` bounds.
     tolerance_norm: ClassVar[str] = "rms"
     # Options of the outer loop that the kind understands, and its warm-up in the paper's recipe.

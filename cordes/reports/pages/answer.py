@@ -1,7 +1,6 @@
 """The report of an answer: one page, from the equation to the command that makes it again."""
 
 import math
-import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,10 +9,8 @@ import jax
 import numpy as np
 
 from cordes.certificates.condition import check
-from cordes.problems.transport import Transport
 from cordes.reports.facts import solution_facts
 from cordes.reports.kit.charts import Series, line_chart
-from cordes.reports.kit.maps import Map, make_plane, map_grid, spread
 from cordes.reports.kit.page import (
     Section,
     command_box,
@@ -21,7 +18,6 @@ from cordes.reports.kit.page import (
     grid_table,
     note,
     number,
-    plain_title,
     table,
     text,
     write_page,
@@ -36,28 +32,13 @@ from cordes.reports.pages.claims import (
     measured_sentence,
 )
 from cordes.reports.pages.equation import equation
-from cordes.reports.pages.fields import (
-    Quantity,
-    answer_quantities,
-    line_points,
-    maps_of,
-    planes_of,
-    target_quantity,
-)
+from cordes.reports.pages.figures import answer_figures
 from cordes.results import Result
 
 if TYPE_CHECKING:
     from cordes.certificates.condition import Condition
     from cordes.solutions.solution import Solution
 
-# Lines of the grid that a transport map deforms, and points on each.
-GRID_LINES, GRID_POINTS = 25, 97
-# The sections of maps, and the quantities in each.
-ANSWER, DOUBT, EQUATION = (
-    ("source", "target", "u", "error", "moved", "potential"),
-    ("bound", "residual"),
-    ("epsilon", "multiplier"),
-)
 COUNTERS = {"outer": "outer step", "step": "step", "epoch": "epoch", "features": "features"}
 
 
@@ -78,7 +59,7 @@ def write_report(
     maps: dict[str, Any] = {}
     charts: dict[str, Any] = {}
     bounded = facts["certificate"]["level"] is not None
-    fields = _fields_or_why(solution, condition, maps, charts)
+    fields = answer_figures(solution, condition, maps, charts)
     sections = [
         Section("Equation", shown.parts, "equation"),
         _certificate(solution, facts),
@@ -139,129 +120,6 @@ def _certificate(solution: "Solution", facts: Mapping[str, Any]) -> Section:
     )
     body = note(intro) + bounds_table(facts) + claims_list(made)
     return Section("Certificate", body, "certificate")
-
-
-# Maps ---------------------------------------------------------------------------------------------
-
-
-def _fields_or_why(
-    solution: "Solution", condition: "Condition", maps: dict[str, Any], charts: dict[str, Any]
-) -> dict[str, str]:
-    """The pictures; a problem of the user's own kind for which they cannot be made must not cost
-    the page."""
-    try:
-        return _fields(solution, condition, maps, charts)
-    except Exception as error:
-        warnings.warn(f"The report has no maps: {type(error).__name__}: {error}", stacklevel=3)
-        return {"answer": note(f"The maps could not be drawn: {type(error).__name__}: {error}")}
-
-
-def _fields(
-    solution: "Solution",
-    condition: "Condition | None",
-    maps: dict[str, Any],
-    charts: dict[str, Any],
-) -> dict[str, str]:
-    """The HTML of each group of pictures."""
-    domain = solution.problem.domain
-    if domain.dimension == 1:
-        points = line_points(domain)
-        return grouped(
-            {
-                each.key: quantity_chart(each, points, charts)
-                for each in answer_quantities(solution, points, condition)
-            }
-        )
-    planes = planes_of(domain)
-    points = np.concatenate([plane.points[plane.inside] for plane in planes])
-    made = maps_of(answer_quantities(solution, points, condition), planes)
-    if isinstance(solution.problem, Transport) and domain.dimension == 2:
-        made = _with_grids(solution, made)
-    fields = grouped({key: figures(each, maps) for key, each in made.items()})
-    if domain.dimension > 2:
-        where = (
-            ", ".join(f"{value:.3g}" for value in domain.center)
-            if domain.dimension <= 6
-            else "the centre"
-        )
-        cut = "Slices" if domain.dimension == 3 else "A slice"
-        fields["answer"] = (
-            note(
-                f"{cut} through ({where})."
-                if domain.dimension <= 6
-                else f"{cut} through the centre, in the first two coordinates."
-            )
-            + fields["answer"]
-        )
-    return fields
-
-
-def figures(shown: list[Map], maps: dict[str, Any]) -> str:
-    return (
-        map_grid(shown, maps)
-        if len(shown) > 1
-        else map_grid(shown, maps).removeprefix('<div class="columns">').removesuffix("</div>")
-    )
-
-
-def grouped(bodies: dict[str, str]) -> dict[str, str]:
-    """Figures by section, side by side."""
-    policy = tuple(key for key in bodies if key.startswith("policy"))
-    groups = {"answer": (*ANSWER[:3], *policy, *ANSWER[3:]), "doubt": DOUBT, "equation": EQUATION}
-    made = {}
-    for name, keys in groups.items():
-        chosen = [bodies[key] for key in keys if key in bodies]
-        several = any('class="columns"' in body for body in chosen)
-        made[name] = (
-            "".join(chosen)
-            if several
-            else f'<div class="columns">{"".join(chosen)}</div>'
-            if chosen
-            else ""
-        )
-    return made
-
-
-def quantity_chart(quantity: Quantity, points: np.ndarray, charts: dict[str, Any]) -> str:
-    """A function of one variable."""
-    values = np.abs(quantity.values) if quantity.logarithmic else quantity.values
-    logarithmic = quantity.logarithmic and bool(np.any(values > 0))
-    plain = plain_title(quantity.title)
-    chart = line_chart(
-        quantity.key,
-        [Series(plain, points[:, 0], values)],
-        "x₁",
-        plain,
-        logarithmic,
-        quantity.caption,
-    )
-    charts[quantity.key] = chart.data
-    return chart.body
-
-
-def _with_grids(solution: Any, made: dict[str, list[Map]]) -> dict[str, list[Map]]:
-    """The source density with a grid, and the target density with the image of that grid."""
-    from cordes.reports.transport_plots import grid_lines
-
-    problem = solution.problem
-    lines = grid_lines(problem.domain, GRID_LINES, GRID_POINTS)
-    lengths = np.cumsum([len(line) for line in lines])[:-1]
-    images = np.split(solution.map(np.concatenate(lines)), lengths)
-    plane = make_plane(problem.target_domain, (0, 1), made["source"][0].values.shape[0])
-    density = target_quantity(problem, plane.points[plane.inside])
-    target = Map(
-        "target",
-        density.title,
-        plane,
-        spread(plane, density.values),
-        caption="The target density, with the image of the grid.",
-        letter="y",
-        lines=tuple(images),
-    )
-    source = made["source"][0]._replace(
-        caption="The source density, with a grid.", lines=tuple(lines)
-    )
-    return {**made, "source": [source], "target": [target]}
 
 
 # The condition, convergence, settings -------------------------------------------------------------

@@ -11,15 +11,13 @@ from cordes.problems.problem import AbstractProblem
 from cordes.reports.kit.page import Section, number, table, text, write_page
 from cordes.reports.pages.answer import (
     condition_sentence,
-    figures,
-    grouped,
     made_with,
-    quantity_chart,
     remade,
     shown_point,
 )
 from cordes.reports.pages.equation import equation
 from cordes.reports.pages.fields import condition_quantities, line_points, maps_of, planes_of
+from cordes.reports.pages.figures import figures, grouped, quantity_chart
 from cordes.reports.plots import Panel, draw_panels, where_cut
 
 if TYPE_CHECKING:
