@@ -1,4 +1,5 @@
-// Browsers start no worker from a file. Where the site is opened from a folder, the search runs in a hidden frame instead.
+// Browsers start no worker from a file. Where the site is opened from a folder, the search runs in
+// a hidden frame instead.
 if (location.protocol === "file:") {
   window.Worker = class extends EventTarget {
     constructor(url) {

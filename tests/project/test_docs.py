@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import typer
+from quoting import compare, form
 
 import cordes
 from cordes.cli import app
@@ -23,49 +24,10 @@ import reference_tables
 import regenerate
 
 PAGES = sorted(DOCS.rglob("*.md"))
+# The README and its like, and the forms of a forge.
+BESIDE = sorted([*ROOT.glob("*.md"), *ROOT.glob(".github/**/*.md")])
 # The others together take minutes: `python docs/regenerate.py` runs them.
 CHEAP = ("errors.md", "faq.md", "tour.md")
-NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
-# Seconds; and what a certificate chooses among near equals: points, parameters, λ, contraction, and
-# the theorem that happens to give the smallest bound.
-CHOSEN = re.compile(
-    r"(?:import|compile|solve|certify) [\d.]+|[\d,]+ (?:points|parameters)|agree to [\d.e+-]+ %"
-    r"|Δv - [\d.]+ v"
-    r"|contraction:? +[\d.e+-]+ \(\w+\) in [^\n│]+|theorem:? +[^\n│]+|largest error by:? +[^\n│]+"
-)
-# A row that goes on below its second column.
-CONTINUED = re.compile(r"\n {20,}(?=\S)")
-FRAME = re.compile(r"[\s│─┃━┌┐└┘├┤┬┴┼╭╮╰╯┏┓┗┛┡┩╇]+")
-# Bounds and errors are those of a fit near rounding level and differ from one machine to the next;
-# other numbers are digits of the solution.
-SMALL, FACTOR, RELATIVE = 1e-3, 5.0, 2e-3
-
-
-def unit(text: str) -> float:
-    """One unit in the last digit that is printed."""
-    digits, _, exponent = text.partition("e")
-    return 10.0 ** (int(exponent or 0) - len(digits.partition(".")[2]))
-
-
-def agree(one: str, other: str) -> bool:
-    first, second = (float(text.replace(",", "")) for text in (one, other))
-    size = max(abs(first), abs(second))
-    if size < SMALL:
-        return size <= FACTOR * min(abs(first), abs(second))
-    return abs(first - second) <= max(RELATIVE * size, 1.01 * unit(one))
-
-
-def compare(quoted: str, printed: str) -> list[str]:
-    """What differs: words, or numbers by more than another machine may change them."""
-    quoted, printed = (CHOSEN.sub("chosen", CONTINUED.sub(" ", text)) for text in (quoted, printed))
-    words = [FRAME.sub(" ", NUMBER.sub("#", text)) for text in (quoted, printed)]
-    if words[0] != words[1]:
-        return [f"quoted: {words[0]}", f"printed: {words[1]}"]
-    return [
-        f"{one} became {other}"
-        for one, other in zip(NUMBER.findall(quoted), NUMBER.findall(printed), strict=True)
-        if not agree(one, other)
-    ]
 
 
 def test_comparison_sees_words_and_numbers_and_overlooks_seconds():
@@ -88,6 +50,14 @@ def test_comparison_joins_the_lines_of_a_long_row():
     end = "converged, not proved"
     assert compare(quoted.rstrip() + "\n" + 26 * " " + end, printed + end) == []
     assert len(compare(quoted + end, printed + end.removesuffix(", not proved"))) == 2
+
+
+def test_the_form_of_an_output_has_no_numbers_and_no_lengths_of_loops():
+    row = "residual {:.1e} with {} features\n"
+    three = "".join(row.format(10.0**-step, 100 * step) for step in range(3))
+    assert form(three + "the end") == form(row.format(0.5, 1) + "the end")
+    assert form(three + "the end") != form("the end")
+    assert form(three + "the end") != form(three + "an end")
 
 
 def text_of(page: str) -> str:
@@ -121,7 +91,7 @@ def test_pages_have_outputs_and_no_directives():
     """A page reads well where it lies, in an editor or on a forge."""
     for page in regenerate.PAGES:
         assert any(step.place is not None for step in regenerate.steps(text_of(page))), page
-    directive = re.compile(r"^--8<--|\]\[cordes|\{\.\w+\}|^<style", re.MULTILINE)
+    directive = re.compile(r"^--8<--|\]\[cordes|\)\{|^<style", re.MULTILINE)
     for path in PAGES:
         assert directive.search(path.read_text(encoding="utf-8")) is None, path
 
@@ -130,7 +100,7 @@ def test_no_line_of_prose_or_code_is_wider_than_100():
     """Rows of tables cannot be broken, nor can links."""
     wide = [
         f"{path.name}:{number}"
-        for path in [*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+        for path in [*PAGES, *BESIDE]
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
         if len(line) > regenerate.LONGEST and not line.startswith(("| ", "|-", "["))
     ]
@@ -228,7 +198,7 @@ def test_theory_proves_every_theorem_that_a_certificate_names():
 
 
 def test_links_between_pages_lead_somewhere():
-    for page in [*PAGES, ROOT / "README.md"]:
+    for page in [*PAGES, *BESIDE]:
         text = re.sub(
             r"^```.*?^```|`[^`]*`",
             "",
@@ -237,6 +207,23 @@ def test_links_between_pages_lead_somewhere():
         )
         for target in re.findall(r"\]\(([^)#:]+?)(?:#[^)]*)?\)", text):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_files_that_pages_name_are_there():
+    """By their names, or by the ends of their paths."""
+    there = [
+        f"/{path.relative_to(ROOT)}"
+        for folder in ("cordes", "benchmarks", "docs", "examples", "tests")
+        for path in (ROOT / folder).rglob("*.py")
+    ]
+    named = {
+        (page.name, name)
+        for page in [*PAGES, *BESIDE]
+        for name in re.findall(r"`([a-z_\d/]+\.py)`", page.read_text(encoding="utf-8"))
+    }
+    assert len(named) > 30
+    missing = {one for one in named if not any(path.endswith(f"/{one[1]}") for path in there)}
+    assert missing == set()
 
 
 def test_every_page_is_in_the_navigation():

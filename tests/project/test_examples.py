@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from quoting import form
 
 ROOT = Path(__file__).resolve().parents[2]
 GALLERY = ROOT / "docs" / "examples"
@@ -37,9 +38,9 @@ def blank(path: Path) -> bool:
 
 @each
 def test_example_runs_and_draws(script, tmp_path, monkeypatch, capsys):
-    """Its own assertion is the test of its number. Warnings that the script does not speak of are
-    errors. What starts processes of its own runs in one; the others share this one, whose imports
-    they need not wait for."""
+    """Its own assertion is the test of its number; its page quotes what it prints, but for numbers.
+    Warnings that the script does not speak of are errors. What starts processes of its own runs in
+    one; the others share this one, whose imports they need not wait for."""
     if "distribution" in script.read_text(encoding="utf-8"):
         settings = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONUTF8": "1"}
         command = [sys.executable, "-W", "error::UserWarning", str(script), "figure.png"]
@@ -60,7 +61,10 @@ def test_example_runs_and_draws(script, tmp_path, monkeypatch, capsys):
         monkeypatch.setattr(sys, "argv", [str(script), "figure.png"])
         runpy.run_path(str(script), run_name="__main__")
         printed = capsys.readouterr().out
-    assert printed.strip()
+    page = (GALLERY / f"{script.stem}.md").read_text(encoding="utf-8")
+    assert form(make.output_of(page)) == form(printed), (
+        f"python docs/examples/make.py {script.stem}"
+    )
     assert not blank(tmp_path / "figure.png")
     assert {path.name for path in tmp_path.iterdir()} <= {"figure.png", "figure.cordes"}
 
