@@ -122,7 +122,7 @@ def _gradient(data: Data, along: Array) -> Array:
 
 def by_jvp_of_jvp(parameters: Any, data: Data) -> tuple[Array, Array, Array]:
     def along(direction: Array) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
-        first = lambda x: jax.jvp(lambda y: plain_value(parameters, y), (x,), (direction,))
+        first = lambda x: jax.jvp(lambda y: plain_value(parameters, y), (x,), (direction,))  # noqa: E731
         return jax.jvp(first, (data.x,), (direction,))  # pyright: ignore[reportReturnType]
 
     (value, first), (_, second) = jax.vmap(along)(data.factor.T)

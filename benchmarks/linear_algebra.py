@@ -249,8 +249,8 @@ def refined_cholesky(matrix: Any, target: Any, steps: int, library: Any) -> Any:
     factor = linear.cholesky(
         gram + n * np.finfo(np.float64).eps * library.linalg.norm(gram) * library.eye(n)
     )
-    forward = lambda v: matrix @ linear.solve_triangular(factor, v)
-    backward = lambda v: linear.solve_triangular(factor, matrix.T @ v, trans=1)
+    forward = lambda v: matrix @ linear.solve_triangular(factor, v)  # noqa: E731
+    backward = lambda v: linear.solve_triangular(factor, matrix.T @ v, trans=1)  # noqa: E731
     found, rest = 0.0, target
     slope = direction = backward(rest)
     for _ in range(steps):

@@ -343,7 +343,7 @@ def gauss_newton_step(quick: bool, name: str, points: int, width: int) -> list[M
     state = initial_state(system, None, width, 1, "sine", 0, "fourier")
     rows = jax.tree.map(jnp.asarray, system.rows(system.points(points, 0)))
     vector, unravel = ravel_pytree(state.parameters)
-    jacobian = lambda vector, rows: gauss_newton._jacobian(vector, unravel, state, rows)
+    jacobian = lambda vector, rows: gauss_newton._jacobian(vector, unravel, state, rows)  # noqa: E731
     J = jax.jit(jacobian)(vector, rows)
     n, P = J.shape
     small = min(n, P)
@@ -374,7 +374,7 @@ def gauss_newton_step(quick: bool, name: str, points: int, width: int) -> list[M
         for work, (part, function, arguments) in zip(works, cases, strict=True)
     ]
     carry = gauss_newton.Carry(vector, jnp.zeros_like(vector), loss(vector, rows))
-    whole = lambda carry, rows: gauss_newton._step(carry, rows, unravel, state, 0.9)
+    whole = lambda carry, rows: gauss_newton._step(carry, rows, unravel, state, 0.9)  # noqa: E731
     solves = counts.times(factors, Work(2 * small**2 + 2 * n * P, DOUBLE * (small**2 + n * P)))
     work = counts.together(
         works[0],

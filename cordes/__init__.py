@@ -11,7 +11,7 @@ __version__ = "0.1.0"
 # The command line gets its names when a command needs them (`load_names`): help and completion do
 # not wait for JAX.
 if TYPE_CHECKING or not is_command():
-    from cordes.public import *
+    from cordes.public import *  # noqa: F403
     from cordes.public import __all__
 
 # Not for type checkers, which would take every wrong name for a right one.

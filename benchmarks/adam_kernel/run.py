@@ -26,7 +26,7 @@ if "--work" not in sys.argv:
     # The parent must not take the device's memory.
     os.environ["JAX_PLATFORMS"] = "cpu"
 
-from fused import Plan
+from fused import Plan  # noqa: E402
 
 ROUNDS = 5
 # A variant that takes longer than this to compile and run is given up.
@@ -130,7 +130,7 @@ class Bench:
 
         frozen, target = self.data
         shape = packed.shape_of(self.ensemble.template)
-        matrix = lambda parameters: packed.matrix_of(self.ensemble.network(parameters))
+        matrix = lambda parameters: packed.matrix_of(self.ensemble.network(parameters))  # noqa: E731
         if route == "rows":
             return self.ensemble._loss, self.data
         if route == "none":
@@ -221,7 +221,7 @@ class Bench:
 
 def work(options: argparse.Namespace, numbers: list[int]) -> None:
     """The child: a line of JSON before and after each variant."""
-    say = lambda **what: print(json.dumps(what), flush=True)
+    say = lambda **what: print(json.dumps(what), flush=True)  # noqa: E731
     bench = Bench(options.problem, options.points, options.steps)
     for number in numbers:
         name, route, setting = VARIANTS[number]

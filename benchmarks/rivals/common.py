@@ -51,7 +51,7 @@ class Race:
         # The wall clock is asked once, for the time that the interpreter took to start.
         self._start = time.perf_counter() - max(time.time() - options.began, 0.0)
         self.problem, self.variant, self.budget = options.problem, options.variant, options.seconds
-        self._file = open(options.curve, "w", encoding="utf-8")
+        self._file = open(options.curve, "w", encoding="utf-8")  # noqa: SIM115
         self._points, self._paused, self._next = options.points, 0.0, 0.0
         self._compiled: Callable[[], float] = lambda: 0.0
         self._compiled_in_pauses = 0.0

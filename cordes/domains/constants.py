@@ -19,10 +19,18 @@ from cordes.domains.ball import Ball
 from cordes.domains.box import Box
 from cordes.domains.domain import AbstractDomain
 from cordes.domains.ellipsoid import Ellipsoid
+from cordes.domains.polygon_shape import (
+    EPS,
+    edge_lines,
+    polygon_area,
+    polygon_inradius,
+    second_moment_axes,
+    sines_between,
+    smallest_circle,
+)
 from cordes.errors import OptionError
 
 SLACK = 1e-12
-EPS = float(np.finfo(float).eps)
 
 
 # The first eigenvalue
@@ -137,19 +145,19 @@ def _polygon_eigenvalue(vertices: np.ndarray, matrix: np.ndarray) -> float:
     """
     factor = np.linalg.cholesky(matrix)
     carried = np.linalg.solve(factor, (vertices - np.mean(vertices, axis=0)).T).T
-    normals, heights = _edge_lines(carried)
-    area = _area(carried)
+    normals, heights = edge_lines(carried)
+    area = polygon_area(carried)
     least = {3: 4 * math.pi**2 / math.sqrt(3), 4: 2 * math.pi**2}.get(
         len(vertices), math.pi * _bessel_square(2)
     )
-    inradius = _inradius(carried, normals, heights)
+    inradius = polygon_inradius(carried, normals, heights)
     slopes = normals / np.ptp(carried @ normals.T, axis=0)[:, None]
     squares = np.sum(slopes**2, axis=1)
     crosses = np.outer(slopes[:, 0], slopes[:, 1])
     chords = np.add.outer(squares, squares) / 2 + np.hypot(
         np.subtract.outer(squares, squares) / 2, crosses - crosses.T
     )
-    ellipse = 1 / _second_moment_axes(carried) ** 2
+    ellipse = 1 / second_moment_axes(carried) ** 2
     bounds = (
         least / area,
         math.pi**2 / (4 * inradius**2),
@@ -261,12 +269,14 @@ def _polygon_polar_factor(vertices: np.ndarray, points: np.ndarray) -> np.ndarra
     """The polar body at x is the polygon with vertices nₖ/hₖ(x). Heights rounded up belong to a
     larger polygon, so that the factor is rounded up too."""
     middle = np.mean(vertices, axis=0)
-    normals, heights = _edge_lines(vertices - middle)
+    normals, heights = edge_lines(vertices - middle)
     distances = np.maximum(heights - (points - middle) @ normals.T, 0) + 16 * EPS * np.max(
         np.ptp(vertices, axis=0)
     )
-    areas = np.sum(_sines(normals) / (distances * np.roll(distances, -1, axis=-1)), axis=-1) / 2
-    return _up(np.minimum(1 / (2 * np.sqrt(areas)), _mahler(_area(vertices))))
+    areas = (
+        np.sum(sines_between(normals) / (distances * np.roll(distances, -1, axis=-1)), axis=-1) / 2
+    )
+    return _up(np.minimum(1 / (2 * np.sqrt(areas)), _mahler(polygon_area(vertices))))
 
 
 def _largest_polygon_polar_factor(vertices: np.ndarray) -> float:
@@ -275,9 +285,9 @@ def _largest_polygon_polar_factor(vertices: np.ndarray) -> float:
     smallest value over the polygon is taken at a vertex."""
     size = float(np.max(np.ptp(vertices, axis=0)))
     scaled = (vertices - np.mean(vertices, axis=0)) / size
-    normals, heights = _edge_lines(scaled)
+    normals, heights = edge_lines(scaled)
     heights = heights + 16 * EPS
-    sines, after = _sines(normals), np.roll(normals, -1, axis=0)
+    sines, after = sines_between(normals), np.roll(normals, -1, axis=0)
 
     def area(x: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
         distances = heights - normals @ x
@@ -298,7 +308,7 @@ def _largest_polygon_polar_factor(vertices: np.ndarray) -> float:
         while area(x - step)[0] > (1 + 8 * EPS) * value:
             step = step / 2
         x = x - step
-    return _up(min(_mahler(_area(vertices)), size / (2 * math.sqrt(max(smallest, 1e-300)))))
+    return _up(min(_mahler(polygon_area(vertices)), size / (2 * math.sqrt(max(smallest, 1e-300)))))
 
 
 def _mahler(area: float) -> float:
@@ -315,7 +325,8 @@ def circumscribed(domain: AbstractDomain) -> tuple[np.ndarray, float]:
     """Centre and radius of a ball that contains the domain: the smallest one, but around the
     bounding box for a domain of the user's own."""
     if domain.vertices is not None:
-        return _smallest_circle(domain.vertices)
+        center, radius = smallest_circle(domain.vertices)
+        return center, _up(radius)
     return circumscribed(Box(*domain.bounding_box))
 
 
@@ -330,30 +341,6 @@ def _(domain: Ball | Ellipsoid) -> tuple[np.ndarray, float]:
     return domain.center, _up(np.linalg.norm(_axes(domain), 2))
 
 
-def _smallest_circle(points: np.ndarray) -> tuple[np.ndarray, float]:
-    """The smallest circle around points: minₓ maxₚ |p − x|² is the quadratic programme of min |x|²
-    + t with |p|² − 2p·x ≤ t. The radius returned is the largest distance from the centre found,
-    whatever the programme did."""
-    middle, size = np.mean(points, axis=0), float(np.max(np.ptp(points, axis=0)))
-    scaled = (points - middle) / size
-    squares = np.sum(scaled**2, axis=1)
-
-    def objective(z: np.ndarray) -> tuple[float, np.ndarray]:
-        return z[:2] @ z[:2] + z[2], np.r_[2 * z[:2], 1]
-
-    constraint = {
-        "type": "ineq",
-        "fun": lambda z: z[2] + 2 * scaled @ z[:2] - squares,
-        "jac": lambda z: np.c_[2 * scaled, np.ones(len(scaled))],
-    }
-    start = np.r_[0, 0, np.max(squares)]
-    found = scipy.optimize.minimize(
-        objective, start, jac=True, constraints=constraint, method="SLSQP", options={"ftol": 1e-15}
-    )
-    center = middle + size * found.x[:2]
-    return center, _up(float(np.max(np.linalg.norm(points - center, axis=1))))
-
-
 # Shapes, matrices and rounding
 
 
@@ -362,64 +349,6 @@ def _axes(domain: Ball | Ellipsoid) -> np.ndarray:
     return (
         domain.matrix if isinstance(domain, Ellipsoid) else domain.radius * np.eye(domain.dimension)
     )
-
-
-def _edge_lines(vertices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Outward unit normals of the edges and the largest n·x over the vertices: half-planes that
-    hold the polygon even if a normal is rounded."""
-    edges = np.roll(vertices, -1, axis=0) - vertices
-    normals = np.stack([edges[:, 1], -edges[:, 0]], axis=1) / np.linalg.norm(
-        edges, axis=1, keepdims=True
-    )
-    return normals, np.max(vertices @ normals.T, axis=0)
-
-
-def _sines(normals: np.ndarray) -> np.ndarray:
-    """Sines of the angles between successive normals, rounded down."""
-    after = np.roll(normals, -1, axis=0)
-    return np.maximum(normals[:, 0] * after[:, 1] - normals[:, 1] * after[:, 0] - 4 * EPS, 0)
-
-
-def _inradius(vertices: np.ndarray, normals: np.ndarray, heights: np.ndarray) -> float:
-    """An upper bound of the inradius, the largest r with nₖ·x + r ≤ hₖ for all k, by the
-    multipliers y of the linear programme.
-
-    For all y ≥ 0 the sum of the constraints is r Σy ≤ y·h − x·Σyₖnₖ, and |x| is at most the largest
-    distance of a vertex from the origin: the bound is right whatever the tolerance of the
-    programme.
-    """
-    size = float(np.max(np.linalg.norm(vertices, axis=1)))
-    constraints = np.concatenate([normals, np.ones((len(normals), 1))], axis=1)
-    found = scipy.optimize.linprog(
-        [0, 0, -1],
-        A_ub=constraints,
-        b_ub=heights / size,
-        bounds=[(None, None), (None, None), (0, None)],
-    )
-    multipliers = np.maximum(-found.ineqlin.marginals, 0)
-    return float(
-        (multipliers @ heights + size * np.linalg.norm(multipliers @ normals)) / np.sum(multipliers)
-    )
-
-
-def _area(vertices: np.ndarray) -> float:
-    here, ahead = vertices - vertices[0], np.roll(vertices, -1, axis=0) - vertices[0]
-    return float(np.sum(here[:, 0] * ahead[:, 1] - here[:, 1] * ahead[:, 0])) / 2
-
-
-def _second_moment_axes(vertices: np.ndarray) -> np.ndarray:
-    """Semi-axes, shortest first, of an ellipse around the vertices that has the shape of the second
-    moments of the polygon."""
-    here, ahead = vertices, np.roll(vertices, -1, axis=0)
-    areas = here[:, 0] * ahead[:, 1] - here[:, 1] * ahead[:, 0]
-    here, ahead = (
-        points - areas @ (here + ahead) / (3 * np.sum(areas)) for points in (here, ahead)
-    )
-    areas = here[:, 0] * ahead[:, 1] - here[:, 1] * ahead[:, 0]
-    moments = sum((areas[:, None] * points).T @ points for points in (here, ahead, here + ahead))
-    lengths, directions = np.linalg.eigh(np.asarray(moments))
-    lengths = np.maximum(lengths, EPS * lengths[-1])
-    return np.sqrt(lengths * np.max(np.sum((here @ directions) ** 2 / lengths, axis=1)))
 
 
 def positive_definite(matrix: np.ndarray | None, dimension: int) -> np.ndarray:

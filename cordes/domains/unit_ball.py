@@ -62,7 +62,8 @@ def ball_quadrature(count: int, dimension: int) -> tuple[np.ndarray, np.ndarray]
     count = check_count(count)
     if dimension > 3:
         raise DomainError(
-            f"There is no product rule for a ball in {dimension} dimensions: it would need about {2 * count**dimension:.2g} points. "
+            f"There is no product rule for a ball in {dimension} dimensions: it would need about "
+            f"{2 * count**dimension:.2g} points. "
             'Average over interior_points(count, kind="sobol") instead.'
         )
     turns = (np.arange(2 * count) + 0.5) / (2 * count), np.full(2 * count, 1 / (2 * count))

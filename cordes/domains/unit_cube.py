@@ -58,7 +58,8 @@ def tensor_rule(rules: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndar
         total *= len(points)
     if total > LARGEST_RULE:
         raise DomainError(
-            f"A product rule in {len(rules)} dimensions would have {total:.3g} points, more than {LARGEST_RULE:.0e}. "
+            f"A product rule in {len(rules)} dimensions would have {total:.3g} points, more than "
+            f"{LARGEST_RULE:.0e}. "
             'Take fewer in each direction, or average over interior_points(count, kind="sobol").'
         )
     grid = np.meshgrid(*[points for points, _ in rules], indexing="ij")

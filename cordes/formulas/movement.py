@@ -14,7 +14,7 @@ Array = np.ndarray
 Move = Callable[..., list[Array]]
 
 
-class UnsupportedOperation(NotImplementedError):
+class UnsupportedOperation(NotImplementedError):  # noqa: N818
     """A function contains an operation that has no enclosure; `name` says which."""
 
     def __init__(self, name: str):

@@ -4,8 +4,9 @@ from pathlib import Path
 
 from cordes.errors import FileError, OptionError
 from cordes.gallery import gallery
-from cordes.problems.files import load_problem, problem_from_toml
+from cordes.problems.files import load_problem
 from cordes.problems.problem import AbstractProblem
+from cordes.problems.toml_file import problem_from_toml
 
 # Names that kinds of problems have until somebody gives them one.
 UNNAMED = ("linear", "hjb", "monge-ampere", "transport")

@@ -1,5 +1,5 @@
-"""What every kind of problem asks of its domain, interfaces and boundary values when it is made, and
-the search for jumps that no interface explains."""
+"""What every kind of problem asks of its domain, interfaces and boundary values when it is made,
+and the search for jumps that no interface explains."""
 
 import warnings
 from collections.abc import Callable, Sequence

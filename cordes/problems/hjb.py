@@ -30,17 +30,19 @@ from cordes.problems.checks import (
 )
 from cordes.problems.coefficients import (
     as_function,
-    check_elliptic,
     check_exact,
-    check_finite,
     check_shape,
 )
 from cordes.problems.condition import best_lambda, epsilon_at
+from cordes.problems.controls import (
+    CHECK_PAIRS,
+    check_controls,
+    check_maximiser,
+    checked_controls,
+)
 from cordes.problems.problem import AbstractProblem, Coefficients
 from cordes.runtime.blocks import BLOCK, in_blocks
-from cordes.runtime.plain import show
 
-CHECK_PAIRS = 400_000
 # Numbers that may be held at once while controls are compared: blocks of controls are made small
 # enough.
 HELD = 1 << 22
@@ -48,7 +50,7 @@ HELD = 1 << 22
 SEARCHED = 16
 # How far a maximiser may go beyond the box of the sampled controls, as a share of its width: no
 # more than rounding. The sizes of the states it is tried with.
-MARGIN, PROBED_SIZES = 1e-9, 10.0 ** np.arange(-3, 7)
+MARGIN = 1e-9
 # Points and controls of the sample from which λ, ε and parameters of theorems are chosen.
 FAMILY_POINTS, FAMILY_CONTROLS = 256, 64
 
@@ -98,7 +100,7 @@ class HJB(AbstractProblem):
         self.domain, self.sense, self.exact = domain, sense, exact
         self.sign = 1.0 if sense == "sup" else -1.0
         self.name = name or "hjb"
-        self.controls = _checked_controls(controls)
+        self.controls = checked_controls(controls)
         if isinstance(A, (int, float)):
             A = A * np.eye(d)
         self.A, _ = as_function("A", A, (d, d), "(x, a)")
@@ -293,10 +295,10 @@ class HJB(AbstractProblem):
         x, a = jnp.asarray(points[0]), jnp.asarray(self.controls[0])
         for name, shape in (("A", (d, d)), ("b", (d,)), ("c", ()), ("f", ())):
             check_shape(name, getattr(self, name), shape, x, a)
-        self._check_controls(points)
+        check_controls(self, points)
         check_boundary_data(self.g, self.domain)
         check_exact(self.exact, x)
-        self._check_maximiser(points[:200])
+        check_maximiser(self, points[:200])
         warn_about_jumps(self.data(), self.domain, self.interfaces)
 
     def data(self, controls: np.ndarray | None = None) -> dict[str, Callable[[Array], Array]]:
@@ -309,66 +311,6 @@ class HJB(AbstractProblem):
             for name, function in functions.items()
         }
 
-    def _check_controls(self, points: np.ndarray) -> None:
-        """Finite and elliptic for each control; the first one that is not is named."""
-        n, several = len(points), max(1, CHECK_PAIRS // (4 * len(points)))
-        for first in range(0, len(self.controls), several):
-            chosen = self.controls[first : first + several]
-            local = self.pairs(np.tile(points, (len(chosen), 1)), np.repeat(chosen, n, axis=0))
-            parts = [
-                np.asarray(part).reshape(len(chosen), n, *np.shape(part)[1:]) for part in local
-            ]
-            for k, a in enumerate(chosen):
-                which = f"control {first + k}, a = {show(a)}"
-                for name, values in zip(("A", "b", "c", "f"), parts, strict=True):
-                    check_finite(name, values[k], points, which=which)
-                check_elliptic("A", parts[0][k], points, which=which)
-
-    def _check_maximiser(self, points: np.ndarray) -> None:
-        """For random states no sampled control may be better than the one that the maximiser
-        gives."""
-        if self.maximiser is None:
-            return
-        n, d = points.shape
-        generator = np.random.default_rng(16)
-        hessian = generator.standard_normal((n, d, d))
-        jet = Jet(
-            *(
-                jnp.asarray(part)
-                for part in (
-                    generator.standard_normal(n),
-                    generator.standard_normal((n, d)),
-                    hessian + np.swapaxes(hessian, 1, 2),
-                )
-            )
-        )
-        one = Jet(*(part[0] for part in jet))
-        check_shape(
-            "maximiser", self.maximiser, self.controls.shape[1:], jnp.asarray(points[0]), one
-        )
-
-        def compare(x, *parts):
-            state = Jet(*parts)
-            index = self.best_index(x, state, scaled=False)
-            mine, rival = (
-                jnp.asarray(self.maximiser(x, state), float),
-                jnp.asarray(self.controls)[index],
-            )  # pyright: ignore[reportOptionalCall]
-            return self.defect(x, state, mine), self.defect(x, state, rival), mine, index
-
-        mine, rival, control, index = in_blocks(jax.jit(jax.vmap(compare)), (points, *jet))
-        worse = self.sign * (rival - mine)
-        scale = 1 + np.abs(rival)
-        i = int(np.argmax(np.where(np.isfinite(worse), worse / scale, np.inf)))
-        if not worse[i] <= 1e-8 * scale[i]:
-            raise CoefficientError(
-                f"maximiser is not the best: at x = {show(points[i])} it gives a = "
-                f"{show(control[i])} with L^a u - f^a = {mine[i]:.6g}, but control {index[i]}, a "
-                f"= {show(self.controls[index[i]])}, gives {rival[i]:.6g}. It must give the "
-                f"{self.sense} of L^a u - f^a over all controls."
-            )
-        self._check_range(points, jet)
-
     def outside(self, control: np.ndarray) -> np.ndarray:
         """Which of the controls (N, …) lie outside of the box of the sampled ones."""
         lower, upper = np.min(self.controls, axis=0), np.max(self.controls, axis=0)
@@ -379,48 +321,5 @@ class HJB(AbstractProblem):
             .any(axis=1)
         )
 
-    def _check_range(self, points: np.ndarray, jet: Jet) -> None:
-        """No state, however small or large, may ask for a control outside of the box of the sampled
-        ones: certificates hold for the controls of this box."""
-        compiled = jax.jit(jax.vmap(lambda x, *parts: self.control(x, Jet(*parts))))
-        for size in PROBED_SIZES:
-            control = in_blocks(compiled, (points, *(size * np.asarray(part) for part in jet)))
-            outside = self.outside(control)
-            if np.any(outside):
-                i, lower, upper = (
-                    int(np.argmax(outside)),
-                    np.min(self.controls, axis=0),
-                    np.max(self.controls, axis=0),
-                )
-                raise CoefficientError(
-                    f"maximiser leaves the control set: at x = {show(points[i])} it gives a = "
-                    f"{show(control[i])} for second derivatives of size {size:.0e}, but the "
-                    f"controls lie between {show(lower)} and {show(upper)}. Include the ends of "
-                    "the set in controls, or clip the maximiser to it."
-                )
-
     def __repr__(self) -> str:
         return f"HJB({self.name!r}, {self.domain!r}, {len(self.controls)} controls)"
-
-
-def _checked_controls(controls: Any) -> np.ndarray:
-    try:
-        array = np.asarray(controls, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise CoefficientError(
-            f"controls is ragged or holds something that is no number ({error}): all controls "
-            "must have the same shape."
-        ) from error
-    if array.ndim == 0:
-        raise CoefficientError(
-            f"controls = {controls!r}: pass an array of shape (m, …) whose leading axis runs "
-            "over the controls."
-        )
-    if array.size == 0:
-        raise CoefficientError(
-            f"controls is empty (shape {array.shape}): at least one control is needed."
-        )
-    bad = np.flatnonzero(~np.all(np.isfinite(array.reshape(len(array), -1)), axis=1))
-    if len(bad):
-        raise CoefficientError(f"control {bad[0]} is not finite: a = {show(array[bad[0]])}.")
-    return array

@@ -24,7 +24,7 @@ leaves 1e-11 with four layers and 1e-10 with five.
 """
 
 import time
-from typing import Any, NamedTuple, final
+from typing import Any, final
 
 import jax
 import numpy as np
@@ -36,11 +36,11 @@ from cordes.errors import CoefficientError, DomainError, OptionError
 from cordes.problems.coefficients import check_finite, sample
 from cordes.problems.problem import AbstractProblem
 from cordes.references.chebyshev_grid import (
-    Nodes,
-    chebyshev_nodes,
+    Grid,
+    evaluate,
     find_breaks,
-    graded_lines,
     interpolation,
+    make_grid,
 )
 
 EVALUATION_CHUNK = 8192
@@ -77,7 +77,7 @@ class ChebyshevSolution:
         flat = points.reshape(-1, 2)
         self._check_inside(flat)
         pieces = [
-            _evaluate(self._grid, self._values, flat[k : k + EVALUATION_CHUNK])
+            evaluate(self._grid, self._values, flat[k : k + EVALUATION_CHUNK])
             for k in range(0, len(flat), EVALUATION_CHUNK)
         ]
         return np.concatenate([np.zeros(0), *pieces]).reshape(points.shape[:-1])
@@ -101,34 +101,6 @@ class ChebyshevSolution:
             f"ChebyshevSolution(degree={self.degree}, elements={self.elements}, "
             f"error_estimate={self.error_estimate:.1e})"
         )
-
-
-class Grid(NamedTuple):
-    """Rectangles between the lines of each axis, with polynomials of one degree."""
-
-    lines: tuple[np.ndarray, np.ndarray]
-    degree: int
-    nodes: Nodes
-
-    def shape(self) -> tuple[int, int]:
-        """Numbers of global nodes along the axes; neighbours share those on their common edge."""
-        return (len(self.lines[0]) - 1) * self.degree + 1, (
-            len(self.lines[1]) - 1
-        ) * self.degree + 1
-
-    def coordinates(self, axis: int) -> np.ndarray:
-        """Coordinates of the global nodes; those on a line are exactly the line's."""
-        lines = self.lines[axis]
-        inner = lines[:-1, None] + np.diff(lines)[:, None] * (1 + self.nodes.points[:-1]) / 2
-        return np.append(inner.ravel(), lines[-1])
-
-    def element_nodes(self, column: int) -> np.ndarray:
-        """Flat global numbers, shape (rows, p+1, p+1), of the nodes of the rectangles in one
-        column."""
-        local = np.arange(self.degree + 1)
-        along = column * self.degree + local
-        across = self.degree * np.arange(len(self.lines[1]) - 1)[:, None] + local
-        return along[None, :, None] * self.shape()[1] + across[:, None, :]
 
 
 def solve_chebyshev(
@@ -169,27 +141,17 @@ def solve_chebyshev(
     lower, upper = problem.domain.bounding_box
     breaks = find_breaks(lower, upper, problem.interfaces, extra_points)
     grids = [
-        _make_grid(breaks, degree, layers, ratio),
-        _make_grid(breaks, degree - 2, max(layers - 1, 0), ratio),
+        make_grid(breaks, degree, layers, ratio),
+        make_grid(breaks, degree - 2, max(layers - 1, 0), ratio),
     ]
     tables, boundaries = _collocate(problem, grids), _boundary_values(problem, grids)
     answers = [_solve_once(*each) for each in zip(grids, tables, boundaries, strict=True)]
     points = _comparison_points(breaks)
     fine, coarse = (
-        _evaluate(grid, values, points) for grid, values in zip(grids, answers, strict=True)
+        evaluate(grid, values, points) for grid, values in zip(grids, answers, strict=True)
     )
     return ChebyshevSolution(
         grids[0], answers[0], float(np.max(np.abs(fine - coarse))), time.perf_counter() - start
-    )
-
-
-def _make_grid(
-    breaks: tuple[np.ndarray, np.ndarray], degree: int, layers: int, ratio: float
-) -> Grid:
-    return Grid(
-        (graded_lines(breaks[0], layers, ratio), graded_lines(breaks[1], layers, ratio)),
-        degree,
-        chebyshev_nodes(degree),
     )
 
 
@@ -415,18 +377,3 @@ def _solve_edges(
     for _ in range(3):
         values[free] += factors.solve(rhs - system @ values[free])
     return values
-
-
-def _evaluate(grid: Grid, values: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """The piecewise polynomial at points (n, 2); on an edge either side gives the same value."""
-    indices, weights = [], []
-    for axis, lines in enumerate(grid.lines):
-        element = np.clip(
-            np.searchsorted(lines, points[:, axis], side="right") - 1, 0, len(lines) - 2
-        )
-        left, right = lines[element], lines[element + 1]
-        position = np.clip((2 * points[:, axis] - left - right) / (right - left), -1.0, 1.0)
-        weights.append(interpolation(grid.nodes, position))
-        indices.append(grid.degree * element[:, None] + np.arange(grid.degree + 1))
-    local = values[indices[0][:, :, None], indices[1][:, None, :]]
-    return np.einsum("ni,nij,nj->n", weights[0], local, weights[1], optimize=True)

@@ -20,7 +20,7 @@ SCAN_LINES, SCAN_SAMPLES = 33, 257
 SAME = 1e-10
 
 
-class Nodes(NamedTuple):
+class ChebyshevNodes(NamedTuple):
     """Chebyshev points of the second kind on [-1, 1], ascending, their barycentric weights and the
     differentiation matrix."""
 
@@ -29,7 +29,7 @@ class Nodes(NamedTuple):
     derivative: np.ndarray
 
 
-def chebyshev_nodes(degree: int) -> Nodes:
+def chebyshev_nodes(degree: int) -> ChebyshevNodes:
     """The degree + 1 nodes that carry a polynomial of this degree; rows of the matrix sum to zero,
     which keeps rounding small."""
     # The sine is exactly odd in its argument, so the nodes are exactly symmetric.
@@ -40,10 +40,10 @@ def chebyshev_nodes(degree: int) -> Nodes:
     derivative = weights[None, :] / weights[:, None] / differences
     np.fill_diagonal(derivative, 0.0)
     np.fill_diagonal(derivative, -np.sum(derivative, axis=1))
-    return Nodes(points, weights, derivative)
+    return ChebyshevNodes(points, weights, derivative)
 
 
-def interpolation(nodes: Nodes, targets: np.ndarray) -> np.ndarray:
+def interpolation(nodes: ChebyshevNodes, targets: np.ndarray) -> np.ndarray:
     """The matrix (targets, nodes) that takes values at the nodes to values at the targets, by the
     barycentric formula."""
     differences = targets[:, None] - nodes.points[None, :]
@@ -171,3 +171,56 @@ def _not_parallel(name: str, evidence: str) -> OptionError:
         f"{name} is not a set of lines parallel to the axes: {evidence}. The Chebyshev solver "
         "cuts boxes along x_i = const only; use cordes.solve for other interfaces."
     )
+
+
+class Grid(NamedTuple):
+    """Rectangles between the lines of each axis, with polynomials of one degree."""
+
+    lines: tuple[np.ndarray, np.ndarray]
+    degree: int
+    nodes: ChebyshevNodes
+
+    def shape(self) -> tuple[int, int]:
+        """Numbers of global nodes along the axes; neighbours share those on their common edge."""
+        return (len(self.lines[0]) - 1) * self.degree + 1, (
+            len(self.lines[1]) - 1
+        ) * self.degree + 1
+
+    def coordinates(self, axis: int) -> np.ndarray:
+        """Coordinates of the global nodes; those on a line are exactly the line's."""
+        lines = self.lines[axis]
+        inner = lines[:-1, None] + np.diff(lines)[:, None] * (1 + self.nodes.points[:-1]) / 2
+        return np.append(inner.ravel(), lines[-1])
+
+    def element_nodes(self, column: int) -> np.ndarray:
+        """Flat global numbers, shape (rows, p+1, p+1), of the nodes of the rectangles in one
+        column."""
+        local = np.arange(self.degree + 1)
+        along = column * self.degree + local
+        across = self.degree * np.arange(len(self.lines[1]) - 1)[:, None] + local
+        return along[None, :, None] * self.shape()[1] + across[:, None, :]
+
+
+def make_grid(
+    breaks: tuple[np.ndarray, np.ndarray], degree: int, layers: int, ratio: float
+) -> Grid:
+    return Grid(
+        (graded_lines(breaks[0], layers, ratio), graded_lines(breaks[1], layers, ratio)),
+        degree,
+        chebyshev_nodes(degree),
+    )
+
+
+def evaluate(grid: Grid, values: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """The piecewise polynomial at points (n, 2); on an edge either side gives the same value."""
+    indices, weights = [], []
+    for axis, lines in enumerate(grid.lines):
+        element = np.clip(
+            np.searchsorted(lines, points[:, axis], side="right") - 1, 0, len(lines) - 2
+        )
+        left, right = lines[element], lines[element + 1]
+        position = np.clip((2 * points[:, axis] - left - right) / (right - left), -1.0, 1.0)
+        weights.append(interpolation(grid.nodes, position))
+        indices.append(grid.degree * element[:, None] + np.arange(grid.degree + 1))
+    local = values[indices[0][:, :, None], indices[1][:, None, :]]
+    return np.einsum("ni,nij,nj->n", weights[0], local, weights[1], optimize=True)

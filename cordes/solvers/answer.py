@@ -23,7 +23,7 @@ class Answer(NamedTuple):
     residual: float
     points: int
     history: list[dict]
-    facts: dict[str, Any] = {}
+    facts: dict[str, Any] = {}  # noqa: RUF012
 
     @property
     def parameters(self) -> int:

@@ -141,10 +141,10 @@ class PointEquation:
         not depend on it is done once."""
         if self.controls is None:
             columns, target = self.freeze(None, x, weight)  # pyright: ignore[reportArgumentType]
-            rows = lambda network: directional_rows(network, columns) - target
+            rows = lambda network: directional_rows(network, columns) - target  # noqa: E731
         else:
             shared = distribution.spread((x, weight))
-            rows = lambda network: jax.vmap(
+            rows = lambda network: jax.vmap(  # noqa: E731
                 lambda x, w: jnp.max(self.sign * self._defects(network, x, w))
             )(*shared)
 

@@ -52,7 +52,7 @@ class Outer(NamedTuple):
 
     steps: int = 30
     damped: bool = True
-    choices: dict[str, Any] = {}
+    choices: dict[str, Any] = {}  # noqa: RUF012
     fixed_point: bool = False
     fallback: bool = True
     # A residual below this share of the right-hand side is a success where no tolerance was asked

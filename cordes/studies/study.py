@@ -19,7 +19,6 @@ import numpy as np
 import cordes
 from cordes.errors import OptionError
 from cordes.problems.problem import AbstractProblem
-from cordes.problems.transport import Transport
 from cordes.runtime.progress import Progress
 from cordes.runtime.threads import share_cores
 from cordes.solutions.solution import Solution, error_points
@@ -51,7 +50,7 @@ class Study:
         epochs: int = PAPER["epochs"],
         preset: Mapping[str, Any] = PAPER,
     ):
-        if isinstance(problem, Transport):
+        if not problem.takes_boundary_values:
             raise OptionError(
                 f"{problem.name} is a transport problem: the paper's tables compare losses of "
                 "equations, study one of those."

@@ -14,7 +14,6 @@ from cordes.ansatz.ansatz import Rows
 from cordes.ansatz.networks.mlp import MLP
 from cordes.errors import OptionError
 from cordes.problems.problem import AbstractProblem
-from cordes.problems.transport import Transport
 from cordes.results import Result
 from cordes.solutions.solution import Solution
 from cordes.solvers.adam import PAPER
@@ -116,7 +115,7 @@ def rows_at(system: System, solution: Solution, points: int, seed: int) -> Rows:
 
 
 def _check_problem(problem: AbstractProblem) -> None:
-    if isinstance(problem, Transport):
+    if not problem.takes_boundary_values:
         raise OptionError(
             f"{problem.name} is a transport problem, whose boundary condition is part of the "
             "loss: use a Linear, HJB or MongeAmpere problem."

@@ -20,7 +20,7 @@ def epoch_seconds(dimension: int, points: int = 10_000, steps: int = 20, repeats
     sizes = [dimension, 64, 64, 64, 64, 1]
     parameters = [
         (jax.random.normal(k, (m, n), jnp.float32) / m**0.5, jnp.zeros(n, jnp.float32))
-        for k, m, n in zip(keys, sizes[:-1], sizes[1:])
+        for k, m, n in zip(keys, sizes[:-1], sizes[1:])  # noqa: B905
     ]
     x = jax.random.uniform(keys[-1], (points, dimension), jnp.float32, -1, 1)
     matrix = jnp.eye(dimension, dtype=jnp.float32) + jnp.ones((dimension, dimension), jnp.float32)

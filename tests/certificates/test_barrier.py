@@ -119,7 +119,7 @@ def explicit(features, coefficients):
 def test_features_are_what_they_say():
     """-Lw and w by the rows are those of the formula by automatic differentiation, to the rounding
     that is allowed for, and rounded to the safe side."""
-    A = lambda x: jnp.array([[2.0 + x[0] ** 2, 0.3], [0.3, 1.0 + jnp.where(x[0] > 0, 1.0, 0.0)]])
+    A = lambda x: jnp.array([[2.0 + x[0] ** 2, 0.3], [0.3, 1.0 + jnp.where(x[0] > 0, 1.0, 0.0)]])  # noqa: E731
     problem = cordes.Linear(
         SQUARE, A, 1.0, b=lambda x: jnp.array([x[1], 2.0]), c=3.0, interfaces=[lambda x: x[0]]
     )

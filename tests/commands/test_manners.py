@@ -24,7 +24,8 @@ from cordes.commands.completion import GALLERY_NAMES
 from cordes.commands.new import new_problem
 from cordes.commands.templates import KINDS, TEMPLATES
 from cordes.errors import CordesError
-from cordes.problems.files import _EQUATIONS, load_problem
+from cordes.problems.files import load_problem
+from cordes.problems.toml_file import _EQUATIONS
 
 ROOT = Path(__file__).parents[2]
 CLASSES = {

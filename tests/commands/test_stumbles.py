@@ -65,7 +65,7 @@ def critical_sources(domain, matrix):
 def test_a_corner_that_f_is_too_large_for_is_named(domain):
     matrix = np.array([[2.0, 0.4], [0.4, 1.0]])
     limits = critical_sources(domain, matrix)
-    g = lambda x: x @ jnp.asarray(matrix) @ x / 2
+    g = lambda x: x @ jnp.asarray(matrix) @ x / 2  # noqa: E731
     # A quarter may be missing before anything is said.
     assert cordes.MongeAmpere(domain, 1.3 * limits.min(), g).rough is None
     rough = cordes.MongeAmpere(domain, 1.37 * limits.min(), g).rough
@@ -102,8 +102,8 @@ def test_no_room_for_bounded_second_derivatives(f, g, words):
 
 
 def test_smooth_data_are_not_suspected():
-    exponential = lambda x: jnp.exp(bowl(x))
-    source = lambda x: (1 + x @ x) * jnp.exp(x @ x)
+    exponential = lambda x: jnp.exp(bowl(x))  # noqa: E731
+    source = lambda x: (1 + x @ x) * jnp.exp(x @ x)  # noqa: E731
     cube = cordes.Box([0] * 3, [1] * 3)
     problems = [
         cordes.MongeAmpere(SQUARE, 1.0, bowl),
@@ -342,7 +342,7 @@ def test_the_tolerance_is_shown_beside_what_was_reached(capsys, tmp_path):
 
 
 def test_outer_steps_are_counted_in_all():
-    A = lambda x, a: jnp.array([[1 + 0.3 * a, 0.2 * a], [0.2 * a, 1 - 0.3 * a]])
+    A = lambda x, a: jnp.array([[1 + 0.3 * a, 0.2 * a], [0.2 * a, 1 - 0.3 * a]])  # noqa: E731
     problem = cordes.HJB(SQUARE, jnp.array([-1.0, 1.0]), A, f=lambda x, a: -1 - 0.3 * a * x[0])
     solution = cordes.solve(problem, tol=1e-9, features=100, outer_steps=3)
     assert [step["outer"] for step in solution.history] == list(range(len(solution.history)))
@@ -456,4 +456,4 @@ def test_hints_name_what_there_is():
     for text in NAMES.values():
         assert hasattr(cordes, text.replace(",", " ").replace("(", " ").split()[0])
     with pytest.raises(AttributeError, match="module 'cordes' has no attribute 'nothing'"):
-        cordes.nothing
+        cordes.nothing  # noqa: B018

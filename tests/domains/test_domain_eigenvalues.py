@@ -12,12 +12,12 @@ from scipy.spatial import ConvexHull
 
 from cordes.domains import AbstractDomain, Ball, Box, Ellipsoid, Polygon
 from cordes.domains.constants import (
-    _second_moment_axes,
     circumscribed,
     first_eigenvalue,
     largest_polar_factor,
     polar_factor,
 )
+from cordes.domains.polygon_shape import second_moment_axes
 from cordes.errors import OptionError
 
 DIGITS = [
@@ -301,7 +301,7 @@ def test_ellipse_around_a_polygon():
     lie along the coordinates."""
     outline = np.concatenate([regular_polygon(40).vertices * [1, 2], [[0, 2.5], [0, -2.5]]])
     polygon = Polygon(outline[ConvexHull(outline).vertices])
-    short, long = _second_moment_axes(polygon.vertices + np.array([0.3, 0.1]))
+    short, long = second_moment_axes(polygon.vertices + np.array([0.3, 0.1]))
     gauges = (polygon.vertices[:, 0] / short) ** 2 + (polygon.vertices[:, 1] / long) ** 2
     assert np.max(gauges) == pytest.approx(1, abs=1e-12)
     assert 1.9 < long / short < 2.3

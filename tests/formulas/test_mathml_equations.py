@@ -9,8 +9,8 @@ from formula_text import Method, plain, wave
 
 import cordes
 from cordes.commands.templates import HJB_TOML
-from cordes.problems.files import problem_from_toml
 from cordes.problems.structured import DiagonalPlusRank
+from cordes.problems.toml_file import problem_from_toml
 from cordes.reports.pages.equation import equation
 from cordes.reports.pages.mathml import constant
 from cordes.reports.pages.sources import source_text

@@ -82,7 +82,7 @@ def sine_of_its_own(x):
         lambda x: jnp.min(x, 0),
         lambda x: jnp.linalg.norm(x, 1),
         lambda x: jnp.array([1, 2] * 2),
-        lambda x: jnp.array([x[0]] + [x[1]]),
+        lambda x: jnp.array([x[0]] + [x[1]]),  # noqa: RUF005
         lambda x: 1.0 * (x[0] > 0),
         lambda x: 2.0 * (x[0] > 0) + (x[1] < 0),
         lambda x: jnp.diag(jnp.outer(x, x)),

@@ -13,7 +13,8 @@ import cordes
 from cordes.errors import CoefficientError, FileError, OptionError
 from cordes.formulas.toml import Expression, is_reserved, parse
 from cordes.jet import Jet, jet_of
-from cordes.problems.files import load_problem, problem_from_toml
+from cordes.problems.files import load_problem
+from cordes.problems.toml_file import problem_from_toml
 
 PAGE = Path(__file__).parents[2] / "docs" / "toml.md"
 SQUARE = 'type = "box"\nlower = [0, 0]\nupper = [1, 1]'

@@ -138,8 +138,8 @@ def test_operations_are_those_that_the_compiler_counts(d):
         jets.make_network(d, "float64", width=16, depth=3),
         jets.make_data(d, 20, "float64"),
     )
-    operator = lambda p, data: tuple(network.with_parameters(p).operator_jet(data.x, data.A))
-    full = lambda p, data: tuple(network.with_parameters(p).jet(data.x))
+    operator = lambda p, data: tuple(network.with_parameters(p).operator_jet(data.x, data.A))  # noqa: E731
+    full = lambda p, data: tuple(network.with_parameters(p).jet(data.x))  # noqa: E731
     cases = [(counts.evaluation(20, counts.operator_shape(d, d, 16, 3), 8), operator)]
     if d == 2:
         cases += [(counts.evaluation(20, counts.hessian_shape(d, d, 16, 3), 8), full)]
@@ -225,7 +225,7 @@ def test_least_squares_by_every_factorisation():
     rng = np.random.default_rng(6)
     matrix, target = rng.standard_normal((40, 10)), rng.standard_normal(40)
     expected = np.linalg.lstsq(matrix, target)[0]
-    triangle_of = lambda system: jnp.linalg.qr(system, mode="r")
+    triangle_of = lambda system: jnp.linalg.qr(system, mode="r")  # noqa: E731
     found = [
         algebra.host_qr(matrix, target),
         algebra.hybrid(matrix, target, triangle_of),

@@ -20,8 +20,8 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 sys.path.insert(0, str(DOCS))
 
-import reference_tables
-import regenerate
+import reference_tables  # noqa: E402
+import regenerate  # noqa: E402
 
 PAGES = sorted(DOCS.rglob("*.md"))
 # The README and its like, and the forms of a forge.

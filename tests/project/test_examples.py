@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 GALLERY = ROOT / "docs" / "examples"
 sys.path.insert(0, str(GALLERY))
 
-import make
+import make  # noqa: E402
 
 NAMES = [script.stem for script in make.SCRIPTS]
 each = pytest.mark.parametrize("script", make.SCRIPTS, ids=NAMES)

@@ -33,7 +33,7 @@ GREEK_NAMES = "alpha,beta,gamma,delta,epsilon,zeta,eta,theta,iota,kappa,lambda,m
 GREEK = {name: chr(0x3B1 + k) for k, name in enumerate(GREEK_NAMES.split(",")) if name}
 
 
-class Untypeset(Exception):
+class Untypeset(Exception):  # noqa: N818
     """What is written cannot be set as a formula; the source is shown instead."""
 
 

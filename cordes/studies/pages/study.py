@@ -37,7 +37,9 @@ FIGURES = {
         "The loss around the minimum that each method found, in two random directions: logarithms "
         "over its value at the centre."
     ),
-    "spectra.png": "The largest eigenvalues of the Gauss–Newton matrix, with the multiplier and without it.",
+    "spectra.png": (
+        "The largest eigenvalues of the Gauss–Newton matrix, with the multiplier and without it."
+    ),
 }
 MEDIANS = (
     "Medians over the seeds, below them the range, and how many seeds arrived where not all did. "
@@ -125,10 +127,9 @@ def _brief(facts: Mapping[str, Any], folder: Path) -> str:
         if page.exists()
         else ""
     )
-    return (
-        "<div "
-        f'class="columns"><div>{_claims(verdicts(facts))}{link}</div><div>{_curve(facts, "l2", "l2 error")}</div></div>'
-    ) + milestone_grid(facts)
+    said, curve = _claims(verdicts(facts)), _curve(facts, "l2", "l2 error")
+    columns = f'<div class="columns"><div>{said}{link}</div><div>{curve}</div></div>'
+    return columns + milestone_grid(facts)
 
 
 # Tables -------------------------------------------------------------------------------------------
@@ -188,10 +189,8 @@ def spread(values: Sequence[float | None], digits: int = 3, missing: str = "not 
         if shown[1] != shown[2] or count
         else ""
     )
-    return (
-        "<span "
-        f'class="spread">{text(missing) if shown[0] is None else number(shown[0], digits)}{between}</span>'
-    )
+    median = text(missing) if shown[0] is None else number(shown[0], digits)
+    return f'<span class="spread">{median}{between}</span>'
 
 
 def _paper_epochs(paper: Mapping[str, Any] | None) -> str:

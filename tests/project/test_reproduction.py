@@ -3,6 +3,8 @@ and can be looked at."""
 
 import json
 import re
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,10 +12,13 @@ from PIL import Image
 
 from cordes.errors import CordesError
 from cordes.gallery.paper_tables import TABLES
-from cordes.studies import reproduction
-from cordes.studies.reproduction import milestone_table, refresh, shrink
 
-ROOT = reproduction.Path(__file__).parents[2]
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT / "docs"))
+
+import reproduction_tables as reproduction  # noqa: E402
+from reproduction_tables import milestone_table, refresh, shrink  # noqa: E402
+
 DOCUMENT, RESULTS = ROOT / reproduction.DOCUMENT, ROOT / reproduction.RESULTS
 
 

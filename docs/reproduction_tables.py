@@ -1,7 +1,7 @@
 """The page on the reproduction of the paper: its tables are made from the results, so that no
 number is typed by hand.
 
-    python -m cordes.studies.reproduction [STUDY_FOLDER]
+    python docs/reproduction_tables.py [STUDY_FOLDER]
 
 gathers the small files of a finished `cordes study --all` (results without their figures' data,
 figures with few colours) into docs/reproduction, and writes the tables of docs/reproduction.md

@@ -1,0 +1,395 @@
+"""Problems from TOML: data and expressions that can do no harm.
+
+The TOML schema is described in docs/toml.md. Every message names the file and the key, and shows
+what is allowed there.
+"""
+
+import contextlib
+import dataclasses
+import keyword
+import math
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from cordes.domains.ball import Ball
+from cordes.domains.box import Box
+from cordes.domains.domain import AbstractDomain
+from cordes.domains.ellipsoid import Ellipsoid
+from cordes.domains.polygon import Polygon
+from cordes.errors import CordesError, FileError, unknown
+from cordes.formulas.toml import Expression, is_reserved, parse
+from cordes.problems.hjb import HJB
+from cordes.problems.linear import Linear
+from cordes.problems.monge_ampere import MongeAmpere
+from cordes.problems.problem import AbstractProblem
+
+SCHEMA = 1
+_TABLES = ("schema", "kind", "name", "domain", "equation", "definitions")
+# For each kind: the class, the required and the optional keys of [equation].
+_EQUATIONS: dict[str, tuple[Callable[..., AbstractProblem], tuple[str, ...], tuple[str, ...]]] = {
+    "linear": (Linear, ("A", "f"), ("b", "c", "g", "interfaces", "epsilon", "exact")),
+    "hjb": (HJB, ("controls", "A", "f"), ("b", "c", "g", "interfaces", "sense", "exact")),
+    "monge-ampere": (MongeAmpere, ("f",), ("g", "interfaces", "exact")),
+}
+KINDS = tuple(_EQUATIONS)
+_EQUATION = {key for _, required, optional in _EQUATIONS.values() for key in (*required, *optional)}
+MAX_CONTROLS = 100_000
+
+
+def problem_from_toml(text: str, name: str = "problem") -> AbstractProblem:
+    """The problem that a TOML text describes. `name` stands in messages and names the problem if
+    the text does not.
+
+    Checked: every key and expression, all dimensions; the domain and the problem make their own
+    checks. The text is kept in the problem, so that a saved answer can bring its problem back.
+    """
+    table = _read_toml(text, name)
+    _check_keys(table, name, _TABLES, ("schema",))
+    # The version comes first: a file of another version may well have other keys.
+    if type(table["schema"]) is not int or table["schema"] != SCHEMA:
+        raise FileError(
+            f"{name}: schema = {table['schema']!r}, but this version of cordes reads schema = "
+            f"{SCHEMA}."
+        )
+    _check_keys(table, name, _TABLES, ("kind", "domain", "equation"))
+    if table["kind"] not in KINDS:
+        raise FileError(
+            f"{name}: kind = {table['kind']!r} is not supported in files. Supported: "
+            f"{', '.join(map(repr, KINDS))}; write others in Python."
+        )
+    if not isinstance(table.get("name", ""), str):
+        raise FileError(f"{name}: name must be a text in quotes, not {shown(table['name'])}.")
+    for key in ("domain", "equation", "definitions"):
+        if not isinstance(table.get(key, {}), dict):
+            raise FileError(f"{name}: {key} must be a table [{key}], not {shown(table[key])}.")
+    domain = _domain(table["domain"], f"{name}: domain")
+    make, required, optional = _EQUATIONS[table["kind"]]
+    label = f"{name}: equation"
+    _check_keys(table["equation"], label, (*required, *optional), required)
+    controls, names = (
+        _controls(table["equation"]["controls"], f"{label}.controls")
+        if table["kind"] == "hjb"
+        else (None, ())
+    )
+    reader = _Reader(
+        domain.dimension,
+        _definitions(table.get("definitions", {}), domain.dimension, f"{name}: definitions", names),
+        names,
+    )
+    arguments = _equation(table["equation"], reader, label)
+    if controls is not None:
+        arguments["controls"] = controls
+    with _located(label):
+        made = make(domain, **arguments, name=table.get("name") or name.removesuffix(".toml"))
+    return made.labelled(source={"toml": text})
+
+
+def _read_toml(text: str, name: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        message = f"{name}: this is not TOML: {error}."
+        place = re.search(r"at line (\d+), column (\d+)", str(error))
+        lines = text.splitlines()
+        if place and int(place[1]) <= len(lines):
+            message += (
+                f"\n    {lines[int(place[1]) - 1]}\n    {' ' * (int(place[2]) - 1)}^\nExpressions "
+                "and texts stand in quotes."
+            )
+        raise FileError(message) from error
+    except RecursionError:
+        raise FileError(f"{name}: lists are nested too deeply.") from None
+
+
+def _check_keys(
+    table: dict[str, Any], label: str, known: Iterable[str], required: Iterable[str]
+) -> None:
+    known = tuple(known)
+    for key in table:
+        if key in known:
+            continue
+        if known == _TABLES and key in _EQUATION:
+            raise FileError(f"{label}: {key} belongs into the table [equation].")
+        raise FileError(f"{label}: {unknown('key', key, known)} Allowed: {', '.join(known)}.")
+    missing = [key for key in required if key not in table]
+    if missing:
+        raise FileError(
+            f"{label}: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing. "
+            f"Allowed: {', '.join(known)}."
+        )
+
+
+@contextlib.contextmanager
+def _located(label: str) -> Iterator[None]:
+    """Names the file in errors that a domain or a problem raises; they stay what they are."""
+    try:
+        yield
+    except CordesError as error:
+        raise type(error)(f"{label}: {error}") from error
+
+
+def shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+@dataclasses.dataclass(frozen=True)
+class _Reader:
+    """Reads numbers and expressions in `dimension` coordinates with the given definitions; without
+    coordinates only constants pass.
+
+    `controls` are the names of the control's components, `fixed` says that what is read may not
+    depend on them.
+    """
+
+    dimension: int = 0
+    definitions: dict[str, float | Expression] = dataclasses.field(default_factory=dict)
+    controls: tuple[str, ...] = ()
+    fixed: bool = False
+
+    def scalar(self, value: Any, label: str) -> float | Expression:
+        if isinstance(value, str):
+            return parse(value, self.dimension, self.definitions, label, self.controls, self.fixed)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise FileError(
+                f"{label} must be a number or an expression in quotes, not {shown(value)}."
+            )
+        try:
+            number = float(value)
+        except OverflowError:
+            number = math.inf
+        if not math.isfinite(number):
+            raise FileError(f"{label} = {shown(value)} is not a finite number.")
+        return number
+
+    def constant(self, value: Any, label: str) -> float:
+        number = _Reader(
+            0, {key: entry for key, entry in self.definitions.items() if isinstance(entry, float)}
+        ).scalar(value, label)
+        assert isinstance(number, float)
+        return number
+
+    def vector(self, value: Any, label: str, length: int | None = None) -> list[float | Expression]:
+        if not isinstance(value, list) or not value:
+            raise FileError(
+                f"{label} must be a list of "
+                f"numbers{' or expressions' if self.dimension else ''}, not {shown(value)}."
+            )
+        if length is not None and len(value) != length:
+            raise FileError(f"{label} has {len(value)} entries, but {length} are needed.")
+        return [self.scalar(entry, f"{label}[{i + 1}]") for i, entry in enumerate(value)]
+
+    def matrix(self, value: Any, label: str, width: int) -> list[list[float | Expression]]:
+        if not isinstance(value, list) or not value:
+            raise FileError(f"{label} must be a list of rows, not {shown(value)}.")
+        return [self.vector(row, f"{label}, row {i + 1}", width) for i, row in enumerate(value)]
+
+
+def _domain(table: dict[str, Any], label: str) -> AbstractDomain:
+    """The domain; its numbers may be constant expressions such as "sqrt(2)"."""
+    makers: dict[str, tuple[Callable[..., AbstractDomain], tuple[str, ...], tuple[str, ...]]] = {
+        "box": (Box, ("lower", "upper"), ()),
+        "ball": (Ball, ("center", "radius"), ()),
+        "ellipsoid": (Ellipsoid, ("center", "axes"), ()),
+        "polygon": (Polygon, ("vertices",), ()),
+        "regular-polygon": (_regular_polygon, ("sides", "radius"), ("center", "angle")),
+    }
+    kind = table.get("type")
+    if kind is None:
+        raise FileError(f"{label}: type is missing. Allowed: {', '.join(makers)}.")
+    if not isinstance(kind, str) or kind not in makers:
+        raise FileError(
+            f"{label}: {unknown('type of domain', str(kind), makers)} Allowed: {', '.join(makers)}."
+        )
+    maker, required, optional = makers[kind]
+    _check_keys(table, label, ("type", *required, *optional), required)
+    reader = _Reader()
+    values: dict[str, Any] = {}
+    # The first list of a box, a ball or an ellipsoid sets the dimension of the others.
+    dimension = 2 if "polygon" in kind else None
+    for key in (*required, *optional):
+        if key not in table:
+            continue
+        place = f"{label}.{key}"
+        if key in ("radius", "sides", "angle"):
+            values[key] = reader.scalar(table[key], place)
+        elif key == "vertices" or (
+            key == "axes"
+            and isinstance(table[key], list)
+            and any(isinstance(row, list) for row in table[key])
+        ):
+            assert dimension is not None
+            values[key] = np.array(reader.matrix(table[key], place, dimension))
+            if key == "axes" and len(table[key]) != dimension:
+                raise FileError(f"{place} has {len(table[key])} rows, but {dimension} are needed.")
+        else:
+            values[key] = np.array(reader.vector(table[key], place, dimension))
+            dimension = len(values[key])
+    with _located(label):
+        return maker(**values)
+
+
+def _regular_polygon(
+    sides: float, radius: float, center: np.ndarray | None = None, angle: float = math.pi / 2
+) -> Polygon:
+    """The polygon with equal sides whose corners have distance `radius` from the center, the first
+    of them in the direction `angle`."""
+    if not (sides.is_integer() and 3 <= sides <= 1000):
+        raise FileError(f"sides = {sides:g} must be a whole number from 3 to 1000.")
+    if radius <= 0:
+        raise FileError(f"radius = {radius:g} must be positive.")
+    angles = angle + 2 * math.pi * np.arange(int(sides)) / sides
+    corners = radius * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    return Polygon(corners if center is None else corners + center)
+
+
+def _definitions(
+    table: dict[str, Any], dimension: int, label: str, controls: tuple[str, ...]
+) -> dict[str, float | Expression]:
+    """Named expressions; each may use those above it."""
+    definitions: dict[str, float | Expression] = {}
+    for key, value in table.items():
+        if not (key.isascii() and key.isidentifier()) or keyword.iskeyword(key):
+            raise FileError(
+                f"{label}: {key!r} cannot be a name. Use letters, digits and _, beginning "
+                "with a letter."
+            )
+        if is_reserved(key, controlled=bool(controls)):
+            raise FileError(
+                f"{label}: {key} already has a meaning in expressions. Choose another name."
+            )
+        definitions[key] = _Reader(dimension, definitions, controls).scalar(value, f"{label}.{key}")
+    return definitions
+
+
+def _equation(table: dict[str, Any], reader: _Reader, label: str) -> dict[str, Any]:
+    """The arguments of the problem but for its controls. What is constant stays a constant, so that
+    the problem knows it."""
+    d, arguments = reader.dimension, {}
+    fixed = dataclasses.replace(reader, fixed=True)
+    if "A" in table:
+        arguments["A"] = _leading(table["A"], reader, f"{label}.A")
+    for key, read in (("f", reader), ("c", reader), ("g", fixed)):
+        if key in table:
+            arguments[key] = read.scalar(table[key], f"{label}.{key}")
+    if "b" in table:
+        arguments["b"] = _stacked(reader.vector(table["b"], f"{label}.b", d), (d,))
+    if "epsilon" in table:
+        arguments["epsilon"] = reader.constant(table["epsilon"], f"{label}.epsilon")
+    if "sense" in table:
+        arguments["sense"] = table["sense"]
+    if "exact" in table:
+        exact = fixed.scalar(table["exact"], f"{label}.exact")
+        arguments["exact"] = (
+            exact if isinstance(exact, Expression) else _stacked([exact], (), always=True)
+        )
+    if table.get("interfaces", []) != []:
+        interfaces = fixed.vector(table["interfaces"], f"{label}.interfaces")
+        for i, phi in enumerate(interfaces):
+            if not isinstance(phi, Expression):
+                raise FileError(
+                    f"{label}.interfaces[{i + 1}] = {phi:g} is constant; it must be an "
+                    "expression that is zero on the interface."
+                )
+        arguments["interfaces"] = interfaces
+    return arguments
+
+
+def _controls(value: Any, label: str) -> tuple[np.ndarray, tuple[str, ...]]:
+    """The controls, one in each row, and the names of their components: a for numbers, a1, a2, …
+    for lists of numbers.
+
+    A table stands for an axis of equally spaced numbers, and a list of tables for all combinations
+    of such axes.
+    """
+    entries = value if isinstance(value, list) else [value]
+    kinds = {
+        dict if isinstance(entry, dict) else list if isinstance(entry, list) else float
+        for entry in entries
+    }
+    if len(kinds) != 1 or (kinds == {float} and not isinstance(value, list)):
+        raise FileError(
+            f"{label} must be a list of numbers, a list of lists of numbers, a table {{from, "
+            f"to, count}} or a list of such tables, not {shown(value)}."
+        )
+    reader = _Reader()
+    if kinds == {list}:
+        rows = reader.matrix(value, label, max(1, len(value[0])))
+        return np.array(rows, dtype=float), _components(len(rows[0]))
+    if kinds == {float}:
+        return np.array(reader.vector(value, label), dtype=float), ("a",)
+    if isinstance(value, dict):
+        return _axis(value, label), ("a",)
+    axes = [_axis(entry, f"{label}[{i + 1}]") for i, entry in enumerate(value)]
+    count = math.prod(len(axis) for axis in axes)
+    if count > MAX_CONTROLS:
+        raise FileError(
+            f"{label} are {count} combinations; at most {MAX_CONTROLS} are allowed. Lower the "
+            "counts."
+        )
+    return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(
+        count, len(axes)
+    ), _components(len(axes))
+
+
+def _components(count: int) -> tuple[str, ...]:
+    return tuple(f"a{i + 1}" for i in range(count))
+
+
+def _axis(table: dict[str, Any], label: str) -> np.ndarray:
+    """`count` equally spaced numbers, both ends included."""
+    _check_keys(table, label, ("from", "to", "count"), ("from", "to", "count"))
+    count = table["count"]
+    if type(count) is not int or not 2 <= count <= MAX_CONTROLS:
+        raise FileError(
+            f"{label}.count = {shown(count)} must be a whole number from 2 to {MAX_CONTROLS}."
+        )
+    start, end = (_Reader().constant(table[key], f"{label}.{key}") for key in ("from", "to"))
+    if start == end:
+        raise FileError(f"{label}: from and to are both {start:g}; they must differ.")
+    return np.linspace(start, end, count)
+
+
+def _leading(value: Any, reader: _Reader, label: str) -> Any:
+    """A: d rows of d entries, or one expression for a multiple of the identity."""
+    d = reader.dimension
+    if not isinstance(value, list):
+        factor = reader.scalar(value, label)
+        return (
+            (lambda x, *a: factor(x, *a) * jnp.eye(d, dtype=x.dtype))
+            if isinstance(factor, Expression)
+            else factor * np.eye(d)
+        )
+    if len(value) != d or any(not isinstance(row, list) or len(row) != d for row in value):
+        raise FileError(
+            f"{label} must have {d} rows of {d} entries each, because the domain has dimension "
+            f"{d}; it is {shown(value)}."
+        )
+    return _stacked([entry for row in reader.matrix(value, label, d) for entry in row], (d, d))
+
+
+def _stacked(
+    entries: list[float | Expression], shape: tuple[int, ...], always: bool = False
+) -> np.ndarray | Callable[..., Array]:
+    """An array if all entries are constant and a function is not asked for, otherwise a function of
+    one point (and a control)."""
+    constants = [entry for entry in entries if isinstance(entry, float)]
+    if len(constants) == len(entries) and not always:
+        return np.array(constants).reshape(shape)
+
+    def stacked(x: Array, *a: Array) -> Array:
+        x = jnp.asarray(x)
+        return jnp.stack(
+            [
+                entry(x, *a) if isinstance(entry, Expression) else jnp.asarray(entry, x.dtype)
+                for entry in entries
+            ]
+        ).reshape(shape)
+
+    return stacked
