@@ -36,8 +36,8 @@ def as_problem(given: AbstractProblem | str | Path) -> AbstractProblem:
     if isinstance(given, (str, Path)):
         return problem(given)
     raise OptionError(
-        f"problem is {given!r}: pass a problem (cordes.Linear, HJB, MongeAmpere, Transport), a name "
-        "from cordes.gallery, or the path of a problem file."
+        f"problem is {given!r}: pass a problem (cordes.Linear, HJB, MongeAmpere, Transport), a "
+        "name from cordes.gallery, or the path of a problem file."
     )
 
 

@@ -45,7 +45,7 @@ class Panel(NamedTuple):
     categories: tuple[str, ...] = ()
 
 
-class Slice(NamedTuple):
+class PlaneSlice(NamedTuple):
     """Cell centres of a plane grid, shape (n, n, d), which of them lie in the domain, the cell
     edges and the outline of the domain."""
 
@@ -176,7 +176,7 @@ def _panel_height(size: np.ndarray, plane: tuple[int, int]) -> float:
     )
 
 
-def slice_of(domain: Any, plane: tuple[int, int]) -> Slice:
+def slice_of(domain: Any, plane: tuple[int, int]) -> PlaneSlice:
     """The plane of two coordinates through the centre."""
     lower, upper = domain.bounding_box
     i, j = plane
@@ -190,7 +190,7 @@ def slice_of(domain: Any, plane: tuple[int, int]) -> Slice:
     # has neither of its values.
     points[:] = domain.center + 1e-6 * (upper - lower)
     points[..., i], points[..., j] = np.meshgrid(*middles, indexing="ij")
-    return Slice(points, domain.contains(points), edges, outline_of(domain, plane))
+    return PlaneSlice(points, domain.contains(points), edges, outline_of(domain, plane))
 
 
 def outline_of(domain: Any, plane: tuple[int, int]) -> np.ndarray:
@@ -217,7 +217,7 @@ def outline_of(domain: Any, plane: tuple[int, int]) -> np.ndarray:
 
 
 def draw_row(
-    figure: Figure, row: np.ndarray, panels: list[Panel], part: Slice, plane: tuple[int, int]
+    figure: Figure, row: np.ndarray, panels: list[Panel], part: PlaneSlice, plane: tuple[int, int]
 ) -> None:
     """Coloured maps of all panels on one slice, each in its axes and with its colour bar."""
     images = []

@@ -21,7 +21,7 @@ from cordes.runtime.blocks import in_blocks
 from cordes.solutions.solution import Error, Solution
 from cordes.solutions.storage import check_writable
 from cordes.studies.pages.paper import (
-    Answer,
+    Contender,
     Values,
     cut_corner,
     plot_against_reference,
@@ -138,13 +138,13 @@ def _measured(
     solutions: Mapping[str, Solution],
     values: Callable[[Any], Values],
     reference: Callable | None = None,
-) -> list[Answer]:
+) -> list[Contender]:
     """Every answer with its error; `values` says what of a solution is drawn."""
     answers = []
     for label, solution in solutions.items():
         error = solution.error(reference)
         assert error is not None
-        answers.append(Answer(label, values(solution), error))
+        answers.append(Contender(label, values(solution), error))
     return answers
 
 
@@ -212,7 +212,7 @@ def _draw_unknown(name: str, solutions: dict[str, Solution]) -> Figures:
     problem = solutions["auto"].problem
     found = solve_chebyshev(problem, extra_points=REFERENCES[name])
     nothing = float("nan")
-    reference = Answer("Chebyshev", found, Error(nothing, found.error_estimate, nothing))
+    reference = Contender("Chebyshev", found, Error(nothing, found.error_estimate, nothing))
     what = (
         f"Chebyshev: {found.elements} rectangles of degree {found.degree}, own estimate "
         f"{found.error_estimate:.0e}"

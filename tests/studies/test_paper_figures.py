@@ -13,7 +13,7 @@ from cordes.solutions.solution import Error
 from cordes.studies import paper_figures as studied
 from cordes.studies.pages import paper as paper_plots
 from cordes.studies.pages.paper import (
-    Answer,
+    Contender,
     plot_against_reference,
     plot_cutaway,
     plot_deformed_grid,
@@ -88,7 +88,7 @@ def test_comparison_shows_the_answers_with_their_errors(answers, with_trained, t
 
 
 def stand_in(label, function):
-    return Answer(label, function, Error(1.2e-3, 4.5e-2, 1e-3))
+    return Contender(label, function, Error(1.2e-3, 4.5e-2, 1e-3))
 
 
 def test_cutaway_hides_what_is_behind():
@@ -146,7 +146,7 @@ def test_cross_section_and_maps_against_a_reference(tmp_path):
     def bowl(points):
         return -(1 - points[:, 0] ** 2) * (1 - points[:, 1] ** 2)
 
-    reference = Answer("Chebyshev", bowl, Error(float("nan"), 3e-9, float("nan")))
+    reference = Contender("Chebyshev", bowl, Error(float("nan"), 3e-9, float("nan")))
     found = [
         stand_in("C-PINN", lambda points: 0.9 * bowl(points)),
         stand_in("auto", lambda points: (1 + 1e-8) * bowl(points)),

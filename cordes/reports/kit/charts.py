@@ -28,7 +28,7 @@ class Series(NamedTuple):
     y: Sequence[float] | np.ndarray
 
 
-class Chart(NamedTuple):
+class LineChart(NamedTuple):
     """The figure as HTML, and what its script reads."""
 
     body: str
@@ -43,7 +43,7 @@ def line_chart(
     logarithmic: bool = False,
     caption: str = "",
     markers: bool = False,
-) -> Chart:
+) -> LineChart:
     """A chart of lines over a common axis. Labels are plain text."""
     kept = [_thinned(each, logarithmic) for each in series]
     xs = np.concatenate([each.x for each in kept])
@@ -92,14 +92,17 @@ def line_chart(
         else ""
     )
     title = html.escape(f"{y_label} against {x_label}: {_described(kept)}. Arrow keys read values.")
+    below = f"<figcaption>{html.escape(caption)}</figcaption>" if caption else ""
     body = f"""<figure class="chart" data-chart="{html.escape(key)}">
 <div class="head">{html.escape(y_label)}</div>
-<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" tabindex="0" aria-label="{title}">{"".join(parts)}<g class="marker"></g></svg>
+<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" tabindex="0" aria-label="{title}">
+{"".join(parts)}<g class="marker"></g></svg>
 <output class="reading" aria-live="polite">&#160;</output>
-{f'<ul class="legend">{legend}</ul>' if legend else ""}{f"<figcaption>{html.escape(caption)}</figcaption>" if caption else ""}
+{f'<ul class="legend">{legend}</ul>' if legend else ""}{below}
 </figure>"""
     # Bounds are read rounded up.
-    return Chart(body, {"x": x_label, "series": lines} | ({"up": True} if key == "bound" else {}))
+    rounding = {"up": True} if key == "bound" else {}
+    return LineChart(body, {"x": x_label, "series": lines} | rounding)
 
 
 def _described(series: Sequence[Series]) -> str:

@@ -116,13 +116,15 @@ def map_figure(shown: Map) -> tuple[str, dict[str, Any]]:
         f'alt="{html.escape(_alternative(shown, low, high))}">'
     )
     caption = f"<figcaption>{html.escape(shown.caption)}</figcaption>" if shown.caption else ""
-    plain = plain_title(shown.title)
+    label = html.escape(f"{plain_title(shown.title)}: arrow keys read values")
+    across = "".join(f"<span>{part}</span>" for part in (ends[0][0], names[0], ends[0][1]))
     body = f"""<figure class="map" data-map="{html.escape(shown.key)}">
 <div class="head">{shown.title}</div>
 <div class="frame" style="--ratio:{ratio:.4f}">
 <div class="axis up"><span>{ends[1][1]}</span><span>{names[1]}</span><span>{ends[1][0]}</span></div>
-<div class="plot" tabindex="0" role="group" aria-label="{html.escape(f"{plain}: arrow keys read values")}">{image}{_overlay(shown)}<i class="dot"></i></div>
-<div class="axis across"><span>{ends[0][0]}</span><span>{names[0]}</span><span>{ends[0][1]}</span></div>
+<div class="plot" tabindex="0" role="group" aria-label="{label}">{image}{_overlay(shown)}
+<i class="dot"></i></div>
+<div class="axis across">{across}</div>
 </div>
 {_scale(shown, colours, low, high)}
 <output class="reading" aria-live="polite">&#160;</output>{caption}

@@ -74,7 +74,8 @@ def render(
 </head>
 <body>
 <header class="page">
-<div class="bar"><span class="mark">cordes</span>{navigation}<button type="button" id="theme" title="Light or dark" hidden>◐ <span>theme</span></button></div>
+<div class="bar"><span class="mark">cordes</span>{navigation}<button type="button" id="theme"
+title="Light or dark" hidden>◐ <span>theme</span></button></div>
 <h1>{html.escape(title)}</h1>
 <div class="summary">{summary}</div>
 </header>
@@ -114,7 +115,7 @@ def _section(section: Section) -> str:
 
 @cache
 def resource(name: str, beside: str = __file__) -> str:
-    """The text of a style or script file that lies beside a module: this one, or the one that asks."""
+    """The text of a style or script file beside a module: this one, or the one that asks."""
     return (Path(beside).parent / name).read_text(encoding="utf-8")
 
 

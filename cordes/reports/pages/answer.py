@@ -60,6 +60,7 @@ def write_report(
     charts: dict[str, Any] = {}
     bounded = facts["certificate"]["level"] is not None
     fields = answer_figures(solution, condition, maps, charts)
+    holds = condition_sentence(facts["condition"], "condition.", bounded)
     sections = [
         Section("Equation", shown.parts, "equation"),
         _certificate(solution, facts),
@@ -73,7 +74,7 @@ def write_report(
         ),
         Section(
             "The Cordès condition",
-            f"<p>{condition_sentence(facts['condition'], 'condition.', bounded)}</p>{fields.get('equation', '')}",
+            f"<p>{holds}</p>{fields.get('equation', '')}",
             "condition",
         ),
         _convergence(solution, facts, charts),

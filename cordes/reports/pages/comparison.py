@@ -31,7 +31,7 @@ NUMBERS = {
 NEEDED = ("problem", "method", "result", "seconds", "certificate")
 
 
-class Run(NamedTuple):
+class FinishedRun(NamedTuple):
     """A folder that `cordes solve --out` wrote: a name for it, what result.json says, and the steps
     from its report."""
 
@@ -41,7 +41,7 @@ class Run(NamedTuple):
     history: list[dict[str, Any]]
 
 
-def read_run(folder: str | Path) -> Run:
+def read_run(folder: str | Path) -> FinishedRun:
     """Read what a solve left in a folder. Checked: that it has the result of a solve; its report
     and its picture may be missing."""
     folder = Path(folder)
@@ -62,7 +62,7 @@ def read_run(folder: str | Path) -> Run:
     wrong = _wrong_fact(facts)
     if wrong is not None:
         raise FileError(f"{path} is not the result of a solve, {wrong}: {remedy}")
-    return Run(folder.resolve().name, folder, facts, _history(folder, facts))
+    return FinishedRun(folder.resolve().name, folder, facts, _history(folder, facts))
 
 
 def _is_number(value: Any) -> bool:
@@ -109,7 +109,7 @@ def _history(folder: Path, facts: dict[str, Any]) -> list[dict[str, Any]]:
 
 def write_comparison(
     path: str | Path, folders: Sequence[str | Path], command: Sequence[str] = ()
-) -> list[Run]:
+) -> list[FinishedRun]:
     """The page of several runs. Gives the runs back, in their order."""
     if Path(path).suffix.lower() not in (".html", ".htm"):
         raise OptionError(
@@ -148,7 +148,7 @@ def write_comparison(
     return runs
 
 
-def _distinct(runs: list[Run]) -> list[Run]:
+def _distinct(runs: list[FinishedRun]) -> list[FinishedRun]:
     """Folders of the same name, and only these, are told apart by their paths, and then by
     numbers."""
     names = [run.name for run in runs]
@@ -163,7 +163,7 @@ def _distinct(runs: list[Run]) -> list[Run]:
     return [run._replace(name=name) for run, name in zip(runs, names, strict=True)]
 
 
-def _summary(runs: list[Run], same: bool) -> str:
+def _summary(runs: list[FinishedRun], same: bool) -> str:
     """Which run is the most accurate, and which the fastest; errors of different problems are not
     compared."""
     timed = [
@@ -201,11 +201,11 @@ def _summary(runs: list[Run], same: bool) -> str:
     return "; ".join(parts) + "." if parts else "Neither errors nor times are known."
 
 
-def _seconds(run: Run) -> float | None:
+def _seconds(run: FinishedRun) -> float | None:
     return run.facts["seconds"].get("solve")
 
 
-def _table(runs: list[Run], page: Path) -> str:
+def _table(runs: list[FinishedRun], page: Path) -> str:
     head = [
         "run",
         "problem",
@@ -264,7 +264,7 @@ def _table(runs: list[Run], page: Path) -> str:
     )
 
 
-def _link(run: Run, page: Path) -> str:
+def _link(run: FinishedRun, page: Path) -> str:
     """The name of a run, and the way to its own report."""
     target = run.folder / "report.html"
     if not target.is_file():
@@ -274,13 +274,11 @@ def _link(run: Run, page: Path) -> str:
     except ValueError:
         # Another drive: there is no relative way.
         return text(run.name)
-    return (
-        "<a "
-        f'href="{html.escape("./" + urllib.parse.quote(Path(way).as_posix(), errors="surrogateescape"))}">{text(run.name)}</a>'
-    )
+    address = "./" + urllib.parse.quote(Path(way).as_posix(), errors="surrogateescape")
+    return f'<a href="{html.escape(address)}">{text(run.name)}</a>'
 
 
-def _convergence(runs: list[Run], charts: dict[str, Any]) -> str:
+def _convergence(runs: list[FinishedRun], charts: dict[str, Any]) -> str:
     curves = [
         Series(
             run.name,
@@ -319,7 +317,7 @@ def _convergence(runs: list[Run], charts: dict[str, Any]) -> str:
     )
 
 
-def _pictures(runs: list[Run]) -> str:
+def _pictures(runs: list[FinishedRun]) -> str:
     """The figures that the solves left; a missing or broken one is left out."""
     shown = []
     for run in runs:

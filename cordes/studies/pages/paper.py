@@ -57,7 +57,7 @@ COLOURS = ("tab:green", "tab:orange", "tab:blue")
 Values = Callable[[np.ndarray], np.ndarray]
 
 
-class Answer(NamedTuple):
+class Contender(NamedTuple):
     """A name, a function of points (n, d) -> (n,) or, for maps, (n, d), and how far it is from the
     truth over the whole domain."""
 
@@ -104,7 +104,9 @@ def resized(figure: Figure, width: float) -> Figure:
     return figure
 
 
-def plot_comparison(domain: Any, exact: Values, answers: Sequence[Answer], headline: str) -> Figure:
+def plot_comparison(
+    domain: Any, exact: Values, answers: Sequence[Contender], headline: str
+) -> Figure:
     """The exact solution, the first answer, and the size of the error of every answer on its own
     logarithmic scale."""
     panels = [Panel("exact", exact, False), Panel(answers[0].label, answers[0].values, False)]
@@ -112,7 +114,7 @@ def plot_comparison(domain: Any, exact: Values, answers: Sequence[Answer], headl
     return resized(draw_panels(domain, panels, lambda: headline, None), PANEL_WIDTH * len(panels))
 
 
-def _error_panel(answer: Answer, truth: Values, name: str = "|error| of {}") -> Panel:
+def _error_panel(answer: Contender, truth: Values, name: str = "|error| of {}") -> Panel:
     def size(points: np.ndarray) -> np.ndarray:
         difference = answer.values(points) - truth(points)
         return np.linalg.norm(difference, axis=1) if difference.ndim == 2 else difference
@@ -124,7 +126,7 @@ def plot_deformed_grid(
     domain: Any,
     densities: tuple[Values, Values],
     exact: Values,
-    answers: Sequence[Answer],
+    answers: Sequence[Contender],
     headline: str,
 ) -> Figure:
     """A grid over the source density, its image under the map of the last answer over the target
@@ -145,7 +147,7 @@ def plot_deformed_grid(
 
 
 def plot_against_reference(
-    domain: Any, reference: Answer, answers: Sequence[Answer], headline: str
+    domain: Any, reference: Contender, answers: Sequence[Contender], headline: str
 ) -> Figure:
     """Where no exact solution is known: the last answer, how far every answer is from the
     reference, and a cross-section through the centre with all of them.
@@ -174,7 +176,7 @@ def plot_against_reference(
 
 
 def _cross_section(
-    above: Axes, below: Axes, domain: Any, reference: Answer, answers: Sequence[Answer]
+    above: Axes, below: Axes, domain: Any, reference: Contender, answers: Sequence[Contender]
 ) -> None:
     """Curves over x1 at the middle of x2, and below their differences to the reference."""
     lower, upper = domain.bounding_box
@@ -220,7 +222,7 @@ def _cross_section(
 
 
 def plot_cutaway(
-    domain: Ellipsoid, answers: Sequence[Answer], exact: Values, headline: str
+    domain: Ellipsoid, answers: Sequence[Contender], exact: Values, headline: str
 ) -> Figure:
     """An ellipsoid in three dimensions without the octant beyond a point near its centre: the first
     answer, and the size of the error of every answer.
