@@ -188,8 +188,8 @@ def _called(command: str, refusals: bool) -> str:
 def tidy(text: str) -> str:
     """Without spaces at the ends of lines, which say nothing and change with the width of numbers;
     long rows go on below their second column."""
-    lines = (line.rstrip() for line in text.strip("\n").splitlines())
-    return "\n".join(_wrapped(line) for line in lines) + "\n"
+    lines = (_wrapped(line.rstrip()) for line in text.splitlines())
+    return "\n".join(lines).strip("\n") + "\n"
 
 
 def _wrapped(line: str) -> str:
