@@ -1,2 +1,1 @@
-"""Commands whose work is their own: `cordes new`, `cordes doctor`, and what a shell asks for when
-it completes a word."""
+"""One file for each command: `make_report` takes its arguments and makes one `Report`."""

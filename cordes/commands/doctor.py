@@ -2,11 +2,9 @@
 what was looked at, what was found, and what to do about it."""
 
 import contextlib
-import importlib.metadata
 import math
 import os
 import platform
-import re
 import shutil
 import tempfile
 import time
@@ -19,23 +17,14 @@ import jax.numpy as jnp
 import numpy as np
 from rich.table import Table
 from rich.text import Text
+from threadpoolctl import threadpool_info
 
-# Used where cordes runs from a checkout and no list of requirements is installed with it.
-PACKAGES = (
-    "jax",
-    "jaxlib",
-    "equinox",
-    "optax",
-    "jaxtyping",
-    "numpy",
-    "scipy",
-    "threadpoolctl",
-    "typer",
-    "rich",
-    "matplotlib",
-    "meshio",
-    "pillow",
-)
+import cordes
+from cordes.commands.arguments import DoctorArguments
+from cordes.commands.output import DONE, NOT_AS_ASKED, Report
+from cordes.commands.process import Call
+from cordes.runtime.packages import installed_version, numbers, requirements
+
 SHOWN = ("jax", "jaxlib", "numpy", "scipy")
 SIZE = 256
 # The rounding errors of a product of SIZE × SIZE normal numbers, as a share of the largest sum of
@@ -55,6 +44,11 @@ class Finding(NamedTuple):
     status: str
     found: str
     remedy: str | None = None
+
+
+def make_report(given: DoctorArguments, call: Call) -> Report:
+    facts = examine()
+    return Report(facts, doctor_table(facts), DONE if facts["healthy"] else NOT_AS_ASKED)
 
 
 def examine() -> dict[str, Any]:
@@ -126,21 +120,18 @@ def doctor_table(facts: dict[str, Any]) -> Table:
 
 
 def _versions() -> tuple[dict[str, Any], list[Finding]]:
-    from cordes import __version__
-
-    requirements = _requirements()
-    wanted = requirements.get(None) or dict.fromkeys(PACKAGES, "0")
+    wanted = requirements().get(None, {})
     versions: dict[str, Any] = {
         "python": platform.python_version(),
         "system": platform.platform(),
-        "cordes": __version__,
+        "cordes": cordes.__version__,
     }
-    versions |= {name: _version(name) for name in {**dict.fromkeys(SHOWN), **wanted}}
+    versions |= {name: installed_version(name) for name in {**dict.fromkeys(SHOWN), **wanted}}
     missing = [name for name in wanted if versions[name] is None]
     old = [
         f"{name} {versions[name]} (needed: {least})"
         for name, least in wanted.items()
-        if versions[name] and _numbers(versions[name]) < _numbers(least)
+        if versions[name] and numbers(versions[name]) < numbers(least)
     ]
     shown = ", ".join(f"{name} {versions[name]}" for name in ("cordes", "python", *SHOWN))
     if missing or old:
@@ -156,8 +147,8 @@ def _versions() -> tuple[dict[str, Any], list[Finding]]:
                 "Install cordes again in this environment: python -m pip install --upgrade cordes",
             )
         ]
-    installed = _version("cordes")
-    if installed not in (None, __version__):
+    installed = installed_version("cordes")
+    if installed not in (None, cordes.__version__):
         remedy = (
             "The package was installed before its version changed: python -m pip install "
             "--editable . in the checkout."
@@ -171,48 +162,14 @@ def _versions() -> tuple[dict[str, Any], list[Finding]]:
 def _extras() -> tuple[dict[str, bool], list[Finding]]:
     """Which optional groups of packages are complete. Nothing of cordes itself needs them."""
     extras = {
-        name: all(_version(package) for package in packages)
-        for name, packages in _requirements().items()
+        name: all(installed_version(package) for package in packages)
+        for name, packages in requirements().items()
         if name
     }
     if not extras:
         return {}, []
     shown = ", ".join(f"{name} {'yes' if present else 'no'}" for name, present in extras.items())
     return extras, [Finding("optional packages", "good", shown)]
-
-
-def _requirements() -> dict[str | None, dict[str, str]]:
-    """For each extra (None: cordes itself) the packages and the least versions that the installed
-    package asks for."""
-    try:
-        lines = importlib.metadata.requires("cordes") or []
-    except importlib.metadata.PackageNotFoundError:
-        return {}
-    found: dict[str | None, dict[str, str]] = {}
-    for line in lines:
-        package = re.match(r"[\w.-]+", line)
-        least = re.search(r"[>=]=\s*([\d.]+)", line.partition(";")[0])
-        extra = re.search(r"extra\s*==\s*['\"]([\w-]+)", line)
-        if package:
-            found.setdefault(extra[1] if extra else None, {})[package[0]] = (
-                least[1] if least else "0"
-            )
-    return found
-
-
-def _version(package: str) -> str | None:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return None
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    """A version as numbers that can be compared; what follows a letter does not count."""
-    numbers = [
-        int(number) for number in re.findall(r"\d+", re.split(r"[a-z+]", version, maxsplit=1)[0])
-    ]
-    return tuple([*numbers, 0, 0, 0, 0][:4])
 
 
 # The machine --------------------------------------------------------------------------------------
@@ -329,16 +286,11 @@ def _cores() -> tuple[dict[str, Any], list[Finding]]:
     usable = (
         len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     )
-    try:
-        from threadpoolctl import threadpool_info
-
-        pools = [
-            {"library": pool["internal_api"], "threads": pool["num_threads"]}
-            for pool in threadpool_info()
-            if pool["user_api"] == "blas"
-        ]
-    except ImportError:
-        pools = []
+    pools = [
+        {"library": pool["internal_api"], "threads": pool["num_threads"]}
+        for pool in threadpool_info()
+        if pool["user_api"] == "blas"
+    ]
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
     facts = {"usable": usable, "of": os.cpu_count(), "blas": pools, "load": load}
     found = (
@@ -357,14 +309,12 @@ def _cores() -> tuple[dict[str, Any], list[Finding]]:
     return facts, [Finding("cores", "good", found)]
 
 
-# The self-test
-# --------------------------------------------------------------------------------------------------
+# The self-test ------------------------------------------------------------------------------------
 
 
 def self_test() -> tuple[dict[str, Any], list[Finding]]:
     """Solve a small problem with a known solution: the answer must be exact to many digits, and the
     certified bounds must lie above the true error."""
-    import cordes
 
     def exact(x):
         return jnp.exp(x[0]) * jnp.sin(x[1])

@@ -1,25 +1,18 @@
-"""The files around a command: the problem it is given, and what it writes to a folder."""
+"""What a command writes to a folder."""
 
 import contextlib
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from cordes.certificates.condition import Condition
 from cordes.commands.output import as_json_text, complain
 from cordes.errors import FileError
 from cordes.problems.problem import AbstractProblem
-
-if TYPE_CHECKING:
-    from cordes.certificates.condition import Condition
-    from cordes.solutions.solution import Solution
-
-
-def load_argument(argument: str) -> AbstractProblem:
-    """`cordes.problem`, which is imported when it is needed."""
-    from cordes.gallery.names import problem
-
-    return problem(argument)
+from cordes.reports.pages.answer import write_report
+from cordes.solutions.solution import Solution
+from cordes.solutions.storage import check_writable
 
 
 def needs_answer(problem: AbstractProblem) -> bool:
@@ -44,8 +37,6 @@ def files_for(problem: AbstractProblem) -> list[str]:
 def prepare_folder(folder: Path, names: Sequence[str]) -> Path:
     """Make the folder and try to write there: an output that cannot be written is refused before
     the solve, not after."""
-    from cordes.solutions.storage import check_writable
-
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -63,14 +54,12 @@ def prepare_folder(folder: Path, names: Sequence[str]) -> Path:
 
 def write_files(
     folder: Path,
-    solution: "Solution",
+    solution: Solution,
     facts: dict[str, Any],
-    condition: "Condition",
+    condition: Condition,
     words: list[str],
 ) -> bool:
     """Whether all files of a solve could be written."""
-    from cordes.reports.pages.answer import write_report
-
     writers: dict[str, Callable[[Path], Any]] = {
         "solution.png": solution.plot,
         "policy.png": lambda path: solution.plot_policy(path),

@@ -9,25 +9,20 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from cordes.commands.templates import KINDS, TEMPLATES
+from cordes.commands.arguments import NewArguments
+from cordes.commands.output import Report
+from cordes.commands.process import Call
+from cordes.commands.templates import KINDS, TEMPLATES, fill_in
 from cordes.errors import FileError, OptionError, unknown
+from cordes.runtime.packages import required_names
 
-# A problem file may import its neighbours, so one with such a name would stand in the way of the
-# module itself.
-_TAKEN = {
-    "cordes",
-    "jax",
-    "jaxlib",
-    "numpy",
-    "scipy",
-    "equinox",
-    "optax",
-    "jaxtyping",
-    "typer",
-    "rich",
-    "matplotlib",
-    "meshio",
-}
+
+def make_report(given: NewArguments, call: Call) -> Report:
+    if given.as_python and given.as_toml:
+        raise OptionError("--python and --toml were both given: leave one of them out.")
+    form = ".py" if given.as_python else ".toml" if given.as_toml else None
+    facts = new_problem(given.target, given.kind, form, given.force)
+    return Report(facts, new_message(facts))
 
 
 def new_problem(
@@ -42,14 +37,7 @@ def new_problem(
     if kind not in KINDS:
         raise unknown("kind", kind, KINDS)
     path, note = _path(target, kind, form)
-    title = f'name = "{path.stem}"'
-    text = (
-        TEMPLATES[kind, path.suffix]
-        .replace("@title", f"{title:<31} ")
-        .replace("@name", path.stem)
-        .replace("@file", shlex.quote(path.name))
-    )
-    _write(path, text, force)
+    _write(path, fill_in(kind, path.suffix, path.stem), force)
     return {
         "file": str(path),
         "kind": kind,
@@ -101,7 +89,8 @@ def _path(target: str, kind: str, form: str | None) -> tuple[Path, str | None]:
     if ending is None:
         ending = form or (".toml" if (kind, ".toml") in TEMPLATES else ".py")
         path = path.with_name(name + ending)
-    if ending == ".py" and (name in _TAKEN or name in sys.stdlib_module_names):
+    # A problem file may import its neighbours: one named like a module would stand in its way.
+    if ending == ".py" and name in {"cordes", *required_names(), *sys.stdlib_module_names}:
         raise OptionError(
             f"'{path.name}' would stand in the way of Python's module {name}: choose another "
             f"name, for instance my-{name}.py."

@@ -7,6 +7,14 @@ import os
 import sys
 import time
 from pathlib import Path
+from typing import NamedTuple
+
+
+class Call(NamedTuple):
+    """How a command was called: its words, without --json, and whether the process is its own."""
+
+    words: list[str]
+    own_process: bool
 
 
 def is_command() -> bool:

@@ -11,7 +11,6 @@ import pytest
 
 import cordes
 import cordes.studies.bench
-from cordes import cli
 from cordes.gallery.paper_tables import TABLES, tightest
 from cordes.problems.files import load_problem
 from cordes.references import chebyshev
@@ -334,7 +333,7 @@ def test_bench(invoke, folder, monkeypatch):
     monkeypatch.setattr(cordes.studies.bench, "solve", functools.partial(cordes.solve, features=60))
     # A cheap problem under the name of one that the paper has a table for.
     problem = load_problem(folder / "disk.toml").labelled(source={"gallery": "ex4.2-continuous"})
-    monkeypatch.setattr(cli, "load_argument", lambda _: problem)
+    monkeypatch.setattr(cordes, "problem", lambda _: problem)
     status, stdout, _ = invoke("bench", "ex4.2-continuous", "--json")
     facts = json.loads(stdout)
     assert status == 0

@@ -26,6 +26,7 @@ from cordes.commands.templates import KINDS, TEMPLATES
 from cordes.errors import CordesError
 from cordes.problems.files import load_problem
 from cordes.problems.toml_file import _EQUATIONS
+from cordes.runtime.packages import numbers
 
 ROOT = Path(__file__).parents[2]
 CLASSES = {
@@ -398,8 +399,8 @@ def test_packages_that_are_missing_or_old(monkeypatch, quick):
     ],
 )
 def test_versions_are_compared_as_numbers(older, newer):
-    assert doctor._numbers(older) < doctor._numbers(newer)
-    assert doctor._numbers("5.3") == doctor._numbers("5.3.0")
+    assert numbers(older) < numbers(newer)
+    assert numbers("5.3") == numbers("5.3.0")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from formula_text import Method, plain, wave
 
 import cordes
-from cordes.commands.templates import HJB_TOML
+from cordes.commands.templates import fill_in
 from cordes.problems.structured import DiagonalPlusRank
 from cordes.problems.toml_file import problem_from_toml
 from cordes.reports.pages.equation import equation
@@ -191,9 +191,7 @@ def test_a_continuum_of_controls_is_called_one():
 
 
 def test_the_template_keeps_its_definition_and_the_unknown_apart():
-    text = (
-        HJB_TOML.replace("@title", 'name = "t" ').replace("@name", "t").replace("@file", "t.toml")
-    )
+    text = fill_in("hjb", ".toml", "t")
     parts = plain(equation(problem_from_toml(text)).parts)
     assert "where u~=cos(x1) cos(x2)" in parts
     assert "g(x)=u~" in parts

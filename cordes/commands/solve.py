@@ -1,0 +1,73 @@
+"""`cordes solve`: condition, answer, certificate, files."""
+
+import dataclasses
+
+import cordes
+from cordes.commands.arguments import SolveArguments
+from cordes.commands.files import (
+    files_for,
+    needs_answer,
+    prepare_folder,
+    write_files,
+)
+from cordes.commands.output import DONE, NOT_AS_ASKED, Report
+from cordes.commands.process import Call, process_seconds
+from cordes.errors import OptionError
+from cordes.problems.problem import AbstractProblem
+from cordes.reports.facts import solution_facts
+from cordes.reports.tables import solution_table
+from cordes.runtime import distribution
+
+# Options of a method: passed on where they are given.
+PASSED_ON = ("preset", "epochs", "steps", "features", "boundary", "outer", "form", "argmax")
+# What processes that share the work need not have in common.
+OWN = ("process_id", "out", "as_json", "verbose")
+
+
+def make_report(given: SolveArguments, call: Call) -> Report | int:
+    seconds = {"import": process_seconds() if call.own_process else None}
+    values = dataclasses.asdict(given)
+    same = {name: value for name, value in values.items() if name not in OWN}
+    same["version"] = cordes.__version__
+    # Before the problem is made, since that already uses a device.
+    with distribution.session(given.coordinator, given.processes, given.process_id, same):
+        problem = cordes.problem(given.problem)
+        condition = None if needs_answer(problem) else cordes.check(problem)
+        folder = None
+        if given.out is not None and distribution.is_first():
+            folder = prepare_folder(given.out, files_for(problem))
+        if given.barrier:
+            refuse_barrier(problem)
+        solution = cordes.solve(
+            problem,
+            "adam" if given.preset is not None and given.method == "auto" else given.method,
+            given.tol,
+            given.seed,
+            not given.no_multiplier,
+            max_seconds=given.max_seconds,
+            **{name: values[name] for name in PASSED_ON if values[name] is not None},
+        )
+        if given.barrier:
+            solution.certify(norm="Linf", barrier=True)
+        condition = condition if condition is not None else cordes.check(solution)
+        facts = solution_facts(solution, condition, seconds) | distribution.facts()
+        complete = folder is None or write_files(folder, solution, facts, condition, call.words)
+        done = solution.result is cordes.Result.converged and complete
+        status = DONE if done else NOT_AS_ASKED
+        if not distribution.is_first():
+            return status
+        rows = solution.certificate.rows(given.verbose)
+        return Report(facts, solution_table(facts, rows), status)
+
+
+def refuse_barrier(problem: AbstractProblem) -> None:
+    """A barrier network is trained for linear problems, over quadrature nodes."""
+    if not problem.linear:
+        raise OptionError(
+            f"--barrier is for linear problems; {problem.name} is not one: leave it out."
+        )
+    if problem.domain.dimension > 3:
+        raise OptionError(
+            "--barrier needs quadrature, which there is in up to three dimensions; "
+            f"{problem.name} has {problem.domain.dimension}."
+        )

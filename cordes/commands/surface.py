@@ -1,0 +1,68 @@
+"""`cordes surface`: a surface laid flat."""
+
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from cordes.commands.arguments import SurfaceArguments
+from cordes.commands.files import prepare_folder, write_all
+from cordes.commands.output import DONE, NOT_AS_ASKED, Report, complain
+from cordes.commands.process import Call
+from cordes.reports.tables import surface_table
+from cordes.surfaces.flatten import FlatSurface, flatten
+from cordes.surfaces.folded import folded_surface
+from cordes.surfaces.mesh import read_mesh, write_mesh
+from cordes.surfaces.pages.plots import plot_surface
+from cordes.surfaces.pages.surface import moved, shown_maps, write_surface_report
+
+FILES = ("surface.obj", "surface.ply", "surface.png", "report.json", "report.html")
+
+
+def make_report(given: SurfaceArguments, call: Call) -> Report:
+    mesh = folded_surface() if given.mesh == "folded" else read_mesh(given.mesh)
+    folder = prepare_folder(given.out, FILES) if given.out is not None else None
+    found = flatten(
+        mesh,
+        given.corners,
+        not given.no_network,
+        given.seed,
+        lambda line: complain(line, "dim"),
+        count_from=1,
+    )
+    facts: dict[str, Any] = {
+        "mesh": given.mesh,
+        **found.as_data(),
+        "moved": moved(found),
+        "seed": given.seed,
+        "files": [],
+    }
+    facts["corners"] = [corner + 1 for corner in facts["corners"]]
+    complete = folder is None or write_surface(folder, found, facts, call.words)
+    return Report(facts, surface_table(facts), DONE if complete else NOT_AS_ASKED)
+
+
+def write_surface(
+    folder: Path, found: FlatSurface, facts: dict[str, Any], words: list[str]
+) -> bool:
+    """Whether all files could be written. The picture is drawn once, for its file and the page."""
+    shown = {name: found.maps[name].uv for name in shown_maps(found)}
+    drawn: list[Figure] = []
+
+    def draw(path: Path | None = None) -> Figure:
+        title = Path(facts["mesh"]).stem
+        drawn.append(plot_surface(found.disk, shown, found.size, path, title=title))
+        return drawn[-1]
+
+    def write_flat(path: Path) -> Path:
+        return write_mesh(path, found.disk.mesh, found.maps[found.best].uv)
+
+    writers: dict[str, Any] = {
+        "surface.obj": write_flat,
+        "surface.ply": write_flat,
+        "surface.png": draw,
+        "report.html": lambda path: write_surface_report(
+            path, found, facts, drawn[0] if drawn else draw(), words
+        ),
+    }
+    return write_all(folder, "report.json", facts, writers)
