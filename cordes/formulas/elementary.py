@@ -15,9 +15,8 @@ INFINITE = (-math.inf, math.inf)
 
 
 class Elementary(NamedTuple):
-    """`values` computes the function with NumPy. `shown` is its name in formulas, `text` how it is
-    written in problem files, both with {} for the argument where a name alone does not do; None
-    where there is no way.
+    """`values` computes the function with NumPy; `written` is its name in formulas, and in problem
+    files where these know it (`file`).
 
     `domain`: it is real there alone. `smooth`: it is smooth inside this interval, and `order` is
     its singular order at the ends. `entire`: it is analytic on the whole line. `vanishing`: it
@@ -25,8 +24,8 @@ class Elementary(NamedTuple):
     """
 
     values: Callable[..., Any]
-    shown: str
-    text: str | None
+    written: str
+    file: bool = False
     domain: tuple[float, float] = INFINITE
     smooth: tuple[float, float] | None = None
     order: float = 0.0
@@ -40,37 +39,42 @@ def _logistic(t: Any) -> Any:
     return 1 / (1 + np.exp(-t))
 
 
-_HALF_LINE, _SYMMETRIC = (0.0, math.inf), (-1.0, 1.0)
+_HALF_LINE, _SYMMETRIC, _ABOVE = (0.0, math.inf), (-1.0, 1.0), (-1.0, math.inf)
+_FILE: dict[str, Any] = {"file": True}
 _ZERO: dict[str, Any] = {"vanishing": True, "only": True}
+_ENTIRE: dict[str, Any] = {"entire": True}
+_POSITIVE: dict[str, Any] = {"positive": True}
 
 ELEMENTARY: dict[str, Elementary] = {
-    "exp": Elementary(np.exp, "exp", "exp", entire=True, positive=True),
-    "exp2": Elementary(np.exp2, "exp2", "2**{}", entire=True, positive=True),
-    "expm1": Elementary(np.expm1, "expm1", "exp({}) - 1", entire=True, **_ZERO),
-    "sin": Elementary(np.sin, "sin", "sin", entire=True, vanishing=True),
-    "cos": Elementary(np.cos, "cos", "cos", entire=True),
-    "sinh": Elementary(np.sinh, "sinh", "sinh", entire=True, **_ZERO),
-    "cosh": Elementary(np.cosh, "cosh", "cosh", entire=True, positive=True),
-    "tanh": Elementary(np.tanh, "tanh", "tanh", entire=True, **_ZERO),
-    "atan": Elementary(np.arctan, "arctan", "arctan", entire=True, **_ZERO),
-    "asinh": Elementary(np.arcsinh, "arsinh", None, entire=True, **_ZERO),
-    "logistic": Elementary(_logistic, "logistic", None, entire=True, positive=True),
-    "erf": Elementary(special.erf, "erf", None, entire=True, **_ZERO),
-    "log": Elementary(np.log, "log", "log", _HALF_LINE, _HALF_LINE),
-    "log1p": Elementary(np.log1p, "log1p", None, (-1.0, math.inf), (-1.0, math.inf), **_ZERO),
-    "asin": Elementary(np.arcsin, "arcsin", "arcsin", _SYMMETRIC, _SYMMETRIC, 0.5, **_ZERO),
-    "acos": Elementary(np.arccos, "arccos", "arccos", _SYMMETRIC, _SYMMETRIC, 0.5),
-    "atanh": Elementary(np.arctanh, "artanh", None, _SYMMETRIC, _SYMMETRIC, **_ZERO),
-    "acosh": Elementary(np.arccosh, "arcosh", None, (1.0, math.inf), (1.0, math.inf), 0.5),
-    "tan": Elementary(np.tan, "tan", "tan", smooth=(-math.pi / 2, math.pi / 2), vanishing=True),
-    "sqrt": Elementary(np.sqrt, "sqrt", "sqrt", _HALF_LINE, **_ZERO, positive=True),
-    "rsqrt": Elementary(lambda t: 1 / np.sqrt(t), "rsqrt", None, _HALF_LINE, positive=True),
-    "cbrt": Elementary(np.cbrt, "cbrt", "cbrt", **_ZERO),
-    "abs": Elementary(np.abs, "abs", "abs", **_ZERO, positive=True),
-    "sign": Elementary(np.sign, "sign", "sign", **_ZERO),
-    "floor": Elementary(np.floor, "floor", "floor"),
-    "ceil": Elementary(np.ceil, "ceil", None),
+    "exp": Elementary(np.exp, "exp", **_FILE, **_ENTIRE, **_POSITIVE),
+    "exp2": Elementary(np.exp2, "exp2", **_ENTIRE, **_POSITIVE),
+    "expm1": Elementary(np.expm1, "expm1", **_ENTIRE, **_ZERO),
+    "sin": Elementary(np.sin, "sin", **_FILE, **_ENTIRE, vanishing=True),
+    "cos": Elementary(np.cos, "cos", **_FILE, **_ENTIRE),
+    "sinh": Elementary(np.sinh, "sinh", **_FILE, **_ENTIRE, **_ZERO),
+    "cosh": Elementary(np.cosh, "cosh", **_FILE, **_ENTIRE, **_POSITIVE),
+    "tanh": Elementary(np.tanh, "tanh", **_FILE, **_ENTIRE, **_ZERO),
+    "atan": Elementary(np.arctan, "arctan", **_FILE, **_ENTIRE, **_ZERO),
+    "asinh": Elementary(np.arcsinh, "arsinh", **_ENTIRE, **_ZERO),
+    "logistic": Elementary(_logistic, "logistic", **_ENTIRE, **_POSITIVE),
+    "erf": Elementary(special.erf, "erf", **_ENTIRE, **_ZERO),
+    "log": Elementary(np.log, "log", **_FILE, domain=_HALF_LINE, smooth=_HALF_LINE),
+    "log1p": Elementary(np.log1p, "log1p", domain=_ABOVE, smooth=_ABOVE, **_ZERO),
+    "asin": Elementary(np.arcsin, "arcsin", True, _SYMMETRIC, _SYMMETRIC, 0.5, **_ZERO),
+    "acos": Elementary(np.arccos, "arccos", True, _SYMMETRIC, _SYMMETRIC, 0.5),
+    "atanh": Elementary(np.arctanh, "artanh", False, _SYMMETRIC, _SYMMETRIC, **_ZERO),
+    "acosh": Elementary(np.arccosh, "arcosh", False, (1.0, math.inf), (1.0, math.inf), 0.5),
+    "tan": Elementary(np.tan, "tan", True, smooth=(-math.pi / 2, math.pi / 2), vanishing=True),
+    "sqrt": Elementary(np.sqrt, "sqrt", **_FILE, domain=_HALF_LINE, **_ZERO, **_POSITIVE),
+    "rsqrt": Elementary(lambda t: 1 / np.sqrt(t), "rsqrt", domain=_HALF_LINE, **_POSITIVE),
+    "cbrt": Elementary(np.cbrt, "cbrt", **_FILE, **_ZERO),
+    "abs": Elementary(np.abs, "abs", **_FILE, **_ZERO, **_POSITIVE),
+    "sign": Elementary(np.sign, "sign", **_FILE, **_ZERO),
+    "floor": Elementary(np.floor, "floor", **_FILE),
+    "ceil": Elementary(np.ceil, "ceil"),
 }
+# The same by their names in formulas.
+WRITTEN = {each.written: each for each in ELEMENTARY.values()}
 
 
 def names(fact: Callable[[Elementary], Any]) -> frozenset[str]:

@@ -42,14 +42,14 @@ class Numbering:
     results. `operations` says how each element is made, with the operands of a sum in one order;
     `written` has them in the order of the author where that is another one. `constants` holds the
     value of those that are constant. `comparisons` are the forms in which a truth value was asked
-    for: x > 0 and x ≥ 0 have one number where x is analytic, for they differ on a set of measure
-    zero, which counts where the formula is shown."""
+    for, with < or ≤ and as they were written: x > 0 and x ≥ 0 have one number where x is analytic,
+    for they differ on a set of measure zero, which counts where the formula is shown."""
 
     def __init__(self):
         self.constants: dict[int, float] = {}
         self.operations: list[Operation] = []
         self.written: dict[int, tuple[int, ...]] = {}
-        self.comparisons: dict[int, set[tuple[str, int, int]]] = {}
+        self.comparisons: dict[int, dict[tuple[str, int, int], tuple[str, int, int]]] = {}
         self._numbers: dict[Operation, int] = {}
         self._analytic: list[bool] = []
 
@@ -169,7 +169,7 @@ class Numbering:
             number = self.number("not", None, (number,)) if opposite else number
             numbers.append(number)
             form = (_TURNED[name], *pair[::-1]) if name in _TURNED else (name, *pair)
-            self.comparisons.setdefault(number, set()).add(form)
+            self.comparisons.setdefault(number, {}).setdefault(form, (name, *pair))
         return np.array(numbers, dtype=np.int64).reshape(first.shape)
 
     def opaque(self, name: str, parameter: Any, operands: np.ndarray, shape: Sequence[int]) -> Any:

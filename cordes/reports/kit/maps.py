@@ -13,7 +13,7 @@ from PIL import Image
 
 from cordes.reports.kit.charts import short
 from cordes.reports.kit.page import plain_title
-from cordes.reports.pages.mathml import formula, symbol
+from cordes.formulas.mathml import formula, letter
 
 # Colours of a logarithmic scale span at least two decades and at most six.
 DECADES = (2, 6)
@@ -105,7 +105,7 @@ def map_figure(shown: Map) -> tuple[str, dict[str, Any]]:
     picture = _png(_widened(indices) if cut else indices, colours)
     width, height = plane.upper - plane.lower
     ratio = float(np.clip(height / width, 0.3, 1.6))
-    names = [formula(symbol(shown.letter, k + 1).mathml) for k in plane.axes]
+    names = [formula(letter(shown.letter, k + 1)) for k in plane.axes]
     ends = [
         [html.escape(short(float(f"{value:.4g}"))) for value in (plane.lower[k], plane.upper[k])]
         for k in (0, 1)

@@ -1,12 +1,14 @@
 """Domains as sets, typeset."""
 
 import html
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from cordes.domains import Ball, Box, Ellipsoid, Polygon
-from cordes.reports.pages.mathml import Untypeset, array, brackets, constant, symbol, typeset, words
+from cordes.formulas.mathml import absolute, brackets, constant, mathml, typeset, words
+from cordes.formulas.terms import Unwritable, add, divide, multiply, number, power, subtract, symbol
 
 # Coordinates that are written out one by one.
 WRITTEN_OUT = 6
@@ -21,37 +23,42 @@ def domain_formula(domain: Any) -> str:
         if isinstance(domain, Box):
             return _box(*domain.bounding_box)
         if isinstance(domain, Ball):
-            return f"<mo>{{</mo>{_length(_shifted(np.asarray(domain.center)))}<mo>&lt;</mo>{constant(float(domain.radius)).mathml}<mo>}}</mo>"
+            inside = absolute(_shifted(np.asarray(domain.center)))
+            return f"<mo>{{</mo>{inside}<mo>&lt;</mo>{_number(domain.radius)}<mo>}}</mo>"
         if isinstance(domain, Ellipsoid):
             return _ellipsoid(np.asarray(domain.center), domain.axes)
         if isinstance(domain, Polygon) and len(domain.vertices) <= 8:
             return f"{words('polygon with the corners ')}" + "<mo>,</mo>".join(
                 _tuple(corner) for corner in domain.vertices
             )
-    except (Untypeset, AttributeError):
+    except (Unwritable, AttributeError):
         pass
     text = repr(domain)
-    return f"<mtext>{html.escape(text if len(text) <= LONGEST else text[:LONGEST] + '…, all of it in the source')}</mtext>"
+    shown = text if len(text) <= LONGEST else text[:LONGEST] + "…, all of it in the source"
+    return f"<mtext>{html.escape(shown)}</mtext>"
 
 
 def _ellipsoid(center: np.ndarray, axes: np.ndarray) -> str:
     """By its equation: with its semi-axes where they are those of the coordinates, else with the
     matrix that makes it of the unit ball."""
     if len(center) > FEW:
-        raise Untypeset("a large matrix")
+        raise Unwritable("a large matrix")
     if axes.ndim == 2:
-        inside = f"<msup>{typeset(array(axes))}<mrow><mo>−</mo><mn>1</mn></mrow></msup>"
+        matrix = typeset(np.vectorize(number, otypes=[object])(axes))
+        inverse = f"<msup>{matrix}<mrow><mo>−</mo><mn>1</mn></mrow></msup>"
         shifted = _shifted(center)
-        return f"<mo>{{</mo>{_length(inside + (brackets(shifted) if np.any(center) else shifted))}<mo>&lt;</mo><mn>1</mn><mo>}}</mo>"
-    parts = (
-        ((symbol("x", k + 1) - constant(float(m))) / constant(float(axis))) ** 2
-        for k, (m, axis) in enumerate(zip(center, axes, strict=True))
-    )
-    return f"<mo>{{</mo>{sum(parts, constant(0)).mathml}<mo>&lt;</mo><mn>1</mn><mo>}}</mo>"
+        inside = absolute(inverse + (brackets(shifted) if np.any(center) else shifted))
+    else:
+        parts = [
+            power(divide(subtract(symbol(f"x{k + 1}"), number(m)), number(axis)), number(2))
+            for k, (m, axis) in enumerate(zip(center, axes, strict=True))
+        ]
+        inside = mathml(reduce(add, parts))
+    return f"<mo>{{</mo>{inside}<mo>&lt;</mo><mn>1</mn><mo>}}</mo>"
 
 
-def _length(mathml: str) -> str:
-    return f"<mrow><mo>|</mo>{mathml}<mo>|</mo></mrow>"
+def _number(value: float) -> str:
+    return constant(float(value)).mathml
 
 
 def _shifted(center: np.ndarray) -> str:
@@ -63,26 +70,23 @@ def _shifted(center: np.ndarray) -> str:
     if len(center) <= WRITTEN_OUT:
         return f"<mi>x</mi><mo>−</mo>{_tuple(center)}"
     if len(places) > FEW:
-        raise Untypeset("a long centre")
-    shifted = symbol("x")
-    for k in places:
-        shifted = shifted - constant(float(center[k])) * symbol("e", int(k) + 1)
-    return shifted.mathml
+        raise Unwritable("a long centre")
+    parts = [multiply(number(center[k]), symbol(f"e{k + 1}")) for k in places]
+    return mathml(reduce(subtract, parts, symbol("x")))
 
 
 def _box(lower: np.ndarray, upper: np.ndarray) -> str:
     sides = [
-        f"<mrow><mo>(</mo>{constant(float(a)).mathml}<mo>,</mo>{constant(float(b)).mathml}<mo>)</mo></mrow>"
-        for a, b in zip(lower, upper, strict=True)
+        brackets(f"{_number(a)}<mo>,</mo>{_number(b)}") for a, b in zip(lower, upper, strict=True)
     ]
     if len(set(sides)) == 1:
         return sides[0] if len(sides) == 1 else f"<msup>{sides[0]}<mn>{len(sides)}</mn></msup>"
     if len(sides) > WRITTEN_OUT:
-        raise Untypeset("a long product")
+        raise Unwritable("a long product")
     return "<mo>×</mo>".join(sides)
 
 
 def _tuple(values: np.ndarray) -> str:
     if len(values) > WRITTEN_OUT:
-        raise Untypeset("many coordinates")
-    return brackets("<mo>,</mo>".join(constant(float(value)).mathml for value in values))
+        raise Unwritable("many coordinates")
+    return brackets("<mo>,</mo>".join(map(_number, values)))

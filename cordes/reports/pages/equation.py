@@ -1,176 +1,198 @@
-"""The equation of a problem, typeset with the coefficients as they were written; what cannot be
-typeset is shown as source text."""
+"""The equation of a problem, typeset with its coefficients; what cannot be typeset is shown as
+source text.
+
+Each kind of problem says once, in `shape_of`, what its equation looks like and what it is made of.
+"""
 
 import html
 import inspect
-from collections.abc import Callable
+import tomllib
+from collections.abc import Callable, Mapping
+from functools import singledispatch
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from cordes.problems.coefficients import as_function
+from cordes.domains.domain import AbstractDomain
+from cordes.formulas.mathml import brackets, constant, formula, relation, row, words
+from cordes.formulas.toml import parse
 from cordes.problems.hjb import HJB
+from cordes.problems.linear import Linear
 from cordes.problems.monge_ampere import MongeAmpere
 from cordes.problems.problem import AbstractProblem
-from cordes.problems.structured import DiagonalPlusRank
 from cordes.problems.transport import Transport
 from cordes.reports.kit.page import code_box
-from cordes.reports.pages.domains import WRITTEN_OUT, domain_formula
-from cordes.reports.pages.functions import is_point
-from cordes.reports.pages.mathml import (
-    ROUNDED,
-    Untypeset,
-    array,
-    brackets,
-    components,
-    constant,
-    formula,
-    relation,
-    row,
-    symbol,
-    typeset,
-    words,
+from cordes.reports.pages.coefficients import (
+    LETTERS,
+    LISTED,
+    WHERE,
+    Coefficient,
+    FormulaReader,
+    Names,
+    coefficient,
 )
-from cordes.reports.pages.reading import SAMPLES, verify
-from cordes.reports.pages.sources import source_text
-from cordes.reports.pages.toml_formulas import from_toml, read_toml, toml_of
-from cordes.reports.pages.written import Names, Written, checked, from_function
+from cordes.reports.pages.domains import domain_formula
 
-# Controls that get a formula each.
-LISTED = 4
 UNKNOWN, HESSIAN, GRADIENT = (
     "<mi>u</mi>",
     "<mrow><msup><mi>D</mi><mn>2</mn></msup><mi>u</mi></mrow>",
     "<mrow><mo>∇</mo><mi>u</mi></mrow>",
 )
 EQUALS, COLON, DOT = "<mo>=</mo>", '<mo rspace="0.2em" lspace="0.2em">:</mo>', "<mo>·</mo>"
-# What goes wrong while a source is read as a formula: none of it is an error of the problem, which
-# was solved.
-UNREADABLE = (
-    Untypeset,
-    ValueError,
-    TypeError,
-    AttributeError,
-    IndexError,
-    KeyError,
-    SyntaxError,
-    RecursionError,
-    ArithmeticError,
-)
-WHERE = words("where ")
+DETERMINANT = f"<mi>det</mi><mspace width='0.2em'/>{HESSIAN}"
 # Source terms that the gallery makes from a known solution.
 MANUFACTURED = {
     ("cordes.gallery.paper_linear", "manufactured.<locals>.f"),
     ("cordes.gallery.paper_nonlinear", "operator.<locals>.value"),
     ("cordes.gallery.transport_problems", "manufactured.<locals>.source"),
 }
+Parts = Mapping[str, Coefficient]
 
 
-class Coefficient(NamedTuple):
-    """A name, what it depends on, its value if it is a constant number, and its formulas or, where
-    there are none, its source."""
-
-    name: str
-    value: float | None = None
-    lines: tuple[str, ...] = ()
-    source: str | None = None
-
-    @property
-    def zero(self) -> bool:
-        return self.value == 0
-
-
-class Equation(NamedTuple):
+class EquationHtml(NamedTuple):
     """The equation as one formula, and the lines of its parts, both as HTML."""
 
     headline: str
     parts: str
 
 
-def equation(problem: AbstractProblem) -> Equation:
+class EquationShape(NamedTuple):
+    """What an equation is made of: its coefficients in the order in which they are read, its
+    domains by their letters, and how it is written with its coefficients: several formulas, so that
+    a narrow page can break between them. `elsewhere` are the domains of coefficients that do not
+    live in the first; `notes` are the lines of those that need no formula."""
+
+    given: dict[str, Any]
+    sets: dict[str, AbstractDomain]
+    headline: Callable[[Parts], list[str]]
+    controls: np.ndarray | None = None
+    continuum: bool = False
+    elsewhere: Mapping[str, AbstractDomain] = {}
+    notes: Mapping[str, str] = {}
+
+
+def equation(problem: AbstractProblem) -> EquationHtml:
     """The equation of a problem. Never fails: what is not understood is left out of the formulas
     and shown as it was written."""
     try:
-        parts = _parts(problem)
-        headline = (
-            '<div class="equation '
-            f'main">{" ".join(formula(line) for line in _headline(problem, parts))}</div>'
+        shape = shape_of(problem)
+        reader = _reader(problem, shape)
+        parts = _parts(problem, shape, reader)
+        headline = " ".join(formula(line) for line in shape.headline(parts))
+        return EquationHtml(
+            f'<div class="equation main">{headline}</div>',
+            _details(problem, shape, reader, list(parts.values())),
         )
-        return Equation(headline, _details(problem, list(parts.values())))
     except Exception:
         # A report must not be lost because a formula is: the text of the problem remains.
-        return Equation(f"<p>{html.escape(repr(problem))}</p>", _toml_source(problem))
+        return EquationHtml(f"<p>{html.escape(repr(problem))}</p>", _toml_source(problem))
 
 
-def _details(problem: AbstractProblem, parts: list[Coefficient]) -> str:
-    # Two coefficients may share a definition, which is given once.
-    lines = dict.fromkeys([*_domains(problem), *(line for part in parts for line in part.lines)])
-    shown = [
-        "".join(
-            (
-                "<div "
-                f'class="equation{" where" if line.startswith(WHERE) else ""}">{formula(line)}</div>'
-            )
-            for line in lines
-        )
-    ]
-    for part in parts:
-        if part.source is not None and not part.lines:
-            name = "Interfaces" if part.name == "interfaces" else formula(_of(part.name, problem))
-            shown.append(f'<p class="note">{name} as written:</p>{code_box(part.source)}')
-    written = [part.source for part in parts if part.source is not None and part.lines]
-    if toml_of(problem) is not None:
-        shown.append(_toml_source(problem))
-    elif written:
-        boxes = "".join(code_box(source) for source in dict.fromkeys(written))
-        shown.append(f"<details><summary>As it was written in Python</summary>{boxes}</details>")
-    return "\n".join(shown)
+# The kinds of problems ----------------------------------------------------------------------------
+
+
+@singledispatch
+def shape_of(problem: AbstractProblem) -> EquationShape:
+    """What the equation of a problem looks like."""
+    raise NotImplementedError(
+        f"Nothing says how the equation of {type(problem).__name__} is shown."
+    )
+
+
+@shape_of.register
+def _(problem: Linear) -> EquationShape:
+    laplacian = problem.constant_A and np.array_equal(
+        np.asarray(problem.A()), np.eye(problem.domain.dimension)
+    )
+
+    def headline(parts: Parts) -> list[str]:
+        left = _operator(problem, parts, f"<mi>Δ</mi>{UNKNOWN}" if laplacian else _SECOND_ORDER)
+        return [f"{left}{EQUALS}{_short('f', parts)}{_inside('Ω')}", _on_boundary(parts)]
+
+    return EquationShape(_second_order(problem), {"Ω": problem.domain}, headline)
+
+
+@shape_of.register
+def _(problem: HJB) -> EquationShape:
+    def headline(parts: Parts) -> list[str]:
+        inner = f"{_operator(problem, parts, _SECOND_ORDER)}{_minus_source(parts)}"
+        below = row("<mi>a</mi><mo>∈</mo><mi>𝒜</mi>")
+        extreme = f"<munder><mi>{problem.sense}</mi>{below}</munder>"
+        zero = f"{EQUALS}<mn>0</mn>{_inside('Ω')}"
+        return [f"{extreme}{row(f'<mo>(</mo>{inner}<mo>)</mo>')}{zero}", _on_boundary(parts)]
+
+    return EquationShape(
+        _second_order(problem),
+        {"Ω": problem.domain},
+        headline,
+        np.asarray(problem.controls),
+        problem.maximiser is not None,
+    )
+
+
+@shape_of.register
+def _(problem: MongeAmpere) -> EquationShape:
+    def headline(parts: Parts) -> list[str]:
+        return [
+            f"{DETERMINANT}{EQUALS}{_short('f', parts)}{_inside('Ω')}",
+            f"{UNKNOWN}{words(' convex,')}",
+            _on_boundary(parts),
+        ]
+
+    return EquationShape(_given(problem, "f", "g", "exact"), {"Ω": problem.domain}, headline)
+
+
+@shape_of.register
+def _(problem: Transport) -> EquationShape:
+    def headline(parts: Parts) -> list[str]:
+        left = f"<mi>ν</mi>{brackets(GRADIENT)}<mspace width='0.2em'/>{DETERMINANT}"
+        onto = f"{GRADIENT}{brackets('<mi>X</mi>')}{EQUALS}<mi>Y</mi>"
+        return [f"{left}{EQUALS}<mi>μ</mi>{_inside('X')}", onto]
+
+    densities = {name: problem.arguments.get(name) for name in ("source", "target")}
+    # Densities are scaled to the mass one: of a constant nothing else is left.
+    uniform = [name for name, density in densities.items() if not callable(density)]
+    return EquationShape(
+        {**densities, "map": problem.exact},
+        {"X": problem.domain, "Y": problem.target_domain},
+        headline,
+        elsewhere={"target": problem.target_domain},
+        notes={name: f"{LETTERS[name]}{words(' uniform')}" for name in uniform},
+    )
+
+
+def _given(problem: AbstractProblem, *names: str) -> dict[str, Any]:
+    """Coefficients by their names: functions, and the values of those that were given as numbers or
+    arrays."""
+    found: dict[str, Any] = {}
+    for name in names:
+        function = getattr(problem, name)
+        fixed = name in ("A", "b", "c", "f", "g") and not callable(problem.arguments.get(name))
+        found[name] = np.asarray(function()) if fixed else function
+    return found
+
+
+def _second_order(problem: AbstractProblem) -> dict[str, Any]:
+    absent = {"b": not problem.has_drift, "c": not problem.has_reaction}
+    names = ("A", "b", "c", "f", "g", "exact")
+    return _given(problem, *(name for name in names if not absent.get(name)))
 
 
 # The equation in symbols --------------------------------------------------------------------------
 
-
-def _headline(problem: AbstractProblem, parts: dict[str, Coefficient]) -> list[str]:
-    """The equation, and what holds beside it: several formulas, so that a narrow page can break
-    between them."""
-    inside = f"<mspace width='0.8em'/>{words('in ')}<mi>Ω</mi><mo>,</mo>"
-    on_boundary = (
-        f"{UNKNOWN}{EQUALS}{_short('g', parts)}<mspace "
-        f"width='0.5em'/>{words('on ')}<mo>∂</mo><mi>Ω</mi>"
-    )
-    if isinstance(problem, HJB):
-        operator = row(f"<mo>(</mo>{_operator(problem, parts)}{_minus_source(parts)}<mo>)</mo>")
-        set_ = row("<mi>a</mi><mo>∈</mo><mi>𝒜</mi>")
-        return [
-            f"<munder><mi>{problem.sense}</mi>{set_}</munder>{operator}{EQUALS}<mn>0</mn>{inside}",
-            on_boundary,
-        ]
-    if isinstance(problem, MongeAmpere):
-        return [
-            f"<mi>det</mi><mspace width='0.2em'/>{HESSIAN}{EQUALS}{_short('f', parts)}{inside}",
-            f"<mi>u</mi>{words(' convex,')}",
-            on_boundary,
-        ]
-    if isinstance(problem, Transport):
-        left = (
-            f"<mi>ν</mi>{brackets(GRADIENT)}<mspace width='0.2em'/><mi>det</mi><mspace "
-            f"width='0.2em'/>{HESSIAN}"
-        )
-        within = f"<mspace width='0.8em'/>{words('in ')}<mi>X</mi><mo>,</mo>"
-        return [
-            f"{left}{EQUALS}<mi>μ</mi>{within}",
-            f"{GRADIENT}{brackets('<mi>X</mi>')}{EQUALS}<mi>Y</mi>",
-        ]
-    return [f"{_operator(problem, parts)}{EQUALS}{_short('f', parts)}{inside}", on_boundary]
+_SECOND_ORDER = f"<mi>A</mi>{COLON}{HESSIAN}"
 
 
-def _operator(problem: AbstractProblem, parts: dict[str, Coefficient]) -> str:
-    identity = (
-        problem.linear
-        and problem.constant_A
-        and np.array_equal(np.asarray(problem.A()), np.eye(problem.domain.dimension))
-    )
-    left = f"<mi>Δ</mi>{UNKNOWN}" if identity else f"<mi>A</mi>{COLON}{HESSIAN}"
+def _inside(letter: str) -> str:
+    return f"<mspace width='0.8em'/>{words('in ')}<mi>{letter}</mi><mo>,</mo>"
+
+
+def _on_boundary(parts: Parts) -> str:
+    on = f"<mspace width='0.5em'/>{words('on ')}<mo>∂</mo><mi>Ω</mi>"
+    return f"{UNKNOWN}{EQUALS}{_short('g', parts)}{on}"
+
+
+def _operator(problem: AbstractProblem, parts: Parts, left: str) -> str:
     if problem.has_drift:
         left += f"<mo>+</mo><mi>b</mi>{DOT}{GRADIENT}"
     if problem.has_reaction:
@@ -187,13 +209,13 @@ def _operator(problem: AbstractProblem, parts: dict[str, Coefficient]) -> str:
     return left
 
 
-def _short(name: str, parts: dict[str, Coefficient]) -> str:
+def _short(name: str, parts: Parts) -> str:
     """The number of a constant, else its letter."""
     value = parts[name].value if name in parts else None
     return f"<mi>{name}</mi>" if value is None else constant(value).mathml
 
 
-def _minus_source(parts: dict[str, Coefficient]) -> str:
+def _minus_source(parts: Parts) -> str:
     """− f inside the supremum, where a number keeps one sign."""
     value = parts["f"].value if "f" in parts else None
     if value is None:
@@ -203,49 +225,49 @@ def _minus_source(parts: dict[str, Coefficient]) -> str:
     )
 
 
-def _of(name: str, problem: AbstractProblem, control: str | None = None) -> str:
-    """A(x), or A(x, a) where there is a control."""
-    arguments = "<mi>x</mi>"
-    if control is not None:
-        arguments += f"<mo>,</mo>{control}"
-    elif hasattr(problem, "controls") and name in ("A", "b", "c", "f"):
-        arguments += "<mo>,</mo><mi>a</mi>"
-    return LETTERS.get(name, f"<mi>{html.escape(name)}</mi>") + brackets(arguments)
-
-
-LETTERS = {
-    "source": "<mi>μ</mi>",
-    "target": "<mi>ν</mi>",
-    "exact": "<msup><mi>u</mi><mo>∗</mo></msup>",
-    "map": "<msup><mi>T</mi><mo>∗</mo></msup>",
-}
-
-
 # The parts ----------------------------------------------------------------------------------------
 
 
-def _parts(problem: AbstractProblem) -> dict[str, Coefficient]:
-    """The coefficients in the order in which they are read; those that are absent are left out."""
-    if isinstance(problem, Transport):
-        given = {
-            "source": _closed(problem.mu, "given"),
-            "target": _closed(problem.nu, "wanted"),
-            "map": problem.exact,
-        }
-    else:
-        given = {name: getattr(problem, name, None) for name in ("A", "b", "c", "f", "g", "exact")}
-        if not getattr(problem, "has_drift", False):
-            given.pop("b")
-        if not getattr(problem, "has_reaction", False):
-            given.pop("c")
-    names = Names()
-    made = {
-        name: _coefficient(problem, name, function, names)
-        for name, function in given.items()
-        if function is not None
-    }
+def _reader(problem: AbstractProblem, shape: EquationShape) -> FormulaReader:
+    controls, in_file = shape.controls, _toml_of(problem) is not None
+    return FormulaReader(
+        problem.domain,
+        shape.elsewhere,
+        controls,
+        controls is not None
+        and len(controls) <= LISTED
+        and controls.ndim == 1
+        and not (in_file or shape.continuum),
+        _definitions(problem, controls) if in_file else {},
+        Names(),
+    )
+
+
+def _definitions(problem: AbstractProblem, controls: np.ndarray | None) -> dict[str, Callable]:
+    """The formulas that a problem file gives names to."""
+    size = 0 if controls is None else int(np.prod(controls.shape[1:]))
+    names = [] if controls is None else ["a"] if controls.ndim == 1 else range(1, size + 1)
+    names = [name if isinstance(name, str) else f"a{name}" for name in names]
+    found: dict[str, Any] = {}
+    for key, given in (_toml_of(problem) or {}).get("definitions", {}).items():
+        found[key] = parse(str(given), problem.domain.dimension, found, key, names)
+    return {key: each for key, each in found.items() if callable(each)}
+
+
+def _parts(
+    problem: AbstractProblem, shape: EquationShape, reader: FormulaReader
+) -> dict[str, Coefficient]:
+    """The coefficients that are given."""
+    made: dict[str, Coefficient] = {}
+    for name, function in shape.given.items():
+        if name in shape.notes:
+            made[name] = Coefficient(name, None, (shape.notes[name],))
+        elif function is not None and _is_manufactured(problem, function):
+            made[name] = Coefficient(name, None, (_manufactured(reader, name),))
+        elif function is not None:
+            made[name] = coefficient(reader, name, function)
     if problem.interfaces:
-        made["interfaces"] = _interfaces(problem, names)
+        made["interfaces"] = reader.interfaces(list(problem.interfaces))
     return made
 
 
@@ -253,190 +275,50 @@ def _closed(function: Callable, name: str) -> Any:
     return inspect.getclosurevars(function).nonlocals.get(name)
 
 
-def _coefficient(problem: AbstractProblem, name: str, function: Any, names: Names) -> Coefficient:
-    fixed = _constant(function)
-    if name in ("source", "target") and (
-        (fixed is not None and fixed.ndim == 0) or (name == "target" and problem.uniform)
-    ):
-        # Densities are scaled to the mass one: of a constant nothing else is left.
-        return Coefficient(name, None, (f"{LETTERS[name]}{words(' uniform')}",))
-    if fixed is not None:
-        return _fixed(name, fixed)
-    if _is_manufactured(problem, function):
-        return Coefficient(name, None, (_manufactured(problem, name),))
-    try:
-        return Coefficient(name, None, _lines(problem, name, function, names), _source(function))
-    except UNREADABLE:
-        return Coefficient(name, None, (), _source(function) or repr(function)[:300])
-
-
-def _fixed(name: str, value: np.ndarray) -> Coefficient:
-    """A number stands in the equation itself, unless digits of it are left out; an array gets a
-    line."""
-    if value.ndim == 0 and name in ("f", "g", "c") and ROUNDED not in constant(float(value)).mathml:
-        return Coefficient(name, float(value))
-    if value.size > 36 and not (
-        value.ndim == 2 and np.array_equal(value, value[0, 0] * np.eye(len(value)))
-    ):
-        return Coefficient(
-            name,
-            None,
-            (
-                f"{_letter(name)}{words(' constant, with ' + '×'.join(map(str, value.shape)) + ' entries')}",
-            ),
-        )
-    shown = typeset(array(value))
-    return Coefficient(name, None, (f"{_letter(name)}{relation(shown)}{shown}",))
-
-
 def _is_manufactured(problem: AbstractProblem, function: Any) -> bool:
     """Whether the gallery made this from the solution that the problem knows."""
-    if (
-        problem.exact is None
-        or (getattr(function, "__module__", ""), plain_name(function)) not in MANUFACTURED
-    ):
+    place = (getattr(function, "__module__", ""), getattr(function, "__qualname__", ""))
+    if problem.exact is None or place not in MANUFACTURED:
         return False
-    if isinstance(problem, Transport):
-        return _closed(function, "potential") is getattr(problem.exact, "__wrapped__", problem)
-    return _closed(function, "exact") is problem.exact
+    known = (problem.exact, getattr(problem.exact, "__wrapped__", problem.exact))
+    return any(_closed(function, name) in known for name in ("exact", "potential"))
 
 
-def _letter(name: str) -> str:
-    return LETTERS.get(name, f"<mi>{html.escape(name)}</mi>")
-
-
-def plain_name(function: Any) -> str:
-    return getattr(function, "__qualname__", "")
-
-
-def _constant(function: Any) -> np.ndarray | None:
-    """The value of a coefficient that was given as a number or an array."""
-    made_here = (
-        getattr(function, "__module__", "") == as_function.__module__
-        and plain_name(function) == "as_function.<locals>.<lambda>"
-    )
-    return np.asarray(function()) if made_here else None
-
-
-def _source(function: Any) -> str | None:
-    if isinstance(function, DiagonalPlusRank):
-        parts = [source_text(function.diagonal), source_text(function.columns)]
-        return None if None in parts else f"DiagonalPlusRank(\n    {parts[0]},\n    {parts[1]},\n)"
-    return source_text(function)
-
-
-def _lines(problem: AbstractProblem, name: str, function: Any, names: Names) -> tuple[str, ...]:
-    """The formulas of a coefficient: one, or one for each control where there are few."""
-    controlled = hasattr(problem, "controls") and name in ("A", "b", "c", "f")
-    if not controlled:
-        return _set(_of(name, problem), name, _written(problem, name, function, None, names))
-    controls = problem.controls
-    if (
-        len(controls) <= LISTED
-        and controls.ndim == 1
-        and toml_of(problem) is None
-        and problem.maximiser is None
-    ):
-        numbers = [constant(float(a)) for a in controls]
-        lines = [
-            _set(_of(name, problem, a.mathml), name, _written(problem, name, function, a, names))
-            for a in numbers
-        ]
-        return tuple(dict.fromkeys(line for part in lines for line in part))
-    control = symbol("a") if controls.ndim == 1 else components("a", controls[0].size)
-    return _set(_of(name, problem), name, _written(problem, name, function, control, names))
-
-
-def _set(left: str, name: str, written: Written) -> tuple[str, ...]:
-    value = "<mi>x</mi>" if is_point(written.value) else typeset(written.value)
-    sign = relation(value)
-    if name in ("source", "target"):
-        value, sign = value + (words(", rounded") if ROUNDED in value else ""), "<mo>∝</mo>"
-    return (f"{left}{sign}{value}", *_where(written))
-
-
-def _where(written: Written) -> list[str]:
-    return [
-        f"{WHERE}{left}{relation(each.mathml)}{each.mathml}"
-        for left, each in written.definitions.items()
-    ]
-
-
-def _written(
-    problem: AbstractProblem, name: str, function: Any, control: Any, names: Names
-) -> Written:
-    """What a coefficient is for symbols, compared with its values in the domain."""
-    d = problem.domain.dimension
-    if toml_of(problem) is None and d > WRITTEN_OUT:
-        raise Untypeset("many dimensions")
-    arguments, samples = [components("x", d)], [_points(problem, name)]
-    if control is not None:
-        arguments.append(control)
-        samples.append(_sampled_controls(problem, control))
-    if toml_of(problem) is not None:
-        written = from_toml(problem, name)
-    elif isinstance(function, DiagonalPlusRank):
-        diagonal, columns = (
-            from_function(each, *arguments, samples=samples, names=names)
-            for each in (function.diagonal, function.columns)
-        )
-        written = checked(
-            array(np.eye(d)) * diagonal.value + columns.value @ columns.value.T,
-            diagonal.definitions | columns.definitions,
-        )
-    else:
-        return from_function(function, *arguments, samples=samples, names=names)
-    verify(*written, arguments, samples, function)
-    return written
-
-
-def _points(problem: AbstractProblem, name: str) -> np.ndarray:
-    domain = problem.target_domain if name == "target" else problem.domain
-    return np.asarray(domain.interior_points(SAMPLES, seed=23))
-
-
-def _sampled_controls(problem: AbstractProblem, control: Any) -> np.ndarray:
-    """The control itself, or some of all."""
-    if getattr(control, "number", None) is not None:
-        return np.full(SAMPLES, control.number)
-    return np.asarray(problem.controls)[
-        np.random.default_rng(23).integers(len(problem.controls), size=SAMPLES)
-    ]
-
-
-def _interfaces(problem: AbstractProblem, names: Names) -> Coefficient:
-    """The lines across which second derivatives may jump."""
-    table = toml_of(problem)
-    x, samples = components("x", problem.domain.dimension), [_points(problem, "interfaces")]
-    try:
-        if table is not None:
-            written = [read_toml(problem, text) for text in table["equation"]["interfaces"]]
-            for each, phi in zip(written, problem.interfaces, strict=True):
-                verify(*each, [x], samples, phi)
-        else:
-            written = [
-                from_function(phi, x, samples=samples, names=names) for phi in problem.interfaces
-            ]
-        shown = "<mo>,</mo><mspace width='0.5em'/>".join(
-            f"{typeset(each.value)}{EQUALS}<mn>0</mn>" for each in written
-        )
-        where = dict.fromkeys(line for each in written for line in _where(each))
-        return Coefficient(
-            "interfaces",
-            None,
-            (f"{words('interfaces ' if len(written) > 1 else 'interface ')}{shown}", *where),
-        )
-    except UNREADABLE:
-        sources = [source_text(phi) or repr(phi)[:300] for phi in problem.interfaces]
-        return Coefficient("interfaces", None, (), "\n".join(sources))
-
-
-def _manufactured(problem: AbstractProblem, name: str) -> str:
+def _manufactured(reader: FormulaReader, name: str) -> str:
     """f is made so that a known function solves the equation."""
-    exact = LETTERS["exact"]
     if name == "source":
-        return f"{LETTERS['source']}{words(' is what ')}{LETTERS['map']}{words(' carries to ')}{LETTERS['target']}"
-    return f"{_of(name, problem)}{words(' makes ')}{exact}{words(' the solution')}"
+        carried = f"{words(' is what ')}{LETTERS['map']}{words(' carries to ')}{LETTERS['target']}"
+        return f"{LETTERS['source']}{carried}"
+    return f"{reader.of(name)}{words(' makes ')}{LETTERS['exact']}{words(' the solution')}"
+
+
+def _details(
+    problem: AbstractProblem, shape: EquationShape, reader: FormulaReader, parts: list[Coefficient]
+) -> str:
+    # Two coefficients may share a definition, which is given once.
+    lines = dict.fromkeys([*_domains(shape), *(line for part in parts for line in part.lines)])
+    shown = ["".join(_line(line) for line in lines)]
+    for part in parts:
+        if part.source is not None and not part.lines:
+            name = "Interfaces" if part.name == "interfaces" else formula(reader.of(part.name))
+            shown.append(f'<p class="note">{name} as written:</p>{code_box(part.source)}')
+    written = [part.source for part in parts if part.source is not None and part.lines]
+    if _toml_of(problem) is not None:
+        shown.append(_toml_source(problem))
+    elif written:
+        boxes = "".join(code_box(source) for source in dict.fromkeys(written))
+        shown.append(f"<details><summary>As it was written in Python</summary>{boxes}</details>")
+    return "\n".join(shown)
+
+
+def _line(line: str) -> str:
+    kind = "equation where" if line.startswith(WHERE) else "equation"
+    return f'<div class="{kind}">{formula(line)}</div>'
+
+
+def _toml_of(problem: AbstractProblem) -> dict[str, Any] | None:
+    text = (problem.source or {}).get("toml")
+    return tomllib.loads(text) if text is not None else None
 
 
 def _toml_source(problem: AbstractProblem) -> str:
@@ -451,31 +333,25 @@ def _toml_source(problem: AbstractProblem) -> str:
 # Sets ---------------------------------------------------------------------------------------------
 
 
-def _domains(problem: AbstractProblem) -> list[str]:
-    sets = (
-        {"X": problem.domain, "Y": problem.target_domain}
-        if isinstance(problem, Transport)
-        else {"Ω": problem.domain}
-    )
-    shown = {letter: domain_formula(domain) for letter, domain in sets.items()}
+def _domains(shape: EquationShape) -> list[str]:
+    shown = {letter: domain_formula(domain) for letter, domain in shape.sets.items()}
     lines = [f"<mi>{letter}</mi>{relation(each)}{each}" for letter, each in shown.items()]
-    if hasattr(problem, "controls"):
-        lines.append(_controls(problem))
+    if shape.controls is not None:
+        lines.append(_controls(shape.controls, shape.continuum))
     return lines
 
 
-def _controls(problem: AbstractProblem) -> str:
-    controls, letter = problem.controls, "<mi>𝒜</mi>"
-    if problem.maximiser is not None:
-        return f"{letter}{words(f' is a continuum of controls; the best is given in closed form. {len(controls)} of them stand for it in checks')}"
-    if controls.ndim == 1 and len(controls) <= 8:
-        shown = (
-            "<mo>{</mo>"
-            + "<mo>,</mo>".join(constant(float(a)).mathml for a in controls)
-            + "<mo>}</mo>"
+def _controls(controls: np.ndarray, continuum: bool) -> str:
+    letter, count = "<mi>𝒜</mi>", len(controls)
+    if continuum:
+        return letter + words(
+            " is a continuum of controls; the best is given in closed form. "
+            f"{count} of them stand for it in checks"
         )
+    if controls.ndim == 1 and count <= 8:
+        values = "<mo>,</mo>".join(constant(float(a)).mathml for a in controls)
+        shown = f"<mo>{{</mo>{values}<mo>}}</mo>"
         return f"{letter}{relation(shown)}{shown}"
-    count = int(np.prod(controls.shape[1:]))
-    return letter + words(
-        f" has {len(controls)} controls with {count} component{'' if count == 1 else 's'} each"
-    )
+    size = int(np.prod(controls.shape[1:]))
+    plural = "" if size == 1 else "s"
+    return letter + words(f" has {count} controls with {size} component{plural} each")

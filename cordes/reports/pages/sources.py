@@ -7,7 +7,7 @@ import types
 from functools import lru_cache
 from typing import Any
 
-from cordes.reports.pages.mathml import Untypeset
+from cordes.formulas.terms import Unwritable
 
 
 def source_text(function: Any) -> str | None:
@@ -24,7 +24,7 @@ def source_text(function: Any) -> str | None:
         )
     try:
         syntax, lines = syntax_of(function)
-    except Untypeset:
+    except Unwritable:
         return None
     if isinstance(syntax, ast.Lambda):
         return ast.get_source_segment("".join(lines), syntax)
@@ -37,7 +37,7 @@ def syntax_of(function: Any) -> tuple[Any, list[str]]:
     told apart by their columns."""
     code = getattr(plain(function), "__code__", None)
     if code is None:
-        raise Untypeset("no Python function")
+        raise Unwritable("no Python function")
     lines = tuple(linecache.getlines(code.co_filename))
     kinds = (ast.Lambda,) if code.co_name == "<lambda>" else (ast.FunctionDef,)
     wanted = list(code.co_varnames[: code.co_argcount])
@@ -55,7 +55,7 @@ def syntax_of(function: Any) -> tuple[Any, list[str]]:
         ):
             found.append(each)
     if len(found) != 1:
-        raise Untypeset("the source is not known")
+        raise Unwritable("the source is not known")
     return found[0], list(lines)
 
 
@@ -63,11 +63,11 @@ def plain(function: Any) -> Any:
     """The function itself below `jax.jit`. Other wrappers, `jax.grad` above all, have values of
     their own, though they tell what they wrap; so do methods, which have an argument more."""
     if isinstance(function, types.MethodType):
-        raise Untypeset("a method")
+        raise Unwritable("a method")
     while _compiled(function):
         function = function.__wrapped__
     if hasattr(function, "__wrapped__"):
-        raise Untypeset("a wrapped function")
+        raise Unwritable("a wrapped function")
     return function
 
 
@@ -90,7 +90,7 @@ def _tree(lines: tuple[str, ...]) -> ast.AST:
     try:
         return ast.parse("".join(lines))
     except SyntaxError:
-        raise Untypeset("the source cannot be read") from None
+        raise Unwritable("the source cannot be read") from None
 
 
 def differentiated(function: Any) -> tuple[int, Any]:

@@ -1,0 +1,315 @@
+"""Terms as MathML."""
+
+import html
+import math
+import re
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import NamedTuple
+
+import numpy as np
+
+from cordes.formulas.terms import Term, Unwritable, multiply, symbol
+
+# How tightly the outermost operation binds: what is looser than its surroundings gets brackets.
+LOOSE, SUM, PRODUCT, POWER, ATOM = 0, 1, 2, 3, 4
+# Functions of which sin²(x) is written, not (sin(x))².
+POWERED = ("sin", "cos", "tan", "sinh", "cosh", "tanh")
+TIMES = "<mo>&#x2062;</mo>"
+APPLY = "<mo>&#x2061;</mo>"
+GAP = '<mspace width="0.17em"/>'
+# Significant digits of numbers that are shown in full; the attribute of those that are not.
+DIGITS, ROUNDED = 10, "data-value"
+BEGINS_WITH_DIGITS = re.compile(r"(<m(row|sup)>)*<(mn|mfrac)\b")
+ENDS_IN_DIGITS = re.compile(r"</mn>(</mrow>)*$")
+WORD_FIRST = re.compile(r"(<m(row|sup|sub|over)[^>]*>)*<mi>\w\w")
+# A word, or the bracket that closes the arguments of a function.
+WORD_LAST = re.compile(r"(\w\w</mi>|<mo>\)</mo></mrow>)(</m(row|sub)>)*$")
+# The Greek alphabet in the order of its letters; the empty name is the second form of sigma.
+GREEK_NAMES = (
+    "alpha,beta,gamma,delta,epsilon,zeta,eta,theta,iota,kappa,lambda,mu,nu,xi,omicron,pi,rho,,"
+    "sigma,tau,upsilon,phi,chi,psi,omega"
+)
+GREEK = {name: chr(0x3B1 + k) for k, name in enumerate(GREEK_NAMES.split(",")) if name}
+
+
+class Piece(NamedTuple):
+    """The MathML of a term, how tightly it binds, and of sin(x) the name and the argument."""
+
+    mathml: str
+    rank: int = ATOM
+    parts: tuple[str, str] | None = None
+
+    def within(self, rank: int) -> str:
+        """As a part of an operation that binds with `rank`: in brackets if it is looser."""
+        return self.mathml if self.rank >= rank else brackets(self.mathml)
+
+
+def mathml(one: Term, looks: Mapping[Term, str] | None = None) -> str:
+    """The formula of a term. `looks` are the MathML of terms that have a name."""
+    return _piece(one, looks or {}).mathml
+
+
+def _piece(one: Term, looks: Mapping[Term, str]) -> Piece:
+    if one in looks:
+        return Piece(looks[one])
+    if one.head in _WHOLE:
+        return _WHOLE[one.head](one, looks)
+    return _OPERATIONS[one.head](*(_piece(argument, looks) for argument in one.arguments))
+
+
+def _sum(one: Piece, two: Piece) -> Piece:
+    return Piece(f"{one.within(SUM)}<mo>+</mo>{two.within(SUM)}", SUM)
+
+
+def _difference(one: Piece, two: Piece) -> Piece:
+    return Piece(f"{one.within(SUM)}<mo>−</mo>{two.within(PRODUCT)}", SUM)
+
+
+def _negative(one: Piece) -> Piece:
+    return Piece(f"<mrow><mo>−</mo>{one.within(PRODUCT)}</mrow>", SUM)
+
+
+def _product(one: Piece, two: Piece) -> Piece:
+    """A point between what would read as one number, a gap beside words and functions, else
+    nothing."""
+    left, right = one.within(PRODUCT), two.within(PRODUCT)
+    if BEGINS_WITH_DIGITS.match(right) and (
+        ENDS_IN_DIGITS.search(left) or not right.startswith("<mfrac>")
+    ):
+        return Piece(f"{left}<mo>·</mo>{right}", PRODUCT)
+    gap = GAP if WORD_LAST.search(left) or WORD_FIRST.match(right) else ""
+    return Piece(f"{left}{TIMES}{gap}{right}", PRODUCT)
+
+
+def _quotient(one: Piece, two: Piece) -> Piece:
+    return Piece(f"<mfrac>{row(one.mathml)}{row(two.mathml)}</mfrac>", PRODUCT)
+
+
+def _and(*parts: Piece) -> Piece:
+    return Piece(words(" and ").join(part.within(PRODUCT) for part in parts), PRODUCT)
+
+
+def _or(*parts: Piece) -> Piece:
+    return Piece(words(" or ").join(part.within(PRODUCT) for part in parts), SUM)
+
+
+_OPERATIONS: dict[str, Callable[..., Piece]] = {
+    "add": _sum,
+    "sub": _difference,
+    "neg": _negative,
+    "mul": _product,
+    "div": _quotient,
+    "and": _and,
+    "or": _or,
+}
+
+
+def _power(one: Term, looks: Mapping[Term, str]) -> Piece:
+    base, exponent = (_piece(argument, looks) for argument in one.arguments)
+    value = one.arguments[1].number
+    if base.parts is not None and value is not None and value > 1 and value.is_integer():
+        # Whole powers alone: sin⁻¹ is another function.
+        name, inside = base.parts
+        return Piece(f"<msup>{name}{row(exponent.mathml)}</msup>{APPLY}{inside}", POWER)
+    return Piece(f"<msup>{row(base.within(ATOM))}{row(exponent.mathml)}</msup>", POWER)
+
+
+def _call(one: Term, looks: Mapping[Term, str]) -> Piece:
+    parts = [_piece(argument, looks).mathml for argument in one.arguments]
+    match one.value:
+        case "abs":
+            return Piece(absolute(parts[0]))
+        case "sqrt":
+            return Piece(f"<msqrt>{parts[0]}</msqrt>")
+        case "cbrt":
+            return Piece(f"<mroot>{row(parts[0])}<mn>3</mn></mroot>")
+        case "exp":
+            return Piece(f"<msup><mi>e</mi>{row(parts[0])}</msup>", POWER)
+    name, inside = f"<mi>{one.value}</mi>", brackets("<mo>,</mo>".join(parts))
+    return Piece(f"{name}{APPLY}{inside}", POWER, (name, inside) if one.value in POWERED else None)
+
+
+def _compare(one: Term, looks: Mapping[Term, str]) -> Piece:
+    left, right = (_piece(argument, looks).within(SUM) for argument in one.arguments)
+    return Piece(f"{left}<mo>{html.escape(one.value)}</mo>{right}", POWER)
+
+
+def _cases(one: Term, looks: Mapping[Term, str]) -> Piece:
+    """Alone or in brackets: beside other terms nobody knows what belongs to the last line."""
+    *pairs, last = (_piece(argument, looks).mathml for argument in one.arguments)
+    lines = [
+        f"<mtr><mtd>{value}</mtd><mtd>{words('if ')}{condition}</mtd></mtr>"
+        for condition, value in zip(pairs[::2], pairs[1::2], strict=True)
+    ]
+    lines.append(f"<mtr><mtd>{last}</mtd><mtd>{words('otherwise')}</mtd></mtr>")
+    return Piece(f'<mtable class="cases">{"".join(lines)}</mtable>', LOOSE)
+
+
+def _series(one: Term, looks: Mapping[Term, str]) -> Piece:
+    below, count = row("<mi>i</mi><mo>=</mo><mn>1</mn>"), len(one.arguments) - 1
+    inside = _piece(one.arguments[0], looks).within(PRODUCT)
+    return Piece(f"<munderover><mo>∑</mo>{below}<mn>{count}</mn></munderover>{inside}", SUM)
+
+
+_WHOLE: dict[str, Callable[[Term, Mapping[Term, str]], Piece]] = {
+    "number": lambda one, looks: constant(one.value),
+    "symbol": lambda one, looks: Piece(letter(one.value)),
+    "length": lambda one, looks: Piece(absolute("<mi>x</mi>")),
+    "pow": _power,
+    "call": _call,
+    "compare": _compare,
+    "cases": _cases,
+    "series": _series,
+}
+
+
+# Numbers ------------------------------------------------------------------------------------------
+
+
+def constant(value: float) -> Piece:
+    """A number as a person writes it."""
+    if not math.isfinite(value):
+        raise Unwritable("a number that is not finite")
+    if value < 0:
+        # In a row of its own, so that the sign is that of the number and no operation.
+        return Piece(f"<mrow><mo>−</mo>{constant(-value).mathml}</mrow>", SUM)
+    # The second zero has a sign.
+    digits = f"{value + 0.0:.{DIGITS}g}"
+    if abs(float(digits) - value) <= 1e-15 * value:
+        return _digits(digits, value)
+    rounded = f"{value:.6g}"
+    if float(rounded) == float(f"{value:.4g}"):
+        # 1.0000000001 must not become 1.
+        rounded = digits if float(digits) != float(rounded) else repr(value)
+    # The whole number stands in the mark, and `relation` sees that digits were left out.
+    mark = f' {ROUNDED}="{value!r}"' if float(rounded) != value else ""
+    return _simple(value) or _digits(rounded, value, mark)
+
+
+def _digits(digits: str, value: float, mark: str = "") -> Piece:
+    if "e" not in digits:
+        return Piece(f"<mn{mark}>{digits}</mn>")
+    mantissa, exponent = digits.split("e")
+    power = f"<msup><mn>10</mn>{row(constant(int(exponent)).mathml)}</msup>"
+    # The mark then holds the mantissa.
+    mark = mark and f' {ROUNDED}="{value / 10.0 ** int(exponent)!r}"'
+    plain = mantissa == "1" and not mark
+    return Piece(power if plain else f"<mn{mark}>{mantissa}</mn><mo>·</mo>{power}", PRODUCT)
+
+
+def _letters(power: int) -> str:
+    """A power of π, or nothing."""
+    if power < 2:
+        return "<mi>π</mi>" * power
+    return f"<msup><mi>π</mi><mn>{power}</mn></msup>"
+
+
+# Factors of simple numbers, with how they look above and below the line.
+_FACTORS: dict[float, tuple[str, str]] = {
+    math.pi**power: (_letters(max(power, 0)), _letters(max(-power, 0)))
+    for power in (0, 1, 2, -1, -2, -3)
+} | {math.sqrt(n): (f"<msqrt><mn>{n}</mn></msqrt>", "") for n in (2, 3, 5, 6, 7, 10)}
+
+
+def _simple(value: float) -> Piece | None:
+    """A fraction of small numbers, times a power of π or a root, that has this very value; None
+    where there is none."""
+    for factor, (above, below) in _FACTORS.items():
+        part = Fraction(value / factor).limit_denominator(999)
+        if not 0 < part.numerator <= 999 or abs(float(part) * factor - value) > 4e-16 * value:
+            continue
+        if part.denominator > 99 and part.numerator > 9:
+            continue
+        top, bottom = _joined(part.numerator, above), _joined(part.denominator, below)
+        if bottom != "<mn>1</mn>":
+            return Piece(f"<mfrac>{row(top)}{row(bottom)}</mfrac>", PRODUCT)
+        return Piece(top, PRODUCT if part.numerator > 1 else POWER if "msup" in above else ATOM)
+    return None
+
+
+def _joined(number: int, letters: str) -> str:
+    return (
+        letters if letters and number == 1 else f"<mn>{number}</mn>" + (letters and TIMES + letters)
+    )
+
+
+def relation(mathml: str) -> str:
+    """The sign between a name and its value: ≈ where digits were left out."""
+    return "<mo>≈</mo>" if ROUNDED in mathml else "<mo>=</mo>"
+
+
+# Letters, arrays and what surrounds them ----------------------------------------------------------
+
+
+def letter(name: str, subscript: str | int | None = None, accent: bool = False) -> str:
+    """A letter or a word; Greek names become letters, and digits at the end become a subscript. The
+    accent tells apart what would look the same."""
+    stem = name.rstrip("0123456789").rstrip("_")
+    if subscript is None and name == "x_i":
+        name, subscript = "x", "i"
+    elif subscript is None and stem and stem != name:
+        name, subscript = stem, name[len(name.rstrip("0123456789")) :]
+    letters = GREEK.get(name.rstrip("_"), name.strip("_").replace("_", " ") or name)
+    shown = f"<mi>{html.escape(letters)}</mi>"
+    if accent:
+        shown = f'<mover accent="true">{shown}<mo>~</mo></mover>'
+    if subscript is None:
+        return shown
+    tag = "mn" if str(subscript).isdigit() else "mi"
+    return f"<msub>{shown}<{tag}>{html.escape(str(subscript))}</{tag}></msub>"
+
+
+def typeset(entries: np.ndarray, looks: Mapping[Term, str] | None = None) -> str:
+    """MathML of a scalar, of a vector as a column, or of a matrix: an array of terms."""
+    if entries.size == 1:
+        return mathml(entries.item(), looks)
+    if entries.ndim > 2:
+        raise Unwritable("more than two axes")
+    factor = multiple_of_identity(entries)
+    if factor is not None:
+        return mathml(multiply(factor, symbol("I")), looks)
+    lines = "".join(
+        "<mtr>"
+        + "".join(f"<mtd>{mathml(entry, looks)}</mtd>" for entry in np.ravel(line))
+        + "</mtr>"
+        for line in entries
+    )
+    # The brackets are drawn by the style: few systems have a font in which they grow.
+    return f'<mtable class="matrix">{lines}</mtable>'
+
+
+def multiple_of_identity(entries: np.ndarray) -> Term | None:
+    """The factor t of a matrix tI, else None."""
+    if entries.ndim != 2 or entries.shape[0] != entries.shape[1]:
+        return None
+    size, factor = len(entries), entries[0, 0]
+    fits = all(
+        entries[i, j] is factor if i == j else entries[i, j].number == 0
+        for i in range(size)
+        for j in range(size)
+    )
+    return factor if fits and factor.number != 0 else None
+
+
+def row(mathml: str) -> str:
+    """One element for what may be several."""
+    return f"<mrow>{mathml}</mrow>"
+
+
+def brackets(mathml: str) -> str:
+    return f"<mrow><mo>(</mo>{mathml}<mo>)</mo></mrow>"
+
+
+def absolute(mathml: str) -> str:
+    return f'<mrow><mo stretchy="true">|</mo>{mathml}<mo stretchy="true">|</mo></mrow>'
+
+
+def words(text: str) -> str:
+    """Words inside a formula; the spaces around them are kept."""
+    return f"<mtext>{html.escape(text).replace(' ', chr(0xA0))}</mtext>"
+
+
+def formula(mathml: str) -> str:
+    """A whole formula."""
+    return f'<math displaystyle="true">{row(mathml)}</math>'
