@@ -135,6 +135,8 @@ def multiply(one: Term, two: Term) -> Term:
     other, another = _power_of(two)
     if base is other:
         return power(base, number(exponent + another))
+    if one.head == "mul" and _power_of(one.arguments[1])[0] is other:
+        return multiply(one.arguments[0], multiply(one.arguments[1], two))
     return term("mul", one, two)
 
 

@@ -149,6 +149,8 @@ class AbstractProblem(abc.ABC):
         @functools.wraps(initialise)
         def made(self: Any, *given: Any, **named: Any) -> None:
             initialise(self, *given, **named)
+            if type(self) is not cls:
+                return  # Of a subclass, which is not yet made.
             arguments = inspect.signature(initialise).bind(self, *given, **named).arguments
             self.arguments = {name: arguments[name] for name in list(arguments)[1:]}
             self.made = True
