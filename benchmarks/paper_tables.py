@@ -39,6 +39,7 @@ from cordes.ansatz.ansatz import COLUMNS
 from cordes.gallery.paper_tables import TABLES, Row, tightest
 from cordes.runtime.compilation import CompileTimer
 from cordes.runtime.progress import Progress
+from cordes.solutions.kinds import make_solution
 from cordes.solutions.solution import Solution, error_points
 from cordes.solvers.dual import solve_dual
 from cordes.solvers.system import Clock, System
@@ -74,7 +75,7 @@ def stages(features: int) -> list[int]:
 def certified(solution: Solution) -> dict[str, Any]:
     """The bound, or why there is none."""
     begun = time.perf_counter()
-    certificate = solution.certificate
+    certificate = solution.certify()
     names = ("rms", "level", "theorem", "reason")
     return {name: getattr(certificate, name) for name in names} | {
         "seconds": time.perf_counter() - begun
@@ -106,9 +107,11 @@ def solved(name: str, seed: int, repeats: int, **options: Any) -> tuple[Solution
     problem = cordes.gallery[name]
 
     def seconds(problem: Any) -> float:
-        return cordes.solve(problem, seed=seed, progress=False, **options).seconds["solve"]
+        return cordes.solve(problem, seed=seed, progress=False, certify=False, **options).seconds[
+            "solve"
+        ]
 
-    solution = cordes.solve(copy.copy(problem), seed=seed, progress=False, **options)
+    solution = cordes.solve(copy.copy(problem), seed=seed, progress=False, certify=False, **options)
     first = solution.seconds["solve"]
     fresh = [seconds(copy.copy(problem)) for _ in range(repeats)] or [first]
     # The first of these prepares the problem.
@@ -207,7 +210,7 @@ def by_training(
         "boundary": "hard",
         **options,
     }
-    solution = Solution(problem, system, answer, seconds, settings)
+    solution = make_solution(problem, system.ansatz, answer, seconds, settings)
     facts: dict[str, Any] = {
         "first": seconds["solve"],
         "default": None,

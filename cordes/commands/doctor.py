@@ -332,6 +332,7 @@ def self_test() -> tuple[dict[str, Any], list[Finding]]:
     solution = cordes.solve(problem, features=200, progress=False)
     error, certificate = solution.error(), solution.certificate
     assert error is not None
+    assert certificate is not None
     facts = {
         "result": solution.result.value,
         "seconds": time.perf_counter() - began,

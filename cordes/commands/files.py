@@ -10,7 +10,9 @@ from cordes.certificates.condition import Condition
 from cordes.commands.output import as_json_text, complain
 from cordes.errors import FileError
 from cordes.problems.problem import AbstractProblem
+from cordes.reports.facts import certificate_of
 from cordes.reports.pages.answer import write_report
+from cordes.solutions.kinds import PolicySolution
 from cordes.solutions.solution import Solution
 from cordes.solutions.storage import check_writable
 
@@ -60,23 +62,25 @@ def write_files(
     words: list[str],
 ) -> bool:
     """Whether all files of a solve could be written."""
+    certificate = certificate_of(solution)
     writers: dict[str, Callable[[Path], Any]] = {
         "solution.png": solution.plot,
-        "policy.png": lambda path: solution.plot_policy(path),
-        "certificate.png": solution.certificate.plot,
+        "certificate.png": certificate.plot,
         "answer.cordes": solution.save,
         "solution.vtu": solution.to_vtk,
         "report.html": lambda path: write_report(path, solution, facts, condition, words),
     }
+    if isinstance(solution, PolicySolution):
+        writers["policy.png"] = solution.plot_policy
     names = files_for(solution.problem)
-    if solution.certificate.picture is None:
+    if certificate.picture is None:
         names.remove("certificate.png")
     return write_all(
         folder,
         "result.json",
         facts,
         {name: write for name, write in writers.items() if name in names},
-        stale=writers,
+        stale=[*writers, "policy.png"],
     )
 
 

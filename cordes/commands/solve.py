@@ -14,7 +14,7 @@ from cordes.commands.output import DONE, NOT_AS_ASKED, Report
 from cordes.commands.process import Call, process_seconds
 from cordes.errors import OptionError
 from cordes.problems.problem import AbstractProblem
-from cordes.reports.facts import solution_facts
+from cordes.reports.facts import certificate_of, solution_facts
 from cordes.reports.tables import solution_table
 from cordes.runtime import distribution
 
@@ -45,10 +45,11 @@ def make_report(given: SolveArguments, call: Call) -> Report | int:
             given.seed,
             not given.no_multiplier,
             max_seconds=given.max_seconds,
+            certify=not given.barrier,
             **{name: values[name] for name in PASSED_ON if values[name] is not None},
         )
         if given.barrier:
-            solution.certify(norm="Linf", barrier=True)
+            solution = solution.certified(norm="Linf", barrier=True)
         condition = condition if condition is not None else cordes.check(solution)
         facts = solution_facts(solution, condition, seconds) | distribution.facts()
         complete = folder is None or write_files(folder, solution, facts, condition, call.words)
@@ -56,7 +57,7 @@ def make_report(given: SolveArguments, call: Call) -> Report | int:
         status = DONE if done else NOT_AS_ASKED
         if not distribution.is_first():
             return status
-        rows = solution.certificate.rows(given.verbose)
+        rows = certificate_of(solution).rows(given.verbose)
         return Report(facts, solution_table(facts, rows), status)
 
 

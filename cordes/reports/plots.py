@@ -21,6 +21,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from cordes.solutions.storage import check_writable
 
 if TYPE_CHECKING:
+    from cordes.solutions.kinds import PolicySolution
     from cordes.solutions.solution import Solution
 
 RESOLUTION = 160
@@ -93,7 +94,7 @@ def _panels(solution: "Solution") -> list[Panel]:
     ]
 
 
-def plot_policy(solution: "Solution", path: str | Path | None = None) -> Figure:
+def plot_policy(solution: "PolicySolution", path: str | Path | None = None) -> Figure:
     """Which control is best where: one map for a finite set of up to CATEGORIES controls, else one
     for each component of the control."""
     controls = solution.problem.controls

@@ -1,43 +1,34 @@
 """The answer: a function with derivatives that knows how it was found and can be measured, drawn,
 exported and kept."""
 
+import abc
+import dataclasses
 import functools
 import time
-import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import jax
 import numpy as np
 
-from cordes.errors import OptionError
+from cordes.ansatz.ansatz import Ansatz
+from cordes.ansatz.networks.network import AbstractNetwork
+from cordes.errors import FrozenError, OptionError
 from cordes.jet import Jet
 from cordes.problems.problem import AbstractProblem
 from cordes.results import Result
-from cordes.runtime.plain import show
+from cordes.solutions.outside import Lookout, OutsideDomainWarning
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from cordes.certificates.certificate import Certificate
     from cordes.certificates.residual.convexity import Convexity
-    from cordes.solvers.answer import Answer
-    from cordes.solvers.system import System
 
 # Errors in three and more dimensions are measured at points of this seed, which no solver uses.
 ERROR_POINTS, ERROR_SEED = 50_000, 987_654_321
 GRID = 200
-# A point that misses the closed domain by less than this share of its size is taken for one of its
-# boundary, seen through rounding.
-ROUNDING = 1e-6
-# Of more points than this only so many, evenly spread, and the outermost in each direction are
-# looked at: a look must cost nothing beside the values.
-LOOKED_AT = 2048
-
-
-class OutsideDomainWarning(UserWarning):
-    """An answer was asked for its values outside of the domain, where there is no equation."""
 
 
 class Error(NamedTuple):
@@ -63,78 +54,99 @@ def error_points(domain: Any) -> np.ndarray:
     return points[domain.contains(points, tolerance=1e-12 * float(np.max(upper - lower)))]
 
 
-class Solution:
-    """Callable on arrays (..., d). `result` says how the solve ended, `residual_rms` how large the
-    scaled residual is on fresh points."""
+class Kept:
+    """What is done once for a solution and all that `replace` makes of it: the residual is
+    compiled, and points outside of the domain are warned about."""
 
-    def __init__(
-        self,
-        problem: AbstractProblem,
-        system: "System",
-        answer: "Answer",
-        seconds: dict[str, float],
-        facts: dict[str, Any],
-    ):
-        self.problem = problem
-        self.network, self.amplitudes = answer.network, np.asarray(answer.amplitudes)
-        self.result: Result = answer.result
-        self.residual_rms = answer.residual
-        self.history = answer.history
-        self.parameters, self.points = answer.parameters, answer.points
-        self.seconds = seconds
-        self.facts = facts
-        self._certificate: Certificate | None = None
-        self._ansatz = system.ansatz
-        self._residual = jax.jit(jax.vmap(problem.residual))
-        self._asked_outside = False
+    def __init__(self, problem: AbstractProblem):
+        self.residual = jax.jit(jax.vmap(problem.residual))
+        self.lookout = Lookout(problem.domain)
+
+
+class NotThisKindError(OptionError, AttributeError):
+    """Something that answers of another kind of problem have."""
+
+
+@dataclasses.dataclass(eq=False, repr=False, kw_only=True)
+class AbstractSolution(abc.ABC):
+    """Callable on arrays (..., d). `result` says how the solve ended, `residual_rms` how large the
+    scaled residual is on fresh points, `certificate` how wrong the answer can be, if it was asked
+    for. A solution does not change: `replace` makes another one."""
+
+    problem: AbstractProblem
+    ansatz: Ansatz
+    network: AbstractNetwork
+    amplitudes: np.ndarray
+    result: Result
+    residual_rms: float
+    points: int
+    history: Sequence[dict]
+    seconds: dict[str, float]
+    facts: dict[str, Any]
+    certificate: "Certificate | None" = None
+    _kept: Kept = dataclasses.field(init=False)
+    _made: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        self.amplitudes = np.array(self.amplitudes)
+        self.amplitudes.setflags(write=False)
+        self.history = tuple(self.history)
+        vars(self).update({"_kept": Kept(self.problem), "_made": True})
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if self._made:
+            raise FrozenError(
+                f"{name} of {self!r} cannot be changed: a solution says what was computed. Make "
+                f"another one: solution.replace({name}=…)."
+            )
+        super().__setattr__(name, value)
+
+    def __delattr__(self, name: str) -> None:
+        raise FrozenError(f"{name} of {self!r} cannot be deleted: a solution does not change.")
+
+    def replace(self, **changes: Any) -> Self:
+        """The same solution with other fields."""
+        other = dataclasses.replace(self, **changes)
+        if other.problem is self.problem:
+            vars(other)["_kept"] = self._kept
+        return other
 
     @property
     def method(self) -> str:
         return self.facts["method"]
 
+    @property
+    def parameters(self) -> int:
+        """How many numbers were fitted."""
+        weights = jax.tree.leaves(self.network.parameters)
+        return sum(int(np.size(leaf)) for leaf in weights) + self.amplitudes.size
+
     def __call__(self, x: Any) -> np.ndarray:
         """u at points (..., d) of the closed domain; the first call with points outside warns
         (`OutsideDomainWarning`): values there mean nothing."""
-        flat, shape = self._flatten(x)
-        self._look(flat)
-        return self._ansatz.value(self.network, self.amplitudes, flat).reshape(shape)
+        flat, shape = self._asked(x)
+        return self.ansatz.value(self.network, self.amplitudes, flat).reshape(shape)
 
     def jet(self, x: Any) -> Jet:
         """u, ∇u and D²u at points (..., d) in one pass, without a look at where the points are."""
         flat, shape = self._flatten(x)
-        jet = self._ansatz.jet(self.network, self.amplitudes, flat)
+        jet = self.ansatz.jet(self.network, self.amplitudes, flat)
         return Jet(*(np.asarray(part).reshape((*shape, *part.shape[1:])) for part in jet))  # pyright: ignore
 
     def gradient(self, x: Any) -> np.ndarray:
         """∇u, shape (..., d)."""
-        flat, shape = self._flatten(x)
-        self._look(flat)
+        flat, shape = self._asked(x)
         return np.asarray(self.jet(flat).gradient).reshape((*shape, flat.shape[1]))
 
     def hessian(self, x: Any) -> np.ndarray:
         """D²u, shape (..., d, d)."""
-        flat, shape = self._flatten(x)
-        self._look(flat)
+        flat, shape = self._asked(x)
         return np.asarray(self.jet(flat).hessian).reshape((*shape, flat.shape[1], flat.shape[1]))
 
     def residual(self, x: Any) -> np.ndarray:
         """Lu - f at points (..., d), without the multiplier."""
-        flat, shape = self._flatten(x)
-        self._look(flat)
-        return np.asarray(self._residual(flat, self.jet(flat))).reshape(shape)
-
-    def policy(self, x: Any) -> np.ndarray:
-        """The best control at points (..., d), shape (..., *control): for Hamilton–Jacobi–Bellman
-        problems."""
-        if not hasattr(self.problem, "policy"):
-            raise OptionError(
-                f"A {type(self.problem).__name__} problem has no controls: policies exist for "
-                "HJB problems."
-            )
-        flat, shape = self._flatten(x)
-        self._look(flat)
-        controls = self.problem.policy(flat, self.jet(flat))
-        return controls.reshape((*shape, *controls.shape[1:]))
+        flat, shape = self._asked(x)
+        return np.asarray(self._kept.residual(flat, self.jet(flat))).reshape(shape)
 
     @functools.cached_property
     def convexity(self) -> "Convexity | None":
@@ -173,14 +185,6 @@ class Solution:
             else np.asarray(jax.jit(jax.vmap(self.problem.exact))(points))
         )
 
-    @property
-    def certificate(self) -> "Certificate":
-        """How wrong the answer can be: computed when first asked for, from points that served
-        neither to fit nor to choose."""
-        if self._certificate is None:
-            self._certificate = self.certify()
-        return self._certificate
-
     def certify(
         self,
         norm: str | None = None,
@@ -188,13 +192,13 @@ class Solution:
         confidence: float = 0.99,
         residual_bound: float | None = None,
     ) -> "Certificate":
-        """A certificate with other settings, which is kept as `certificate`. `barrier=True` with
-        `norm="Linf"` trains a barrier network for a sharper bound of the largest error. See
-        `cordes.certify`."""
+        """How wrong the answer can be, from points that served neither to fit nor to choose; see
+        `cordes.certify`. `barrier=True` with `norm="Linf"` trains a barrier network for a sharper
+        bound of the largest error. Nothing is kept: `certified` makes a solution that carries its
+        certificate."""
         from cordes.certificates.certify import certify
 
-        start = time.perf_counter()
-        self._certificate = certify(
+        return certify(
             self.problem,
             self,
             norm=norm,
@@ -202,33 +206,38 @@ class Solution:
             confidence=confidence,
             residual_bound=residual_bound,
         )
-        self.seconds["certify"] = time.perf_counter() - start
-        return self._certificate
+
+    def certified(self, **settings: Any) -> Self:
+        """The same solution with the certificate that `certify` makes with these settings."""
+        start = time.perf_counter()
+        certificate = self.certify(**settings)
+        seconds = self.seconds | {"certify": time.perf_counter() - start}
+        return self.replace(certificate=certificate, seconds=seconds)
 
     @property
     def exact_boundary(self) -> bool:
         """Whether the boundary values are exact by construction."""
-        return self._ansatz.hard
+        return self.ansatz.hard
 
     @property
     def lift(self) -> Callable:
         """The extension of the boundary values, a function of one point."""
-        return self._ansatz.lift
+        return self.ansatz.lift
 
     @property
     def singular_functions(self) -> tuple[Any, np.ndarray]:
         """The singular functions and their amplitudes."""
-        return self._ansatz.singular, self.amplitudes
+        return self.ansatz.singular, self.amplitudes
 
     @property
     def fits(self) -> list[Any]:
         """The fits to boundary values in the lift."""
-        return self._ansatz.fits
+        return self.ansatz.fits
 
     @property
     def singular_points(self) -> list[Any]:
         """The points that have singular functions, with their rays and matrices."""
-        return [family.point for family in self._ansatz.singular.families]
+        return [family.point for family in self.ansatz.singular.families]
 
     @property
     def singular_locations(self) -> np.ndarray:
@@ -240,7 +249,7 @@ class Solution:
         self, x: np.ndarray, A: np.ndarray, b: np.ndarray, c: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """A:D²u + b·∇u - cu at points (N, d), and the sum of the sizes of its terms."""
-        return self._ansatz.apply(self.network, self.amplitudes, x, A, b, c)
+        return self.ansatz.apply(self.network, self.amplitudes, x, A, b, c)
 
     def plot(self, path: str | Path | None = None) -> "Figure":
         """Three panels (exact, computed, error) where an exact solution is known, else computed and
@@ -248,17 +257,6 @@ class Solution:
         from cordes.reports.plots import plot_solution
 
         return plot_solution(self, path)
-
-    def plot_policy(self, path: str | Path | None = None) -> "Figure":
-        """Which control is best where, for Hamilton–Jacobi–Bellman problems."""
-        if not hasattr(self.problem, "policy"):
-            raise OptionError(
-                f"A {type(self.problem).__name__} problem has no controls: policies exist for "
-                "HJB problems."
-            )
-        from cordes.reports.plots import plot_policy
-
-        return plot_policy(self, path)
 
     def to_vtk(self, path: str | Path) -> Path:
         """u, ∇u and the residual on a grid, as a .vtu file for ParaView; up to three dimensions."""
@@ -282,36 +280,10 @@ class Solution:
             )
         return points.reshape(-1, d), points.shape[:-1]
 
-    def _look(self, points: np.ndarray) -> None:
-        """Warn about points outside of the domain, once for each solution: a second table of the
-        same points needs no second warning."""
-        if self._asked_outside:
-            return
-        domain = self.problem.domain
-        lower, upper = domain.bounding_box
-        slack, few = ROUNDING * float(np.max(upper - lower)), points
-        if len(points) > LOOKED_AT:
-            few = points[
-                np.concatenate(
-                    [
-                        np.arange(0, len(points), -(-len(points) // LOOKED_AT)),
-                        points.argmin(axis=0),
-                        points.argmax(axis=0),
-                    ]
-                )
-            ]
-        if np.all(domain.contains(few, tolerance=slack)):
-            return
-        outside = ~domain.contains(points, tolerance=slack)
-        self._asked_outside = True
-        warnings.warn(
-            f"{int(np.sum(outside))} of {len(points)} points lie outside of {domain!r}, first x = "
-            f"{show(points[int(np.argmax(outside))])}: there is no equation, and no bound holds "
-            "for the values there. Leave such points out (domain.contains(points) finds them), "
-            "or solve on a larger domain.",
-            OutsideDomainWarning,
-            stacklevel=3,
-        )
+    def _asked(self, x: Any) -> tuple[np.ndarray, tuple[int, ...]]:
+        flat, shape = self._flatten(x)
+        self._kept.lookout.look(flat)
+        return flat, shape
 
     def __repr__(self) -> str:
         error = self.error() if self.problem.exact is not None else None
@@ -320,3 +292,19 @@ class Solution:
             f"<Solution of {self.problem.name} by {self.method}: {self.result.value}, residual "
             f"{self.residual_rms:.2e}{measured}>"
         )
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """What is asked of the wrong kind of answer says where it exists."""
+            if name in ("policy", "plot_policy"):
+                raise NotThisKindError(
+                    f"A {type(self.problem).__name__} problem has no controls: policies exist for "
+                    "HJB problems."
+                )
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+
+Solution = AbstractSolution
+
+__all__ = ["AbstractSolution", "Error", "OutsideDomainWarning", "Solution", "error_points"]

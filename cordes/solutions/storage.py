@@ -25,8 +25,8 @@ from cordes.gallery.names import from_source
 from cordes.problems.problem import AbstractProblem
 from cordes.results import Result
 from cordes.runtime.plain import plain
+from cordes.solutions.kinds import make_solution
 from cordes.solutions.solution import Solution
-from cordes.solutions.transport import solution_class
 from cordes.solvers.answer import Answer
 from cordes.solvers.choose import make_system
 
@@ -126,7 +126,7 @@ def load(path: str | Path, problem: AbstractProblem = None) -> Solution:
         facts["points"],
         facts["history"],
     )
-    solution = solution_class(problem)(problem, system, answer, facts["seconds"], settings)
+    solution = make_solution(problem, system.ansatz, answer, facts["seconds"], settings)
     difference = float(np.max(np.abs(solution(arrays["probes"]) - arrays["values"])))
     if not difference <= 1e-8 * max(1.0, float(np.max(np.abs(arrays["values"])))):
         raise FileError(

@@ -3,14 +3,13 @@ carries one density to the other."""
 
 import functools
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 
 from cordes.errors import OptionError
-from cordes.problems.problem import AbstractProblem
 from cordes.problems.transport import Transport
-from cordes.solutions.solution import Error, Solution, error_points
+from cordes.solutions.solution import AbstractSolution, Error, error_points
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -32,7 +31,8 @@ class Pushforward(NamedTuple):
     rim: float
 
 
-class TransportSolution(Solution):
+@final
+class TransportSolution(AbstractSolution):
     """`map(x)` = ∇u, `inverse(y)`, `cost`, and everything a solution has. `error` is that of the
     map, Euclidean length."""
 
@@ -150,7 +150,3 @@ def _inside(domain: Any, points: np.ndarray) -> np.ndarray:
             break
         points = np.where(out[:, None], center + 0.9 * (points - center), points)
     return points
-
-
-def solution_class(problem: AbstractProblem) -> type[Solution]:
-    return TransportSolution if isinstance(problem, Transport) else Solution

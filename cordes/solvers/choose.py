@@ -16,8 +16,8 @@ from cordes.runtime.compilation import CompileTimer
 from cordes.runtime.plain import plain_number
 from cordes.runtime.progress import Progress
 from cordes.runtime.threads import share_cores
+from cordes.solutions.kinds import make_solution
 from cordes.solutions.solution import Solution
-from cordes.solutions.transport import solution_class
 from cordes.solvers.adam import PAPER, solve_adam
 from cordes.solvers.answer import Answer
 from cordes.solvers.gauss_newton import solve_gauss_newton
@@ -40,6 +40,7 @@ def solve(
     start: Solution | None = None,
     max_seconds: float | None = None,
     progress: bool | None = None,
+    certify: bool = True,
     **options: Any,
 ) -> Solution:
     """Solve a problem.
@@ -49,7 +50,9 @@ def solve(
     a bound. Without it the solve ends near rounding level, or where nothing improves.
     `multiplier=False` leaves the Cordès multiplier out (the plain PINN loss). `start` continues
     from an earlier solution of the same problem. `max_seconds` and Ctrl-C return the best answer so
-    far. `progress=None` shows a bar where standard error is a terminal.
+    far. `progress=None` shows a bar where standard error is a terminal. The answer is certified
+    before it is handed back; `certify=False` leaves that to `solution.certify` (a `tol` needs
+    certificates all the same).
 
     Options for every method: `boundary="soft"` with `boundary_weight` (the paper's composite loss),
     `singular=False` (no singular functions), `inputs` (`coordinates`, `interfaces`, `powers`: what
@@ -101,9 +104,9 @@ def solve(
                 network=distribution.local(answer.network),
                 amplitudes=distribution.local(answer.amplitudes),
             )
-            return solution_class(problem)(
+            return make_solution(
                 problem,
-                system,
+                system.ansatz,
                 answer,
                 {"certify": 0.0},
                 {**facts, **answer.facts, "richness": system.richness},
@@ -129,17 +132,25 @@ def solve(
                 finish(run(None, state))
                 if tol is None
                 else reach(
-                    tol, residual_target(problem, multiplier, tol), run, finish, state, run.extend
+                    tol,
+                    residual_target(problem, multiplier, tol),
+                    run,
+                    lambda answer: finish(answer).certified(),
+                    state,
+                    run.extend,
                 )
             )
-    total, certify = clock.seconds, solution.seconds["certify"]
-    solution.seconds |= {
-        "total": total,
-        "compile": timer.seconds,
-        "solve": max(total - timer.seconds - certify, 0.0),
-        "certify": certify,
-    }
-    return solution
+    if certify and solution.certificate is None:
+        solution = solution.certified()
+    total, certifying = clock.seconds, solution.seconds["certify"]
+    return solution.replace(
+        seconds={
+            "total": total,
+            "compile": timer.seconds,
+            "solve": max(total - timer.seconds - certifying, 0.0),
+            "certify": certifying,
+        }
+    )
 
 
 def _system(

@@ -59,8 +59,8 @@ def reach(
     start: State | None,
     extend: Callable[[], bool] = lambda: False,
 ) -> Solution:
-    """Solve, certify, and ask for a smaller residual while the certificate is too large and the
-    solver still gets what it is asked for.
+    """Solve, certify (`finish` does both), and ask for a smaller residual while the certificate is
+    too large and the solver still gets what it is asked for.
 
     `extend` lets the solver be larger than usual and says whether that is any use: it is asked once
     the usual size has missed the residual, and after a look at the certificate, which may be small
@@ -71,10 +71,10 @@ def reach(
     for attempt in range(ATTEMPTS):
         answer = run(target, state)
         solution = finish(answer)
+        assert solution.certificate is not None
         bound = getattr(solution.certificate, solution.problem.tolerance_norm)
         if bound is not None and bound <= tol:
-            solution.result = Result.converged
-            return solution
+            return solution.replace(result=Result.converged)
         if best is None or (bound is not None and bound < smallest):
             best, smallest = solution, math.inf if bound is None else bound
         missed = answer.result is not Result.converged
@@ -98,8 +98,7 @@ def reach(
             target *= min(0.5, SAFETY * tol / bound)
         state = State(answer.network, jnp.asarray(answer.amplitudes))
     assert best is not None
-    best.result = _result(answer.result, smallest)
-    return best
+    return best.replace(result=_result(answer.result, smallest))
 
 
 def _result(last: Result, smallest: float) -> Result:

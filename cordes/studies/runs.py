@@ -20,8 +20,8 @@ from cordes.errors import FileError
 from cordes.problems.problem import AbstractProblem
 from cordes.results import Result
 from cordes.runtime.progress import Progress
+from cordes.solutions.kinds import make_solution
 from cordes.solutions.solution import Solution
-from cordes.solutions.transport import solution_class
 from cordes.solvers.answer import Answer
 from cordes.solvers.training import cast
 from cordes.studies.ensemble import (
@@ -311,9 +311,9 @@ class TrainingRun:
             network, np.zeros(0), Result.converged, loss**0.5, self.preset["points"], history
         )
         seconds = self.run.seconds_per_epoch * self.done
-        return solution_class(self.problem)(
+        return make_solution(
             self.problem,
-            ensemble.system,
+            ensemble.system.ansatz,
             answer,
             {
                 "total": seconds,

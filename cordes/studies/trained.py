@@ -15,6 +15,7 @@ from cordes.ansatz.networks.mlp import MLP
 from cordes.errors import OptionError
 from cordes.problems.problem import AbstractProblem
 from cordes.results import Result
+from cordes.solutions.kinds import make_solution
 from cordes.solutions.solution import Solution
 from cordes.solvers.adam import PAPER
 from cordes.solvers.answer import Answer
@@ -51,7 +52,7 @@ def initial_solution(problem: AbstractProblem, seed: int = 0) -> Solution:
         **SETTINGS,
         "richness": system.richness,
     }
-    return Solution(problem, system, answer, {"certify": 0.0}, facts)
+    return make_solution(problem, system.ansatz, answer, {"certify": 0.0}, facts)
 
 
 def state_of(solution: Solution) -> State:
@@ -92,7 +93,7 @@ def system_at(
     system = make_system(
         problem, multiplier, settings, solution.facts.get("richness"), solution.singular_points
     )
-    system.ansatz = solution._ansatz
+    system.ansatz = solution.ansatz
     if not problem.linear:
         system.freeze(solution.jet, **(choices or {}))
     return system

@@ -162,6 +162,7 @@ def by_networks(
                 oversampling=oversampling,
                 outer_steps=OUTER_STEPS,
                 progress=False,
+                certify=False,
             )
             moved = on_the_rim(disk, solution.map(best.uv), best.uv, size)
             turned = measure(disk, moved, size).flipped

@@ -50,7 +50,7 @@ def no_bound(certificate) -> bool:
 
 @pytest.mark.parametrize("name", BARS)
 def test_the_gallery_is_certified(solved, name):
-    solution = solved(name)
+    solution = solved.certified(name)
     certificate = solution.certificate
     assert certificate.level == "quadrature"
     assert certificate.spread <= 0.01
@@ -68,7 +68,7 @@ def test_the_gallery_is_certified(solved, name):
 @pytest.mark.parametrize("name", ["ex4.1-smooth", "ex4.2-discontinuous"])
 def test_every_norm_of_an_answer(solved, name):
     """Derivatives of the error against the exact ones, by the mean over many points."""
-    solution = solved(name)
+    solution = solved.certified(name)
     certificate, domain = solution.certificate, solution.problem.domain
     points = domain.interior_points(20_000, seed=3)
     jet = solution.jet(points)
@@ -360,7 +360,7 @@ def test_single_precision_is_refused():
 
 
 def test_the_printed_certificate(solved):
-    text = str(solved("ex4.2-continuous").certificate)
+    text = str(solved.certified("ex4.2-continuous").certificate)
     for words in (
         "root mean square error  ≤",
         "largest error",
@@ -377,7 +377,7 @@ def test_the_printed_certificate(solved):
 
 
 def test_the_figure_of_a_certificate(solved, tmp_path):
-    certificate = solved("ex4.1-smooth").certificate
+    certificate = solved.certified("ex4.1-smooth").certificate
     figure = certificate.plot(tmp_path / "certificate.png")
     assert (tmp_path / "certificate.png").stat().st_size > 20_000
     titles = [axes.get_title() for axes in figure.axes]
@@ -444,7 +444,7 @@ def test_rounding_of_the_residual_is_covered(solved):
     ]
     A, b, c, _ = solution.problem.coefficients(x)
     zero_weight = np.zeros(len(solution.amplitudes))
-    applied, size = solution._ansatz.apply(network, zero_weight, x, A, b, c)
+    applied, size = solution.ansatz.apply(network, zero_weight, x, A, b, c)
     exact = (
         sum(A[:, i, j] * u2[i][j] for i in range(2) for j in range(2))
         + sum(b[:, i] * u1[i] for i in range(2))

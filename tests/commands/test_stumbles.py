@@ -1,6 +1,7 @@
 """What somebody new to the program stumbles over: silence where a word is needed, and words that
 help nobody."""
 
+import dataclasses
 import json
 import warnings
 from types import SimpleNamespace
@@ -227,6 +228,15 @@ def test_the_nearest_theorem_stands_for_those_that_fail_alike():
 # Tolerances ---------------------------------------------------------------------------------------
 
 
+@dataclasses.dataclass
+class Finished:
+    problem: SimpleNamespace
+    certificate: SimpleNamespace
+    number: int
+    result: Result | None = None
+    replace = dataclasses.replace
+
+
 class FakeRun:
     """Answers with the bounds and results of a list, and what it was asked for."""
 
@@ -241,12 +251,8 @@ class FakeRun:
 
     def finish(self, answer):
         problem = SimpleNamespace(tolerance_norm="rms", linear=True)
-        return SimpleNamespace(
-            problem=problem,
-            certificate=SimpleNamespace(rms=self.bounds[answer.network]),
-            number=answer.network,
-            result=None,
-        )
+        certificate = SimpleNamespace(rms=self.bounds[answer.network])
+        return Finished(problem, certificate, answer.network)
 
     def reach(self, tol=1e-6, **more):
         return reach(tol, 1e-3, self, self.finish, None, **more)
@@ -384,7 +390,7 @@ def test_numbers_of_numpy_are_options_like_others(tmp_path):
     solution = cordes.solve(problem, tol=np.float32(0.5), max_seconds=np.int64(100), **numbers)
     assert solution.result is Result.converged
     assert json.loads(json.dumps(solution.facts)) == solution.facts
-    solution.history.append({"features": np.int64(40)})
+    solution = solution.replace(history=[*solution.history, {"features": np.int64(40)}])
     kept = cordes.load(solution.save(tmp_path / "kept.cordes"), problem)
     assert kept.facts == solution.facts
     assert kept.history == solution.history
@@ -400,7 +406,7 @@ def ball():
 
 @pytest.mark.parametrize("method", ["__call__", "gradient", "hessian", "residual"])
 def test_points_outside_are_warned_about_once(ball, method):
-    ball._asked_outside = False
+    ball = ball.replace(problem=ball.problem.labelled())
     points = np.array([[1.0, 0.0], [2.0, 0.5], [3.0, 1.9], [9.0, 9.0]])
     with pytest.warns(
         cordes.OutsideDomainWarning, match=r"2 of 4 points.*first x = \[3. , 1.9\]"
@@ -413,7 +419,7 @@ def test_points_outside_are_warned_about_once(ball, method):
 
 
 def test_a_few_points_outside_of_many_are_found(ball):
-    ball._asked_outside = False
+    ball = ball.replace(problem=ball.problem.labelled())
     points = np.tile([1.0, 0.3], (40_001, 1))
     points[12_345] = [1.0, -2.5]
     with pytest.warns(cordes.OutsideDomainWarning, match="1 of 40001 points"):
@@ -421,7 +427,6 @@ def test_a_few_points_outside_of_many_are_found(ball):
 
 
 def test_the_boundary_and_the_program_itself_are_not_outside(ball, tmp_path):
-    ball._asked_outside = False
     rim, _ = ball.problem.domain.boundary_points(500, seed=1)
     center = np.array([1.0, 0.0])
     with warnings.catch_warnings():

@@ -21,7 +21,7 @@ from cordes.jet import jet_of
 from cordes.problems.condition import epsilon_at
 from cordes.problems.structured import DiagonalPlusRank
 from cordes.runtime.progress import Progress
-from cordes.solutions.solution import Solution
+from cordes.solutions.kinds import make_solution
 from cordes.solvers.dual import PointEquation, solve_dual
 from cordes.solvers.sampling import device_sampler
 from cordes.solvers.stochastic import estimated_rows, solve_stochastic
@@ -274,7 +274,9 @@ def solution_of(problem, **options):
     answer = solve_dual(
         system, None, 0, Clock(), Progress("test", False), width=24, depth=2, **options
     )
-    return Solution(problem, system, answer, {"certify": 0.0}, {"method": "gauss-newton"})
+    return make_solution(
+        problem, system.ansatz, answer, {"certify": 0.0}, {"method": "gauss-newton"}
+    )
 
 
 @pytest.fixture(scope="module")

@@ -36,7 +36,7 @@ def determinant_of(function):
 def test_monge_ampere_of_the_paper(solved):
     """Rounding level after four quadratic steps with a small network; the start knows nothing of
     the solution."""
-    solution = solved("ex4.6-monge-ampere")
+    solution = solved.certified("ex4.6-monge-ampere")
     assert solution.result is Result.converged
     assert solution.error().l2 <= 1e-12
     r = residuals(solution)
@@ -51,7 +51,7 @@ def test_monge_ampere_of_the_paper(solved):
 
 
 def test_two_controls_of_the_paper(solved):
-    solution = solved("ex4.5-hjb")
+    solution = solved.certified("ex4.5-hjb")
     assert solution.error().l2 <= 1e-10
     assert solution.error().l2 <= solution.certificate.rms <= 1e-8
 
@@ -71,7 +71,7 @@ def test_policy_iteration_is_superlinear(solved):
 
 def test_continuous_controls(solved):
     """Smears and Süli 2014, experiment 1, with its closed-form maximiser."""
-    solution = solved("smears-suli-2014")
+    solution = solved.certified("smears-suli-2014")
     assert solution.error().l2 <= 1e-6
     r = residuals(solution)
     assert r[-1] <= 1e-4 * r[-2] <= 1e-6 * r[-3]
@@ -88,7 +88,7 @@ def test_jump_of_second_derivatives(solved):
 def test_three_dimensions(solved):
     """The cofactors violate the Cordès condition, the start is not convex, and Newton converges all
     the same."""
-    solution = solved("monge-ampere-3d", features=700)
+    solution = solved.certified("monge-ampere-3d", features=700)
     assert solution.history[0]["convexity"] < 0
     assert solution.error().l2 <= 1e-10
     assert solution.convexity.smallest > 0
@@ -241,10 +241,10 @@ def test_boundary_values_in_faces():
 def test_tolerance(solved):
     """`tol` bounds the certified maximum of a Monge–Ampère equation and the certified root mean
     square of a control problem."""
-    loose = solved("ex4.6-monge-ampere", tol=1e-3)
+    loose = solved.certified("ex4.6-monge-ampere", tol=1e-3)
     assert loose.result is Result.converged
     assert loose.error().linf <= loose.certificate.Linf <= 1e-3
-    control = solved("switching-control", tol=1e-4)
+    control = solved.certified("switching-control", tol=1e-4)
     assert control.error().l2 <= control.certificate.rms <= 1e-4
 
 

@@ -12,7 +12,7 @@ PAUSE, PATIENCE = 0.05, 600.0
 class Answers:
     """`answers(name, **options)`: what `cordes.solve` gives. The worker that solves a problem first
     writes it down, and the others, who wait if they ask meanwhile, load it. Within one worker it is
-    the same object, so that its certificate is made once too."""
+    the same object. `answers.certified(…)` has a certificate too, made once in a worker."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -20,9 +20,15 @@ class Answers:
         folder.mkdir(parents=True, exist_ok=True)
 
     def __call__(self, name: str, **options) -> Solution:
-        key = " ".join([name, *(f"{key}={value}" for key, value in sorted(options.items()))])
+        key = _key(name, options)
         if key not in self.made:
             self.made[key] = self.shared(key, name, options)
+        return self.made[key]
+
+    def certified(self, name: str, **options) -> Solution:
+        key = _key(name, options)
+        if self(name, **options).certificate is None:
+            self.made[key] = self.made[key].certified()
         return self.made[key]
 
     def shared(self, key: str, name: str, options: dict) -> Solution:
@@ -40,9 +46,13 @@ class Answers:
 
     def solved(self, path: Path, mark: Path, name: str, options: dict) -> Solution:
         try:
-            solution = cordes.solve(cordes.gallery[name], progress=False, **options)
+            solution = cordes.solve(cordes.gallery[name], progress=False, certify=False, **options)
             solution.save(path)
             return solution
         finally:
             # Without an answer the next one who asks tries again, and sees the error too.
             mark.unlink()
+
+
+def _key(name: str, options: dict) -> str:
+    return " ".join([name, *(f"{key}={value}" for key, value in sorted(options.items()))])

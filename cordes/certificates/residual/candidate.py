@@ -103,7 +103,7 @@ class AnswerCandidate:
         solution = self.solution
         if x.shape[1] < MANY or len(solution.amplitudes):
             return solution.apply_operator(x, A, b, c)
-        return apply_operator(solution._ansatz, solution.network, x, A, b, c)
+        return apply_operator(solution.ansatz, solution.network, x, A, b, c)
 
     def evaluate(self, x: np.ndarray) -> Evaluated:
         parts = [self._chunk(x[k : k + CHUNK]) for k in range(0, len(x), CHUNK)]

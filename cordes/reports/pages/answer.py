@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from cordes.certificates.condition import check
-from cordes.reports.facts import solution_facts
+from cordes.reports.facts import certificate_of, solution_facts
 from cordes.reports.kit.charts import Series, line_chart
 from cordes.reports.kit.page import (
     Section,
@@ -113,7 +113,7 @@ def _remarks(facts: Mapping[str, Any]) -> str:
 
 
 def _certificate(solution: "Solution", facts: Mapping[str, Any]) -> Section:
-    made = claims(solution.certificate, solution.problem, facts)
+    made = claims(certificate_of(solution), solution.problem, facts)
     intro = (
         "v is the exact solution minus the computed one."
         if facts["certificate"]["map_L2"] is None
@@ -168,10 +168,10 @@ def condition_sentence(condition: Mapping[str, Any], place: str = "", bounded: b
     return f'<strong class="warn">The Cordès condition is violated</strong>: {found}. {hope}'
 
 
-def _history(history: list[dict]) -> list[dict]:
+def _history(history: Sequence[dict]) -> list[dict]:
     """The steps of a solve, thinned out where there are very many."""
     if len(history) <= 400:
-        return history
+        return list(history)
     return [
         history[k] for k in np.unique(np.linspace(0, len(history) - 1, 400).round().astype(int))
     ]

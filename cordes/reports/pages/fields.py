@@ -17,6 +17,7 @@ from cordes.jet import Jet
 from cordes.problems.condition import cordes_multiplier, epsilon_at
 from cordes.problems.linear import Linear
 from cordes.problems.problem import AbstractProblem
+from cordes.reports.facts import certificate_of
 from cordes.reports.kit.maps import Map, Plane, make_plane, spread
 from cordes.runtime.blocks import in_blocks
 
@@ -145,11 +146,12 @@ def compiled(function: Any) -> Any:
 
 
 def _bound(solution: "Solution", points: np.ndarray) -> Quantity | None:
-    picture = solution.certificate.picture
+    certificate = certificate_of(solution)
+    picture = certificate.picture
     if picture is None or picture.bound is None:
         return None
     place = "almost every point" if points.shape[1] > 3 else "each point"
-    green = (solution.certificate.maximum_theorem or "").startswith("Green")
+    green = (certificate.maximum_theorem or "").startswith("Green")
     cut = ", cut at the bound of the largest error, which Green's function gives" if green else ""
     caption = f"The error at {place} is at most this, by the maximum principle{cut}."
     return Quantity("bound", "bound of |error|", caption, np.asarray(picture.bound(points)))

@@ -1,0 +1,70 @@
+"""The kinds of answers: which one belongs to a problem is decided here, by what the problem says
+about itself."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from cordes.ansatz.ansatz import Ansatz
+from cordes.problems.hjb import HJB
+from cordes.problems.problem import AbstractProblem
+from cordes.solutions.solution import AbstractSolution
+from cordes.solutions.transport import TransportSolution
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from cordes.solvers.answer import Answer
+
+
+@final
+class PlainSolution(AbstractSolution):
+    """The answer of an equation without controls, for a function with given boundary values."""
+
+
+@final
+class PolicySolution(AbstractSolution):
+    """The answer of an equation with controls: it knows the best one at each point."""
+
+    problem: HJB
+
+    def policy(self, x: Any) -> np.ndarray:
+        """The best control at points (..., d), shape (..., *control)."""
+        flat, shape = self._asked(x)
+        controls = self.problem.policy(flat, self.jet(flat))
+        return controls.reshape((*shape, *controls.shape[1:]))
+
+    def plot_policy(self, path: str | Path | None = None) -> "Figure":
+        """Which control is best where."""
+        from cordes.reports.plots import plot_policy
+
+        return plot_policy(self, path)
+
+
+def solution_class(problem: AbstractProblem) -> type[AbstractSolution]:
+    if not problem.takes_boundary_values:
+        return TransportSolution
+    return PlainSolution if problem.controls is None else PolicySolution
+
+
+def make_solution(
+    problem: AbstractProblem,
+    ansatz: Ansatz,
+    answer: "Answer",
+    seconds: dict[str, float],
+    facts: dict[str, Any],
+) -> AbstractSolution:
+    """The solution of a problem from what a solver hands back."""
+    return solution_class(problem)(
+        problem=problem,
+        ansatz=ansatz,
+        network=answer.network,
+        amplitudes=np.asarray(answer.amplitudes),
+        result=answer.result,
+        residual_rms=answer.residual,
+        points=answer.points,
+        history=answer.history,
+        seconds=seconds,
+        facts=facts,
+    )
