@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cordes.formulas.terms import Term, Unwritable, multiply, symbol
+from cordes.formulas.terms import FormulaTerm, Unwritable, multiply, symbol
 
 # How tightly the outermost operation binds: what is looser than its surroundings gets brackets.
 LOOSE, SUM, PRODUCT, POWER, ATOM = 0, 1, 2, 3, 4
@@ -45,12 +45,12 @@ class Piece(NamedTuple):
         return self.mathml if self.rank >= rank else brackets(self.mathml)
 
 
-def mathml(one: Term, looks: Mapping[Term, str] | None = None) -> str:
+def mathml(one: FormulaTerm, looks: Mapping[FormulaTerm, str] | None = None) -> str:
     """The formula of a term. `looks` are the MathML of terms that have a name."""
     return _piece(one, looks or {}).mathml
 
 
-def _piece(one: Term, looks: Mapping[Term, str]) -> Piece:
+def _piece(one: FormulaTerm, looks: Mapping[FormulaTerm, str]) -> Piece:
     if one in looks:
         return Piece(looks[one])
     if one.head in _WHOLE:
@@ -105,7 +105,7 @@ _OPERATIONS: dict[str, Callable[..., Piece]] = {
 }
 
 
-def _power(one: Term, looks: Mapping[Term, str]) -> Piece:
+def _power(one: FormulaTerm, looks: Mapping[FormulaTerm, str]) -> Piece:
     base, exponent = (_piece(argument, looks) for argument in one.arguments)
     value = one.arguments[1].number
     if base.parts is not None and value is not None and value > 1 and value.is_integer():
@@ -115,7 +115,7 @@ def _power(one: Term, looks: Mapping[Term, str]) -> Piece:
     return Piece(f"<msup>{row(base.within(ATOM))}{row(exponent.mathml)}</msup>", POWER)
 
 
-def _call(one: Term, looks: Mapping[Term, str]) -> Piece:
+def _call(one: FormulaTerm, looks: Mapping[FormulaTerm, str]) -> Piece:
     parts = [_piece(argument, looks).mathml for argument in one.arguments]
     match one.value:
         case "abs":
@@ -130,12 +130,12 @@ def _call(one: Term, looks: Mapping[Term, str]) -> Piece:
     return Piece(f"{name}{APPLY}{inside}", POWER, (name, inside) if one.value in POWERED else None)
 
 
-def _compare(one: Term, looks: Mapping[Term, str]) -> Piece:
+def _compare(one: FormulaTerm, looks: Mapping[FormulaTerm, str]) -> Piece:
     left, right = (_piece(argument, looks).within(SUM) for argument in one.arguments)
     return Piece(f"{left}<mo>{html.escape(one.value)}</mo>{right}", POWER)
 
 
-def _cases(one: Term, looks: Mapping[Term, str]) -> Piece:
+def _cases(one: FormulaTerm, looks: Mapping[FormulaTerm, str]) -> Piece:
     """Alone or in brackets: beside other terms nobody knows what belongs to the last line."""
     *pairs, last = (_piece(argument, looks).mathml for argument in one.arguments)
     lines = [
@@ -146,13 +146,13 @@ def _cases(one: Term, looks: Mapping[Term, str]) -> Piece:
     return Piece(f'<mtable class="cases">{"".join(lines)}</mtable>', LOOSE)
 
 
-def _series(one: Term, looks: Mapping[Term, str]) -> Piece:
+def _series(one: FormulaTerm, looks: Mapping[FormulaTerm, str]) -> Piece:
     below, count = row("<mi>i</mi><mo>=</mo><mn>1</mn>"), len(one.arguments) - 1
     inside = _piece(one.arguments[0], looks).within(PRODUCT)
     return Piece(f"<munderover><mo>∑</mo>{below}<mn>{count}</mn></munderover>{inside}", SUM)
 
 
-_WHOLE: dict[str, Callable[[Term, Mapping[Term, str]], Piece]] = {
+_WHOLE: dict[str, Callable[[FormulaTerm, Mapping[FormulaTerm, str]], Piece]] = {
     "number": lambda one, looks: constant(one.value),
     "symbol": lambda one, looks: Piece(letter(one.value)),
     "length": lambda one, looks: Piece(absolute("<mi>x</mi>")),
@@ -260,7 +260,7 @@ def letter(name: str, subscript: str | int | None = None, accent: bool = False) 
     return f"<msub>{shown}<{tag}>{html.escape(str(subscript))}</{tag}></msub>"
 
 
-def typeset(entries: np.ndarray, looks: Mapping[Term, str] | None = None) -> str:
+def typeset(entries: np.ndarray, looks: Mapping[FormulaTerm, str] | None = None) -> str:
     """MathML of a scalar, of a vector as a column, or of a matrix: an array of terms."""
     if entries.size == 1:
         return mathml(entries.item(), looks)
@@ -279,7 +279,7 @@ def typeset(entries: np.ndarray, looks: Mapping[Term, str] | None = None) -> str
     return f'<mtable class="matrix">{lines}</mtable>'
 
 
-def multiple_of_identity(entries: np.ndarray) -> Term | None:
+def multiple_of_identity(entries: np.ndarray) -> FormulaTerm | None:
     """The factor t of a matrix tI, else None."""
     if entries.ndim != 2 or entries.shape[0] != entries.shape[1]:
         return None

@@ -4,7 +4,7 @@ as one function of different coordinates."""
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from cordes.formulas.terms import Term, replaced, symbol, symbols_of
+from cordes.formulas.terms import FormulaTerm, replaced, symbol, symbols_of
 
 # The variable of functions, and how many symbols one must have.
 VARIABLE = symbol("t")
@@ -14,15 +14,15 @@ LONG = 12
 class NamedPart(NamedTuple):
     """A term, or a function of `VARIABLE` with its instances: their terms and arguments."""
 
-    term: Term
-    instances: dict[Term, Term]
+    term: FormulaTerm
+    instances: dict[FormulaTerm, FormulaTerm]
 
 
-def parts_of(entries: Sequence[Term]) -> dict[Term, None]:
+def parts_of(entries: Sequence[FormulaTerm]) -> dict[FormulaTerm, None]:
     """All parts of terms, inner ones first."""
-    found: dict[Term, None] = {}
+    found: dict[FormulaTerm, None] = {}
 
-    def visit(one: Term) -> None:
+    def visit(one: FormulaTerm) -> None:
         if one not in found:
             for argument in one.arguments:
                 visit(argument)
@@ -34,15 +34,15 @@ def parts_of(entries: Sequence[Term]) -> dict[Term, None]:
 
 
 def shared(
-    entries: Sequence[Term], saving: int, coordinates: Sequence[Term] = ()
+    entries: Sequence[FormulaTerm], saving: int, coordinates: Sequence[FormulaTerm] = ()
 ) -> list[NamedPart]:
     """The parts of terms that deserve a name, the inner ones first: each saves at least so many
     symbols. Functions are of one of the coordinates."""
     functions = _functions(entries, coordinates)
     of = {each: part for part, instances in functions.items() for each in instances}
-    counts: dict[Term, int] = {}
+    counts: dict[FormulaTerm, int] = {}
 
-    def visit(one: Term) -> None:
+    def visit(one: FormulaTerm) -> None:
         one = of.get(one, one)
         if one not in counts:
             for argument in one.arguments:
@@ -51,7 +51,7 @@ def shared(
 
     for entry in entries:
         visit(entry)
-    weights: dict[Term, int] = {}
+    weights: dict[FormulaTerm, int] = {}
     chosen = []
     for one, count in counts.items():
         weights[one] = 1 + sum(weights[of.get(each, each)] for each in one.arguments)
@@ -63,12 +63,12 @@ def shared(
 
 
 def _functions(
-    entries: Sequence[Term], coordinates: Sequence[Term]
-) -> dict[Term, dict[Term, Term]]:
+    entries: Sequence[FormulaTerm], coordinates: Sequence[FormulaTerm]
+) -> dict[FormulaTerm, dict[FormulaTerm, FormulaTerm]]:
     """The functions of one variable that occur with several coordinates, and their instances."""
-    symbols: dict[Term, frozenset[Term]] = {}
+    symbols: dict[FormulaTerm, frozenset[FormulaTerm]] = {}
     known = {x: {x: VARIABLE} for x in coordinates}
-    found: dict[Term, dict[Term, Term]] = {}
+    found: dict[FormulaTerm, dict[FormulaTerm, FormulaTerm]] = {}
     for part in parts_of(entries):
         used = symbols_of(part, symbols)
         if part.size >= LONG and len(used) == 1 and (x := next(iter(used))) in known:

@@ -19,7 +19,7 @@ class Unwritable(Exception):  # noqa: N818
     """There is no formula for this; the source is shown instead."""
 
 
-class Term:
+class FormulaTerm:
     """`head` says what it is: number, symbol, length (of the point), neg, add, sub, mul, div, pow,
     call, cases (condition, value, condition, value, …, value otherwise), series (what a sum over
     the coordinates has in common, then its terms), and for what holds or does not hold compare,
@@ -28,7 +28,7 @@ class Term:
 
     __slots__ = ("__weakref__", "arguments", "head", "size", "value")
 
-    def __init__(self, head: str, value: Any, arguments: tuple["Term", ...]):
+    def __init__(self, head: str, value: Any, arguments: tuple["FormulaTerm", ...]):
         self.head, self.value, self.arguments = head, value, arguments
         # Symbols and operations, each occurrence counted.
         self.size = 1 + sum(argument.size for argument in arguments)
@@ -42,36 +42,36 @@ class Term:
         return self.head in ("compare", "and", "or")
 
 
-_TERMS: WeakValueDictionary[tuple, Term] = WeakValueDictionary()
+_TERMS: WeakValueDictionary[tuple, FormulaTerm] = WeakValueDictionary()
 
 
-def term(head: str, *arguments: Term, value: Any = None) -> Term:
+def term(head: str, *arguments: FormulaTerm, value: Any = None) -> FormulaTerm:
     """The one term that is made so."""
     key = (head, value, *map(id, arguments))
     found = _TERMS.get(key)
     if found is None:
-        found = _TERMS[key] = Term(head, value, arguments)
+        found = _TERMS[key] = FormulaTerm(head, value, arguments)
     return found
 
 
-def number(value: float) -> Term:
+def number(value: float) -> FormulaTerm:
     if not math.isfinite(value):
         raise Unwritable("a number that is not finite")
     # Adding zero turns -0 into 0.
     return term("number", value=float(value) + 0.0)
 
 
-def symbol(name: str) -> Term:
+def symbol(name: str) -> FormulaTerm:
     return term("symbol", value=name)
 
 
-def negative(one: Term) -> Term:
+def negative(one: FormulaTerm) -> FormulaTerm:
     if one.number is not None:
         return number(-one.number)
     return one.arguments[0] if one.head == "neg" else term("neg", one)
 
 
-def add(one: Term, two: Term) -> Term:
+def add(one: FormulaTerm, two: FormulaTerm) -> FormulaTerm:
     if two.number == 0:
         return one
     if one.number == 0:
@@ -86,7 +86,7 @@ def add(one: Term, two: Term) -> Term:
     return term("add", one, two)
 
 
-def subtract(one: Term, two: Term) -> Term:
+def subtract(one: FormulaTerm, two: FormulaTerm) -> FormulaTerm:
     if two.number == 0:
         return one
     if one.number == 0:
@@ -101,7 +101,7 @@ def subtract(one: Term, two: Term) -> Term:
     return term("sub", one, two)
 
 
-def _begins_with_minus(one: Term) -> bool:
+def _begins_with_minus(one: FormulaTerm) -> bool:
     """A sum that cannot stand after a sign: a + (-b + c) is a - b + c."""
     while one.head in ("add", "sub"):
         one = one.arguments[0]
@@ -110,7 +110,7 @@ def _begins_with_minus(one: Term) -> bool:
     return False
 
 
-def multiply(one: Term, two: Term) -> Term:
+def multiply(one: FormulaTerm, two: FormulaTerm) -> FormulaTerm:
     if 0 in (one.number, two.number):
         return number(0)
     for first, second in ((one, two), (two, one)):
@@ -140,7 +140,7 @@ def multiply(one: Term, two: Term) -> Term:
     return term("mul", one, two)
 
 
-def _scaled(scale: Term, two: Term) -> Term:
+def _scaled(scale: FormulaTerm, two: FormulaTerm) -> FormulaTerm:
     """A number times a term, which may begin with a number: they are joined where the product is
     exact and short (2·0.5, not 3π), and decimals come before π."""
     if two.head != "mul" or two.arguments[0].number is None:
@@ -160,7 +160,7 @@ def _short(value: float) -> bool:
     return len(f"{value!r}") <= 8
 
 
-def _power_of(one: Term) -> tuple[Term, float]:
+def _power_of(one: FormulaTerm) -> tuple[FormulaTerm, float]:
     """t³ as t and 3; other terms are their own first power."""
     if one.head == "pow":
         exponent = one.arguments[1].number
@@ -169,7 +169,7 @@ def _power_of(one: Term) -> tuple[Term, float]:
     return one, 1.0
 
 
-def divide(one: Term, two: Term) -> Term:
+def divide(one: FormulaTerm, two: FormulaTerm) -> FormulaTerm:
     if two.number == 1 or one.number == 0:
         return one
     if one.head == "neg":
@@ -183,7 +183,7 @@ def divide(one: Term, two: Term) -> Term:
     return term("div", one, two)
 
 
-def power(base: Term, exponent: Term) -> Term:
+def power(base: FormulaTerm, exponent: FormulaTerm) -> FormulaTerm:
     if exponent.number == 1:
         return base
     if exponent.number == 0:
@@ -196,7 +196,7 @@ def power(base: Term, exponent: Term) -> Term:
     return term("pow", base, exponent)
 
 
-def call(name: str, *arguments: Term) -> Term:
+def call(name: str, *arguments: FormulaTerm) -> FormulaTerm:
     """A function by its name; the largest of several numbers and of another one is that of all."""
     if name in ("max", "min"):
         parts = [
@@ -210,7 +210,7 @@ def call(name: str, *arguments: Term) -> Term:
     return term("call", *arguments, value=name)
 
 
-def cases(condition: Term, yes: Term, no: Term) -> Term:
+def cases(condition: FormulaTerm, yes: FormulaTerm, no: FormulaTerm) -> FormulaTerm:
     """One value where a condition holds, else the other, which may be cases itself."""
     if yes is no or _always(condition) is True:
         return yes
@@ -220,14 +220,14 @@ def cases(condition: Term, yes: Term, no: Term) -> Term:
     return term("cases", condition, yes, *rest)
 
 
-def _always(condition: Term) -> bool | None:
+def _always(condition: FormulaTerm) -> bool | None:
     """Whether a comparison of a number with itself holds; None for others."""
     if condition.head == "compare" and len(set(condition.arguments)) == 1:
         return condition.value in ("≤", "≥", "=")
     return None
 
 
-def indicator(condition: Term) -> Term:
+def indicator(condition: FormulaTerm) -> FormulaTerm:
     """A truth value as a number."""
     return cases(condition, number(1), number(0))
 
@@ -235,14 +235,19 @@ def indicator(condition: Term) -> Term:
 _OPPOSITE = {"<": "≥", "≤": ">", ">": "≤", "≥": "<", "=": "≠", "≠": "="}
 
 
-def opposite(condition: Term) -> Term:
+def opposite(condition: FormulaTerm) -> FormulaTerm:
     if condition.head == "compare":
         return term("compare", *condition.arguments, value=_OPPOSITE[condition.value])
     parts = (opposite(part) for part in condition.arguments)
     return term("or" if condition.head == "and" else "and", *parts)
 
 
-def replaced(one: Term, old: Term, new: Term, known: dict[Term, Term] | None = None) -> Term:
+def replaced(
+    one: FormulaTerm,
+    old: FormulaTerm,
+    new: FormulaTerm,
+    known: dict[FormulaTerm, FormulaTerm] | None = None,
+) -> FormulaTerm:
     """The term with one part in place of another; `known` keeps what is done."""
     known = {old: new} if known is None else known
     if one not in known:
@@ -251,7 +256,9 @@ def replaced(one: Term, old: Term, new: Term, known: dict[Term, Term] | None = N
     return known[one]
 
 
-def symbols_of(one: Term, known: dict[Term, frozenset[Term]]) -> frozenset[Term]:
+def symbols_of(
+    one: FormulaTerm, known: dict[FormulaTerm, frozenset[FormulaTerm]]
+) -> frozenset[FormulaTerm]:
     """The symbols in a term; `known` keeps those of its parts."""
     if one not in known:
         inner = frozenset().union(*(symbols_of(argument, known) for argument in one.arguments))
@@ -282,7 +289,7 @@ _COMPARISONS = {
 _SEVERAL = {"max": np.maximum, "min": np.minimum, "arctan2": np.arctan2}
 
 
-def values(one: Term, symbols: dict[str, Any], known: dict[Term, Any]) -> Any:
+def values(one: FormulaTerm, symbols: dict[str, Any], known: dict[FormulaTerm, Any]) -> Any:
     """The values of a term for arrays of values of its symbols; `known` keeps those of its
     parts."""
     if one not in known:
@@ -297,7 +304,7 @@ def values(one: Term, symbols: dict[str, Any], known: dict[Term, Any]) -> Any:
     return known[one]
 
 
-def _applied(one: Term, parts: list[Any]) -> Any:
+def _applied(one: FormulaTerm, parts: list[Any]) -> Any:
     match one.head:
         case "length":
             return np.sqrt(sum(part * part for part in parts))

@@ -9,7 +9,7 @@ import numpy as np
 
 from cordes.formulas.elementary import WRITTEN
 from cordes.formulas.naming import shared
-from cordes.formulas.terms import Term, Unwritable
+from cordes.formulas.terms import FormulaTerm, Unwritable
 from cordes.formulas.writing import Written
 
 # How tightly operations bind, and the signs of those with two sides.
@@ -30,7 +30,7 @@ class FormulaText(NamedTuple):
     definitions: dict[str, str]
 
 
-def as_text(written: Written, names: Mapping[Term, str] | None = None) -> FormulaText:
+def as_text(written: Written, names: Mapping[FormulaTerm, str] | None = None) -> FormulaText:
     """The text of a function. `names` are those of terms that keep a name of their author."""
     writer = _TextWriter(dict(names or {}))
     for part in shared(written.entries.ravel().tolist(), SAVING):
@@ -58,14 +58,14 @@ def exact(value: float) -> str:
 
 
 class _TextWriter:
-    def __init__(self, names: dict[Term, str]):
-        self.names: dict[Term, str] = {}
+    def __init__(self, names: dict[FormulaTerm, str]):
+        self.names: dict[FormulaTerm, str] = {}
         self.definitions: dict[str, str] = {}
-        self._depths: dict[Term, int] = {}
+        self._depths: dict[FormulaTerm, int] = {}
         for one, name in names.items():
             self.define(one, name)
 
-    def define(self, one: Term, name: str | None = None) -> str:
+    def define(self, one: FormulaTerm, name: str | None = None) -> str:
         """The name of a term, which is defined where it is not yet."""
         if one not in self.names:
             text = self._text(one)[0]
@@ -73,7 +73,7 @@ class _TextWriter:
             self.definitions[name], self.names[one] = text, name
         return self.names[one]
 
-    def depth(self, one: Term) -> int:
+    def depth(self, one: FormulaTerm) -> int:
         """How deeply a term is nested, names counting as one step."""
         if one in self.names or not one.arguments:
             return 1
@@ -81,7 +81,7 @@ class _TextWriter:
             self._depths[one] = 1 + max(self.depth(argument) for argument in one.arguments)
         return self._depths[one]
 
-    def text(self, one: Term, rank: int) -> str:
+    def text(self, one: FormulaTerm, rank: int) -> str:
         """As a part of an operation that binds with `rank`."""
         if one in self.names:
             return self.names[one]
@@ -91,7 +91,7 @@ class _TextWriter:
             return self.define(one)
         return text if own >= rank else f"({text})"
 
-    def _text(self, one: Term) -> tuple[str, int]:
+    def _text(self, one: FormulaTerm) -> tuple[str, int]:
         parts = one.arguments
         match one.head:
             case "number":
@@ -123,7 +123,7 @@ class _TextWriter:
             raise Unwritable(f"{one.value}, which problem files do not know")
         return f"{one.value}({', '.join(self.text(part, ANY) for part in parts)})", ATOM
 
-    def _cases(self, parts: Sequence[Term]) -> str:
+    def _cases(self, parts: Sequence[FormulaTerm]) -> str:
         condition, yes, *rest = parts
         no = self._cases(rest) if len(rest) > 1 else self.text(rest[0], ANY)
         return f"where({self.text(condition, ANY)}, {self.text(yes, ANY)}, {no})"

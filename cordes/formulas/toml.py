@@ -86,10 +86,8 @@ class ExpressionParser:
         if depth > MAX_DEPTH:
             self.given.refuse(
                 node,
-                (
-                    f"the expression is nested more than {MAX_DEPTH} levels deep. Split it with "
-                    "the table [definitions]."
-                ),
+                f"the expression is nested more than {MAX_DEPTH} levels deep. Split it with "
+                "the table [definitions].",
             )
         match node:
             case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
@@ -141,10 +139,8 @@ class ExpressionParser:
         if name == "x" and self.given.dimension:
             self.given.refuse(
                 node,
-                (
-                    "x is the whole point. Write x1, x2, … for its coordinates and norm(x) or r "
-                    "for its length."
-                ),
+                "x is the whole point. Write x1, x2, … for its coordinates and norm(x) or r "
+                "for its length.",
             )
         if name in FUNCTIONS:
             self.given.refuse(node, f"{name} is a function and needs its arguments in parentheses.")
@@ -157,10 +153,8 @@ class ExpressionParser:
         if COORDINATE.fullmatch(name):
             self.given.refuse(
                 node,
-                (
-                    f"there is no coordinate {name}: the domain has dimension "
-                    f"{self.given.dimension}, its coordinates are {', '.join(coordinates)}."
-                ),
+                f"there is no coordinate {name}: the domain has dimension "
+                f"{self.given.dimension}, its coordinates are {', '.join(coordinates)}.",
             )
         self.given.refuse(
             node, f"there is no name '{name}'.{self.given.nearest(name, self.given.names())}"
@@ -175,10 +169,8 @@ class ExpressionParser:
         if self.given.fixed:
             self.given.refuse(
                 node,
-                (
-                    f"{name} {'is' if name in self.given.controls else 'depends on'} the control, "
-                    "and here only the point counts."
-                ),
+                f"{name} {'is' if name in self.given.controls else 'depends on'} the control, "
+                "and here only the point counts.",
             )
         self.controlled = True
 
@@ -246,10 +238,8 @@ class ExpressionParser:
             )
             self.given.refuse(
                 node,
-                (
-                    f"{name} takes {needed} argument{'s' if needed != '1' else ''}, and has "
-                    f"{given} here."
-                ),
+                f"{name} takes {needed} argument{'s' if needed != '1' else ''}, and has "
+                f"{given} here.",
             )
         if (
             name == "norm"
@@ -272,10 +262,8 @@ class ExpressionParser:
         if depth > MAX_DEPTH:
             self.given.refuse(
                 node,
-                (
-                    f"the expression is nested more than {MAX_DEPTH} levels deep. Split it with "
-                    "the table [definitions]."
-                ),
+                f"the expression is nested more than {MAX_DEPTH} levels deep. Split it with "
+                "the table [definitions].",
             )
         match node:
             case ast.Compare(left=left, ops=kinds, comparators=others):

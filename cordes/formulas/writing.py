@@ -16,7 +16,7 @@ import numpy as np
 from cordes.formulas.elementary import ELEMENTARY
 from cordes.formulas.numbering import Numbering
 from cordes.formulas.terms import (
-    Term,
+    FormulaTerm,
     Unwritable,
     add,
     call,
@@ -45,7 +45,7 @@ WRITTEN_OUT, LONG_SUMMAND = 6, 200
 EXACT = 1e-9
 _SIGNS = {"lt": "<", "le": "≤", "gt": ">", "ge": "≥", "eq": "=", "ne": "≠"}
 # Functions that are written by others.
-_REWRITTEN: dict[str, Callable[[Term], Term]] = {
+_REWRITTEN: dict[str, Callable[[FormulaTerm], FormulaTerm]] = {
     "exp2": lambda t: power(number(2), t),
     "expm1": lambda t: subtract(call("exp", t), number(1)),
     "log1p": lambda t: call("log", add(number(1), t)),
@@ -58,7 +58,7 @@ class Written(NamedTuple):
     """The terms of a function's result, an array of its shape, and those of the definitions."""
 
     entries: np.ndarray
-    definitions: dict[str, Term]
+    definitions: dict[str, FormulaTerm]
 
 
 def write(
@@ -87,11 +87,11 @@ def write(
 class _Writer:
     """Terms of the elements of a trace by their numbers, made when they are asked for."""
 
-    def __init__(self, numbering: Numbering, coordinates: list[Term], point: int):
+    def __init__(self, numbering: Numbering, coordinates: list[FormulaTerm], point: int):
         self.numbering, self.coordinates = numbering, coordinates
         self.point = coordinates[:point]
         self.squares = {power(each, number(2)) for each in self.point}
-        self.made: dict[int, Term] = {}
+        self.made: dict[int, FormulaTerm] = {}
 
     def write(self, numbers: np.ndarray) -> np.ndarray:
         entries = np.empty(numbers.shape, dtype=object)
@@ -127,17 +127,17 @@ class _Writer:
             return form[1:]
         return self.numbering.written.get(at, self.numbering.operations[at].operands)
 
-    def _value(self, at: int) -> Term:
+    def _value(self, at: int) -> FormulaTerm:
         """The term of an element that counts as a number."""
         found = self.made[at]
         return indicator(found) if found.truth else found
 
-    def _truth(self, at: int) -> Term:
+    def _truth(self, at: int) -> FormulaTerm:
         if not self.made[at].truth:
             raise Unwritable("a condition that is a number")
         return self.made[at]
 
-    def _term(self, at: int) -> Term:
+    def _term(self, at: int) -> FormulaTerm:
         name, parameter, _ = self.numbering.operations[at]
         operands, form = self._operands(at), self._form(at)
         if form is not None:
@@ -190,7 +190,7 @@ class _Writer:
             return call(ELEMENTARY[name].written, parts[0])
         raise Unwritable(f"the operation {name}")
 
-    def _selected(self, condition: int, *choices: int) -> Term:
+    def _selected(self, condition: int, *choices: int) -> FormulaTerm:
         holds = self._truth(condition)
         if len(choices) != 2:
             raise Unwritable("a choice between more than two")
@@ -208,7 +208,7 @@ class _Writer:
             return self._root(tested)
         return cases(holds, yes, no)
 
-    def _sum(self, parts: list[Term]) -> Term:
+    def _sum(self, parts: list[FormulaTerm]) -> FormulaTerm:
         """|x|² where it is that; in many dimensions Σ over what differs in the coordinate only."""
         if len(parts) > 1 and set(parts) == self.squares and len(parts) == len(self.squares):
             return power(term("length", *self.point), number(2))
@@ -222,7 +222,7 @@ class _Writer:
                 return term("series", pattern, *parts)
         return reduce(add, parts)
 
-    def _root(self, inside: Term) -> Term:
+    def _root(self, inside: FormulaTerm) -> FormulaTerm:
         parts = _summands(inside)
         if len(parts) > 1 and set(parts) == self.squares and len(parts) == len(self.squares):
             return term("length", *self.point)
@@ -231,17 +231,17 @@ class _Writer:
             return base if base.head == "length" else call("abs", base)
         return call("sqrt", inside)
 
-    def _is_sum_of_squares(self, one: Term) -> bool:
+    def _is_sum_of_squares(self, one: FormulaTerm) -> bool:
         return all(part.head == "pow" and part.arguments[1].number == 2 for part in _summands(one))
 
 
-def _summands(one: Term) -> list[Term]:
+def _summands(one: FormulaTerm) -> list[FormulaTerm]:
     return (
         [part for each in one.arguments for part in _summands(each)] if one.head == "add" else [one]
     )
 
 
-def _assuming(one: Term, condition: Term, holds: bool) -> Term:
+def _assuming(one: FormulaTerm, condition: FormulaTerm, holds: bool) -> FormulaTerm:
     """A term where a condition is known to hold, or not to: choices by it are made."""
     if one.head == "cases" and one.arguments[0] is condition:
         rest = one.arguments[2:]

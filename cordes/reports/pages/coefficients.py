@@ -24,7 +24,7 @@ from cordes.formulas.mathml import (
     words,
 )
 from cordes.formulas.naming import VARIABLE, NamedPart, parts_of, shared
-from cordes.formulas.terms import Term, Unwritable, number, symbol, symbols_of
+from cordes.formulas.terms import FormulaTerm, Unwritable, number, symbol, symbols_of
 from cordes.formulas.writing import Written, verify, write
 from cordes.problems.structured import DiagonalPlusRank
 from cordes.reports.pages.sources import source_text
@@ -100,7 +100,7 @@ class Coefficient(NamedTuple):
 class Looks(NamedTuple):
     """The MathML of terms that have a name, and the lines that say what the names mean."""
 
-    names: dict[Term, str]
+    names: dict[FormulaTerm, str]
     where: list[str]
 
 
@@ -251,7 +251,7 @@ class FormulaReader(NamedTuple):
         return (f"{left}{sign}{value}", *where)
 
 
-def _value(entries: np.ndarray, names: Mapping[Term, str]) -> str:
+def _value(entries: np.ndarray, names: Mapping[FormulaTerm, str]) -> str:
     point = [symbol(f"x{i + 1}") for i in range(entries.size)]
     is_point = entries.ndim == 1 and entries.size > 1 and list(entries) == point
     return "<mi>x</mi>" if is_point else typeset(entries, names)

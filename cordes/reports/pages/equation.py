@@ -245,9 +245,10 @@ def _reader(problem: AbstractProblem, shape: EquationShape) -> FormulaReader:
 
 def _definitions(problem: AbstractProblem, controls: np.ndarray | None) -> dict[str, Callable]:
     """The formulas that a problem file gives names to."""
-    size = 0 if controls is None else int(np.prod(controls.shape[1:]))
-    names = [] if controls is None else ["a"] if controls.ndim == 1 else range(1, size + 1)
-    names = [name if isinstance(name, str) else f"a{name}" for name in names]
+    names: list[str] = []
+    if controls is not None:
+        size = int(np.prod(controls.shape[1:]))
+        names = ["a"] if controls.ndim == 1 else [f"a{i + 1}" for i in range(size)]
     found: dict[str, Any] = {}
     for key, given in (_toml_of(problem) or {}).get("definitions", {}).items():
         found[key] = parse(str(given), problem.domain.dimension, found, key, names)
