@@ -10,9 +10,9 @@ from cordes.commands.files import prepare_folder, write_all
 from cordes.commands.output import DONE, NOT_AS_ASKED, Report, complain
 from cordes.commands.process import Call
 from cordes.reports.tables import surface_table
+from cordes.surfaces.files import read_mesh, write_mesh
 from cordes.surfaces.flatten import FlatSurface, flatten
 from cordes.surfaces.folded import folded_surface
-from cordes.surfaces.mesh import read_mesh, write_mesh
 from cordes.surfaces.pages.plots import plot_surface
 from cordes.surfaces.pages.surface import moved, shown_maps, write_surface_report
 

@@ -163,7 +163,7 @@ def folded_surface_density() -> Transport:
     from cordes.surfaces.conformal import rectangle_map
     from cordes.surfaces.density import grid_density, surface_density
     from cordes.surfaces.folded import folded_surface
-    from cordes.surfaces.mesh import prepare
+    from cordes.surfaces.topology import prepare
 
     disk = prepare(folded_surface())
     flat = rectangle_map(disk)

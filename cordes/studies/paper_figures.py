@@ -31,9 +31,10 @@ from cordes.studies.pages.paper import (
     resized,
     save_figure,
 )
+from cordes.surfaces.files import read_mesh
 from cordes.surfaces.flatten import flatten
 from cordes.surfaces.folded import folded_surface
-from cordes.surfaces.mesh import Mesh, read_mesh
+from cordes.surfaces.mesh import Mesh
 from cordes.surfaces.pages.plots import plot_surface
 
 # The other coordinates of the slice through the cube of five dimensions: on the coordinate planes

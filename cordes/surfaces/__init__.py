@@ -10,17 +10,10 @@ from cordes.surfaces.density import (
     surface_density,
 )
 from cordes.surfaces.distortion import Distortion, measure
+from cordes.surfaces.files import read_mesh, write_mesh
 from cordes.surfaces.folded import folded_surface
-from cordes.surfaces.mesh import (
-    Disk,
-    Mesh,
-    SurfaceError,
-    Topology,
-    check_topology,
-    prepare,
-    read_mesh,
-    write_mesh,
-)
+from cordes.surfaces.mesh import Mesh, SurfaceError
+from cordes.surfaces.topology import Disk, Topology, check_topology, prepare
 
 __all__ = [
     "AreaMap",

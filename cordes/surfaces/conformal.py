@@ -14,7 +14,8 @@ import scipy.optimize
 import scipy.sparse
 from scipy.sparse.linalg import splu
 
-from cordes.surfaces.mesh import Disk, Mesh, SurfaceError, natural_corners
+from cordes.surfaces.mesh import Mesh, SurfaceError
+from cordes.surfaces.topology import Disk, natural_corners
 
 # Rounds of repairs of flipped faces, after how many of them one more ring of neighbours joins in,
 # and how many may pass without progress.

@@ -19,7 +19,8 @@ from cordes.errors import CoefficientError, OptionError
 from cordes.references.dct_transport import DctTransport, solve_dct
 from cordes.surfaces.conformal import FlatMap, flat_areas, unfold
 from cordes.surfaces.distortion import Distortion, measure
-from cordes.surfaces.mesh import Disk, SurfaceError
+from cordes.surfaces.mesh import SurfaceError
+from cordes.surfaces.topology import Disk
 
 # Each face is sampled at points closer together than this many cells, but with no more than MOST²
 # points; points are made in blocks of this many.

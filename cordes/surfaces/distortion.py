@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from cordes.surfaces.conformal import flat_areas
-from cordes.surfaces.mesh import Disk, Mesh, SurfaceError, corner_angles
+from cordes.surfaces.mesh import Mesh, SurfaceError, corner_angles
+from cordes.surfaces.topology import Disk
 
 # Areas below this share of the mean count as this share, so that a face squeezed to a line does not
 # make every mean infinite.

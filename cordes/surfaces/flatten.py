@@ -20,12 +20,13 @@ from cordes.solvers.choose import solve
 from cordes.surfaces.conformal import FlatMap, rectangle_map, unfold
 from cordes.surfaces.density import equalise_areas, grid_density, surface_density
 from cordes.surfaces.distortion import Distortion, measure
-from cordes.surfaces.mesh import Disk, Mesh, prepare
+from cordes.surfaces.mesh import Mesh
+from cordes.surfaces.topology import Disk, prepare
 
 Say = Callable[[str], None]
 
 
-class Pass(NamedTuple):
+class TransportPass(NamedTuple):
     """One transport by a network: cells along the longer side of the density's grid, its smoothing
     in cells, the largest number of features, and collocation points for each: a rough density
     between too few points makes the map oscillate and turns faces over."""
@@ -38,13 +39,13 @@ class Pass(NamedTuple):
 
 # Coarse first: after each pass what was crowded is spread, and the next one sees it sharply.
 PASSES = (
-    Pass(96, 2.0, 1500, 6),
-    Pass(96, 1.5, 1000, 8),
-    Pass(96, 1.2, 1500, 8),
-    Pass(128, 1.2, 1500, 8),
-    Pass(128, 1.0, 2000, 7),
+    TransportPass(96, 2.0, 1500, 6),
+    TransportPass(96, 1.5, 1000, 8),
+    TransportPass(96, 1.2, 1500, 8),
+    TransportPass(128, 1.2, 1500, 8),
+    TransportPass(128, 1.0, 2000, 7),
 )
-CORRECTION = (Pass(128, 1.5, 1000, 8),)
+CORRECTION = (TransportPass(128, 1.5, 1000, 8),)
 OUTER_STEPS = 12
 ATTEMPTS, SMOOTHER = 3, 1.6
 
@@ -136,7 +137,7 @@ def by_networks(
     disk: Disk,
     uv: np.ndarray,
     flat: FlatMap,
-    passes: Sequence[Pass],
+    passes: Sequence[TransportPass],
     seed: int,
     say: Say,
 ) -> Flattened:

@@ -445,9 +445,12 @@ def cff():
 
 
 def test_versions_titles_and_licences_agree():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    project = settings["project"]
     stated = dict(re.findall(r"^([\w-]+): \"?(.+?)\"?$", cff(), re.MULTILINE))
-    assert stated["version"] == project["version"] == cordes.__version__
+    assert stated["version"] == cordes.__version__
+    assert project["dynamic"] == ["version"]
+    assert settings["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "cordes.__version__"}
     assert stated["license"] == project["license"]
     assert stated["title"] == TITLE
     assert (stated["cff-version"], stated["type"]) == ("1.2.0", "software")

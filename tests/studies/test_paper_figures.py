@@ -20,9 +20,9 @@ from cordes.studies.pages.paper import (
     save_figure,
 )
 from cordes.studies.paper_figures import EXAMPLES, paper_figures
+from cordes.surfaces.files import write_mesh
 from cordes.surfaces.flatten import flatten
 from cordes.surfaces.folded import folded_surface
-from cordes.surfaces.mesh import write_mesh
 
 NAME = "ex4.2-continuous"
 

@@ -9,10 +9,11 @@ import pytest
 import cordes
 from cordes.cli import run
 from cordes.surfaces import flatten as module
+from cordes.surfaces.files import read_mesh
 from cordes.surfaces.folded import folded_surface
-from cordes.surfaces.mesh import Mesh, read_mesh
+from cordes.surfaces.mesh import Mesh
 
-FEW = (module.Pass(32, 1.5, 250, 4),)
+FEW = (module.TransportPass(32, 1.5, 250, 4),)
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +86,7 @@ def test_bad_input(arguments, message, capsys):
 def test_a_closed_surface_is_refused(tmp_path, capsys):
     corners = np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]])
     faces = np.array([[0, 2, 1], [0, 1, 3], [1, 2, 3], [0, 3, 2]])
-    from cordes.surfaces.mesh import write_mesh
+    from cordes.surfaces.files import write_mesh
 
     write_mesh(tmp_path / "closed.ply", Mesh(corners, faces))
     assert run(["surface", str(tmp_path / "closed.ply"), "--json"]) == 2

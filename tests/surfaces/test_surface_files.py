@@ -1,14 +1,17 @@
 """Surfaces: files in all formats, and broken ones."""
 
-import meshio
+import sys
+
 import numpy as np
 import pytest
 import scipy.io
 import scipy.spatial
+import trimesh
 from surface_meshes import TETRAHEDRON, cap
 
 from cordes.errors import FileError, OptionError
 from cordes.surfaces import (
+    Mesh,
     SurfaceError,
     prepare,
     read_mesh,
@@ -24,8 +27,12 @@ def test_written_and_read(tmp_path, suffix):
     again = read_mesh(path)
     assert np.array_equal(again.vertices, mesh.vertices)
     assert np.array_equal(again.faces, mesh.faces)
-    data = meshio.read(path).point_data
-    stored = data["obj:vt"] if suffix == "obj" else np.stack([data["s"], data["t"]], axis=1)
+    if suffix == "obj":
+        lines = [line.split()[1:] for line in path.read_text().splitlines() if line[:2] == "vt"]
+        stored = np.array(lines, dtype=np.float64)
+    else:
+        data = trimesh.load(path, process=False).metadata["_ply_raw"]["vertex"]["data"]
+        stored = np.stack([data["s"], data["t"]], axis=1)
     assert np.array_equal(stored, uv)
     if suffix == "obj":
         a, b, c = mesh.faces[0] + 1
@@ -36,7 +43,10 @@ def test_other_formats_are_read(tmp_path):
     mesh = cap(4, 1.0)
     numbers = (mesh.faces + 1).astype(np.uint16)
     scipy.io.savemat(tmp_path / "cap.mat", {"v": mesh.vertices, "f": numbers})
-    meshio.Mesh(mesh.vertices, [("triangle", mesh.faces)]).write(tmp_path / "cap.off")
+    rows = [f"{x!r} {y!r} {z!r}" for x, y, z in mesh.vertices.tolist()]
+    rows += [f"3 {a} {b} {c}" for a, b, c in mesh.faces.tolist()]
+    counts = f"{len(mesh.vertices)} {len(mesh.faces)} 0"
+    (tmp_path / "cap.off").write_text("\n".join(["OFF", "# a comment", "", counts, *rows]))
     for name in ("cap.mat", "cap.off"):
         again = read_mesh(tmp_path / name)
         assert np.array_equal(again.faces, mesh.faces)
@@ -47,9 +57,8 @@ def test_other_formats_are_read(tmp_path):
 def test_stl_vertices_are_merged(tmp_path, binary):
     mesh = cap(4, 1.0)
     path = tmp_path / "cap.stl"
-    meshio.stl.write(
-        str(path), meshio.Mesh(mesh.vertices, [("triangle", mesh.faces)]), binary=binary
-    )
+    made = trimesh.Trimesh(mesh.vertices, mesh.faces, process=False)
+    made.export(path, file_type="stl" if binary else "stl_ascii")
     again = read_mesh(path)
     assert len(again.vertices) == len(mesh.vertices)
     assert np.sum(again.areas) == pytest.approx(np.sum(mesh.areas), rel=1e-6)
@@ -75,7 +84,10 @@ def test_quads_become_triangles(tmp_path):
         ("a.obj", "v 0 0 0\nv 1 0 0\nv 0 1 0\nf -3 -2 -1\n", "negative"),
         ("a.obj", "v 0 0 0\nv 1 0 0\n", "no faces"),
         ("a.obj", "v 0 0 nan\nv 1 0 0\nv 0 1 0\nf 1 2 3\n", "finite"),
+        ("a.obj", "v 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n", "cannot be read as OBJ"),
         ("a.off", "OFX\n1 2 3\n", "cannot be read as OFF"),
+        ("a.off", "OFF\n3 2 0\n0 0 0\n1 0 0\n0 1 0\n3 0 1 2\n", "OFF: it ends after 4 of 3"),
+        ("a.off", "OFF\n3 1 0\n0 0 0\n1 0 0\n0 1 0\n3 0 1\n", "OFF: a face of 3 vertices"),
         ("a.ply", "nonsense", "cannot be read as PLY"),
         ("a.stl", "nonsense", "STL|no faces"),
         ("a.mat", "nonsense", "cannot be read as MAT"),
@@ -100,3 +112,42 @@ def test_files_that_are_not_there(tmp_path):
         write_mesh(tmp_path / "a.stl", TETRAHEDRON)
     with pytest.raises(SurfaceError, match="4 vertices"):
         write_mesh(tmp_path / "a.obj", TETRAHEDRON, np.zeros((5, 2)))
+
+
+def test_vertices_keep_their_numbers(tmp_path):
+    """Also those that no face uses, those at one place, and those on the seam of a texture."""
+    vertices = np.array([[5, 5, 5], [0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0], [1, 0, 0.0]])
+    faces = np.array([[3, 1, 2], [4, 1, 3]])
+    obj, ply, text = tmp_path / "a.obj", tmp_path / "a.ply", tmp_path / "text.ply"
+    lines = [f"v {x} {y} {z}" for x, y, z in vertices.tolist()] + ["vt 0 0", "vt 1 1"]
+    obj.write_text("\n".join([*lines, "vn 0 0 1", "f 4/1/1 2/2/1 3/1/1", "f 5/2/1 2/1/1 4/2/1"]))
+    write_mesh(ply, Mesh(vertices, faces), np.arange(12.0).reshape(6, 2))
+    rows = [f"{x} {y} {z}" for x, y, z in vertices.tolist()] + ["3 3 1 2", "3 4 1 3"]
+    head = "ply\nformat ascii 1.0\nelement vertex 6\nproperty float x\nproperty float y\n"
+    head += "property float z\nelement face 2\nproperty list uchar int vertex_indices\nend_header\n"
+    text.write_text(head + "\n".join(rows) + "\n")
+    for path in (obj, ply, text):
+        again = read_mesh(path)
+        assert np.array_equal(again.vertices, vertices)
+        assert np.array_equal(again.faces, faces)
+
+
+def test_polygons_of_every_format_become_fans(tmp_path):
+    vertices = "0 0 0\n2 0 0\n3 1 0\n2 2 0\n0 2 0\n"
+    (tmp_path / "a.off").write_text(f"OFF\n5 1 0\n{vertices}5 0 1 2 3 4\n")
+    head = "ply\nformat ascii 1.0\nelement vertex 5\nproperty double x\nproperty double y\n"
+    head += "property double z\nelement face 1\nproperty list uchar int vertex_index\nend_header\n"
+    (tmp_path / "a.ply").write_text(f"{head}{vertices}5 0 1 2 3 4\n")
+    for name in ("a.off", "a.ply"):
+        mesh = read_mesh(tmp_path / name)
+        assert mesh.faces.tolist() == [[0, 1, 2], [0, 2, 3], [0, 3, 4]]
+        assert np.sum(mesh.areas) == pytest.approx(5.0)
+
+
+def test_a_missing_package_is_named_before_the_work(tmp_path, monkeypatch):
+    path = write_mesh(tmp_path / "cap.ply", cap(3, 1.0))
+    monkeypatch.setitem(sys.modules, "trimesh", None)
+    with pytest.raises(FileError, match=r'pip install "cordes\[surface\]"'):
+        read_mesh(path)
+    # The other formats do without it.
+    assert len(read_mesh(write_mesh(tmp_path / "cap.obj", cap(3, 1.0))).faces) == 54

@@ -15,9 +15,9 @@ from cordes.cli import run
 from cordes.reports.kit.drawings import histogram, percent
 from cordes.surfaces.conformal import flat_areas
 from cordes.surfaces.distortion import measure
+from cordes.surfaces.files import read_mesh
 from cordes.surfaces.flatten import FlatSurface, Flattened, flatten
 from cordes.surfaces.folded import folded_surface
-from cordes.surfaces.mesh import prepare, read_mesh
 from cordes.surfaces.pages import plots as surface_plots
 from cordes.surfaces.pages.plots import plot_surface
 from cordes.surfaces.pages.surface import (
@@ -28,6 +28,7 @@ from cordes.surfaces.pages.surface import (
     write_surface_report,
 )
 from cordes.surfaces.pages.view import star_ratios, thinned, view_data
+from cordes.surfaces.topology import prepare
 
 MESHES = Path(__file__).parents[3] / "shared" / "data"
 

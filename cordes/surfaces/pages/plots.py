@@ -21,7 +21,8 @@ from cordes.solutions.storage import check_writable
 from cordes.surfaces.conformal import cotangent_laplacian, flat_areas
 from cordes.surfaces.density import subdivision
 from cordes.surfaces.distortion import measure, star_sums
-from cordes.surfaces.mesh import Disk, Mesh, SurfaceError
+from cordes.surfaces.mesh import Mesh, SurfaceError
+from cordes.surfaces.topology import Disk
 
 # Pixels along the longer side of a picture, how far apart the points of a face are at most, in
 # pixels, and how many are made at once.

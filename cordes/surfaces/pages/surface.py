@@ -4,14 +4,12 @@ maps, what is distorted, and how long it took."""
 import html
 import math
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from cordes.reports.kit.drawings import histogram
 from cordes.reports.kit.page import (
     Section,
     command_box,
@@ -27,18 +25,9 @@ from cordes.reports.kit.provenance import command_line, version_rows
 from cordes.reports.kit.stills import address, still
 from cordes.surfaces.distortion import star_sums
 from cordes.surfaces.flatten import FlatSurface
-from cordes.surfaces.mesh import corner_angles
+from cordes.surfaces.pages.distortion import distortion_body
 from cordes.surfaces.pages.plots import log_area_ratio
-from cordes.surfaces.pages.view import colour_limit, star_ratios, view_data
-
-# Bars of a histogram; the largest angle error that has its own bar, in degrees.
-BARS, ANGLES = 49, 90
-WORDS = {
-    "conformal": "Keeps angles; areas are what they are.",
-    "dct": "Optimal transport by cosine transforms, the classical way.",
-    "network": "Optimal transport by networks, pass by pass.",
-    "dct + network": "Cosine transforms, corrected by a network.",
-}
+from cordes.surfaces.pages.view import colour_limit, view_data
 
 TURNING = (
     "Two fingers zoom, or the wheel after a click; arrow keys turn, + and − zoom, Home goes back. "
@@ -52,12 +41,6 @@ SQUARES = (
 FLAT = (
     "Folds inward are dark, ridges bright. Red is what the flat map makes too large, blue what it "
     "makes too small, with one scale for all maps."
-)
-MEASURES = (
-    "Areas: the logarithm of flat area over area, both normalised, of single faces and of the "
-    "stars of faces around vertices. Angles in degrees, over all corners. |μ| is Beltrami's "
-    "coefficient, 0 where angles are kept and 1 where a face is squeezed to a line. All faces are "
-    "counted, none sampled."
 )
 MOVED = (
     "How far the area of the surface travels from where the conformal map puts it: root mean "
@@ -89,7 +72,7 @@ def write_surface_report(
     sections = [
         Section("The surface", _surface_body(view, stills, labels), "surface"),
         Section("Laid flat", _flat_body(stills, labels, facts, limit), "flat"),
-        Section("Distortion", _distortion_body(found, facts), "distortion"),
+        Section("Distortion", distortion_body(found, facts), "distortion"),
         Section("Transport", _transport_body(facts), "transport"),
         Section(
             "Settings and versions", table([*_setting_rows(facts), *version_rows()]), "settings"
@@ -182,13 +165,16 @@ def _surface_body(
         still(stills[name][0], f"{label}: checkerboard on the surface")
         for name, label in labels.items()
     )
+    paints = _button("paint", "checks", "checkerboard") + _button("paint", "areas", "areas")
     return f"""<style>{resource("view.css", __file__)}{resource("drawings.css")}</style>
 <div id="surface-view" hidden>
 <div class="tools"><div class="group" role="group" aria-label="Map">{"".join(buttons)}</div>
-<div class="group" role="group" aria-label="Colours">{_button("paint", "checks", "checkerboard")}{_button("paint", "areas", "areas")}</div>
-<label>on the surface <input type="range" min="0" max="1" step="0.01" value="0" aria-label="From the surface to the flat map"> flat</label>
+<div class="group" role="group" aria-label="Colours">{paints}</div>
+<label>on the surface <input type="range" min="0" max="1" step="0.01" value="0"
+aria-label="From the surface to the flat map"> flat</label>
 <button type="button" data-reset>front</button></div>
-<div class="stage"><canvas tabindex="0" role="img" aria-label="{described}"></canvas><div class="labels"></div></div>
+<div class="stage"><canvas tabindex="0" role="img" aria-label="{described}"></canvas>
+<div class="labels"></div></div>
 {_scale(view["limit"], " hidden")}
 <output>Drag to turn. Point at a place to read it.</output>
 {note(TURNING + thinned)}
@@ -215,9 +201,8 @@ def _scale(limit: float, hidden: str = "") -> str:
     """The colours of the area ratio, which end at ± `limit` of its logarithm."""
     factor = math.exp(limit)
     return (
-        "<div "
-        f'class="ratios"{hidden}><span>÷{factor:.2g}</span><i></i><span>×{factor:.2g}</span><span>flat '
-        "area over area</span></div>"
+        f'<div class="ratios"{hidden}><span>÷{factor:.2g}</span><i></i><span>×{factor:.2g}</span>'
+        "<span>flat area over area</span></div>"
     )
 
 
@@ -246,86 +231,6 @@ def _flat_body(
 
 
 # Numbers ------------------------------------------------------------------------------------------
-
-
-def _distortion_body(found: FlatSurface, facts: Mapping[str, Any]) -> str:
-    head = [
-        "map",
-        "areas: SD, faces",
-        "SD, stars",
-        "mean |log|",
-        "angles: mean",
-        "SD",
-        "mean |μ|",
-        "largest |μ|",
-        "flipped",
-        "seconds",
-    ]
-    rows = []
-    for name, report in facts["maps"].items():
-        faces, stars = report["area_faces"], report["area_stars"]
-        values = [
-            faces["deviation"],
-            stars["deviation"],
-            faces["mean"],
-            report["angle_mean"],
-            report["angle_deviation"],
-        ]
-        values += [
-            report["beltrami_mean"],
-            report["beltrami_max"],
-            report["flipped"],
-            report["seconds"],
-        ]
-        label = f"<strong>{text(name)}</strong> (best)" if name == facts["best"] else text(name)
-        rows.append([label, *(number(value) for value in values)])
-    described = "".join(f"<li>{text(name)}: {text(WORDS[name])}</li>" for name in facts["maps"])
-    histograms = "".join(
-        _histograms(found, name, 2 if name == "conformal" else 1)
-        for name in ("conformal", facts["best"])
-    )
-    return (
-        f'{grid_table(head, rows)}<ul class="claims">{described}</ul>{note(MEASURES)}<div '
-        f'class="columns">{histograms}</div>'
-    )
-
-
-def _histograms(found: FlatSurface, name: str, series: int) -> str:
-    """Areas and angles of one map; the area axis is that of the conformal map, so that before and
-    after can be compared."""
-    mesh, uv = found.disk.mesh, found.maps[name].uv
-    stars, ratios = star_sums(mesh, mesh.areas), star_ratios(mesh, uv)
-    reach = max(
-        math.log(2), float(np.percentile(np.abs(star_ratios(mesh, found.maps["conformal"].uv)), 99))
-    )
-    edges = np.linspace(-reach, reach, BARS + 1)
-    said = [f"{math.exp(a):.3g} to {math.exp(b):.3g} times its area" for a, b in pairwise(edges)]
-    said[0], said[-1] = (
-        f"below {math.exp(edges[1]):.3g} times its area",
-        f"above {math.exp(edges[-2]):.3g} times its area",
-    )
-    doublings = [
-        (k * math.log(2), f"×{2**k}" if k > 0 else f"÷{2**-k}" if k < 0 else "1")
-        for k in range(-12, 13)
-    ]
-    kept = [tick for tick in doublings if abs(tick[0]) <= reach]
-    areas = histogram(
-        ratios,
-        stars,
-        edges,
-        kept[:: max(1, -(-len(kept) // 9))],
-        f"{name}: flat area over area",
-        said,
-        series,
-    )
-    errors = np.abs(np.degrees(corner_angles(uv[mesh.faces]) - mesh.angles))
-    angle_edges = np.linspace(0, ANGLES, ANGLES // 2 + 1)
-    angle_said = [f"{a:g}° to {b:g}°" for a, b in pairwise(angle_edges[:-1])] + [
-        f"{angle_edges[-2]:g}° or more"
-    ]
-    weights = np.repeat(mesh.areas[:, None], 3, axis=1)
-    ticks = [(float(k), f"{k}°") for k in range(0, ANGLES + 1, 15)]
-    return f"<div>{areas}{histogram(errors.ravel(), weights.ravel(), angle_edges, ticks, f'{name}: angle error', angle_said, series)}</div>"
 
 
 def _transport_body(facts: Mapping[str, Any]) -> str:

@@ -9,8 +9,9 @@ import numpy as np
 
 from cordes.surfaces.conformal import flat_areas
 from cordes.surfaces.distortion import LEAST_AREA, star_sums
-from cordes.surfaces.mesh import Disk, Mesh
+from cordes.surfaces.mesh import Mesh
 from cordes.surfaces.pages.plots import CHECKS, DARK, LIGHT, project, relief_of, vertex_normals
+from cordes.surfaces.topology import Disk
 
 # More vertices than this are thinned out: the page stays below six megabytes, and the numbers of
 # the vertices below 2¹⁶ need two bytes each.

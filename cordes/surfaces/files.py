@@ -1,0 +1,191 @@
+"""Files of triangle meshes. Vertices keep the numbers that they have in the file.
+
+OBJ and OFF are read here: trimesh would split vertices along the seams of a texture, and does not
+count the faces of an OFF file. PLY and STL, which are often binary, are read by trimesh, which is
+optional, and MATLAB files by SciPy. OBJ and PLY are written.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.io
+
+from cordes.errors import CordesError, FileError, unknown
+from cordes.solutions.storage import check_writable
+from cordes.surfaces.mesh import Mesh, SurfaceError, merge_duplicates
+
+Parts = tuple[np.ndarray, np.ndarray]
+
+
+def read_mesh(path: str | Path) -> Mesh:
+    """A mesh from an OBJ, OFF, PLY or STL file, or from a MATLAB file with `v` (n, 3) and `f` (m,
+    3), numbered from one. Polygons are cut into fans."""
+    path = Path(path)
+    suffix = path.suffix.lower()
+    if suffix not in READERS:
+        raise unknown("mesh format", suffix or path.name, READERS)
+    if not path.is_file():
+        raise FileError(f"There is no file {path}.")
+    try:
+        vertices, faces = READERS[suffix](path)
+    except CordesError:
+        raise
+    # Readers fail in many ways on broken files; each of them means the same to the user.
+    except Exception as error:
+        raise FileError(
+            f"{path} cannot be read as {suffix[1:].upper()}: {str(error) or type(error).__name__}."
+        ) from error
+    if len(faces) == 0 or len(vertices) == 0:
+        raise FileError(
+            f"{path} holds no faces. A triangle mesh is needed: point clouds and curves "
+            "cannot be laid flat."
+        )
+    try:
+        mesh = Mesh(vertices, faces)
+    except SurfaceError as error:
+        raise FileError(f"{path}: {error}") from error
+    return merge_duplicates(mesh) if suffix == ".stl" else mesh
+
+
+def _read_obj(path: Path) -> Parts:
+    """Vertices and faces alone: what stands after a slash, and every other line, is not needed
+    here."""
+    vertices, polygons = [], []
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        word, *rest = line.split("#")[0].split() or [""]
+        if word == "v":
+            vertices.append([float(number) for number in rest[:3]])
+        elif word == "f":
+            polygons.append([int(corner.split("/")[0]) - 1 for corner in rest])
+    faces = _fans(polygons)
+    if np.any(faces < -1):
+        raise FileError(
+            f"{path} counts vertices backwards (negative numbers in its faces). Export it "
+            "again with absolute numbers."
+        )
+    return np.array(vertices, dtype=np.float64), faces
+
+
+def _read_off(path: Path) -> Parts:
+    """The word OFF, how many vertices, faces and edges there are, and that many lines of each of
+    the first two."""
+    text = path.read_text(encoding="utf-8")
+    lines = [words for line in text.splitlines() if (words := line.split("#")[0].split())]
+    if not lines or lines[0] != ["OFF"]:
+        raise ValueError("the first line is not OFF")
+    vertex_count, face_count = (int(number) for number in lines[1][:2])
+    rows = lines[2 : 2 + vertex_count + face_count]
+    if len(rows) < vertex_count + face_count:
+        raise ValueError(
+            f"it ends after {len(rows)} of {vertex_count} vertices and {face_count} faces"
+        )
+    vertices = np.array([row[:3] for row in rows[:vertex_count]], dtype=np.float64)
+    polygons = [[int(number) for number in row] for row in rows[vertex_count:]]
+    for size, *corners in polygons:
+        if len(corners) < size:
+            raise ValueError(f"a face of {size} vertices names {len(corners)}")
+    return vertices, _fans([row[1 : 1 + row[0]] for row in polygons])
+
+
+def _fans(polygons: Sequence[Sequence[int]]) -> np.ndarray:
+    """Polygons cut into triangles at their first corners."""
+    triangles = [
+        (polygon[0], polygon[k], polygon[k + 1])
+        for polygon in polygons
+        for k in range(1, len(polygon) - 1)
+    ]
+    return np.array(triangles, dtype=np.int64).reshape(-1, 3)
+
+
+def _read_with_trimesh(path: Path) -> Parts:
+    """Nothing is merged, split or put in another order."""
+    try:
+        import trimesh
+    except ImportError:
+        raise FileError(
+            f"{path.suffix[1:].upper()} files are read with trimesh, which is not installed: "
+            'python -m pip install "cordes[surface]"'
+        ) from None
+    # The reader of STL files overflows, harmlessly, while it finds out whether they are text.
+    with np.errstate(over="ignore"):
+        loaded: Any = trimesh.load(
+            str(path), process=False, maintain_order=True, fix_texture=False, skip_materials=True
+        )
+    parts = loaded.geometry.values() if hasattr(loaded, "geometry") else [loaded]
+    vertices = [np.asarray(part.vertices, dtype=np.float64) for part in parts]
+    faces = [np.asarray(getattr(part, "faces", np.zeros((0, 3), np.int64))) for part in parts]
+    starts = np.cumsum([0, *map(len, vertices)])[:-1]
+    moved = [block.reshape(-1, 3) + start for block, start in zip(faces, starts, strict=True)]
+    empty = np.zeros((0, 3))
+    return np.concatenate([empty, *vertices]), np.concatenate([empty.astype(int), *moved])
+
+
+def _read_mat(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    content = scipy.io.loadmat(path)
+    missing = [key for key in ("v", "f") if key not in content]
+    if missing:
+        raise FileError(
+            f"{path} holds no {' and no '.join(missing)}: vertices `v` (n, 3) and faces `f` "
+            "(m, 3), numbered from one, are needed."
+        )
+    # Cast before subtracting: the numbers are often unsigned, or doubles.
+    return np.asarray(content["v"], dtype=np.float64), np.asarray(content["f"]).astype(np.int64) - 1
+
+
+READERS: dict[str, Callable[[Path], Parts]] = {
+    ".obj": _read_obj,
+    ".off": _read_off,
+    ".ply": _read_with_trimesh,
+    ".stl": _read_with_trimesh,
+    ".mat": _read_mat,
+}
+
+
+def write_mesh(path: str | Path, mesh: Mesh, uv: np.ndarray | None = None) -> Path:
+    """Write an OBJ or a PLY file, with the flat coordinates `uv` (n, 2) as texture coordinates
+    (`vt`, or the properties `s` and `t`)."""
+    path = check_writable(path)
+    if uv is not None and np.shape(uv) != (len(mesh.vertices), 2):
+        raise SurfaceError(
+            f"The flat coordinates have shape {np.shape(uv)}, but the mesh has "
+            f"{len(mesh.vertices)} vertices: (n, 2) is needed."
+        )
+    suffix = path.suffix.lower()
+    if suffix == ".ply":
+        path.write_bytes(_ply_bytes(mesh, uv))
+    elif suffix == ".obj":
+        # Written here: the faces must name their texture coordinates, or other programs ignore
+        # them.
+        lines = [f"v {x!r} {y!r} {z!r}" for x, y, z in mesh.vertices.tolist()]
+        if uv is None:
+            lines += [f"f {a} {b} {c}" for a, b, c in (mesh.faces + 1).tolist()]
+        else:
+            lines += [f"vt {u!r} {v!r}" for u, v in np.asarray(uv, dtype=np.float64).tolist()]
+            lines += [f"f {a}/{a} {b}/{b} {c}/{c}" for a, b, c in (mesh.faces + 1).tolist()]
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    else:
+        raise unknown(
+            "format for a mesh with flat coordinates", suffix or path.name, [".obj", ".ply"]
+        )
+    return path
+
+
+def _ply_bytes(mesh: Mesh, uv: np.ndarray | None) -> bytes:
+    """A binary PLY file, in doubles."""
+    columns = mesh.vertices if uv is None else np.column_stack([mesh.vertices, uv])
+    names = ("x", "y", "z", "s", "t")[: columns.shape[1]]
+    header = [
+        "ply",
+        "format binary_little_endian 1.0",
+        "comment written by cordes",
+        f"element vertex {len(mesh.vertices)}",
+        *(f"property double {name}" for name in names),
+        f"element face {len(mesh.faces)}",
+        "property list uint8 int32 vertex_indices",
+        "end_header\n",
+    ]
+    faces = np.zeros(len(mesh.faces), dtype=[("count", "u1"), ("corners", "<i4", 3)])
+    faces["count"], faces["corners"] = 3, mesh.faces
+    return "\n".join(header).encode() + columns.astype("<f8").tobytes() + faces.tobytes()
