@@ -18,6 +18,7 @@ from cordes.problems.monge_ampere import ConvexityWarning, MongeAmpere, Unbounde
 from cordes.problems.problem import AbstractProblem
 from cordes.problems.transport import Transport
 from cordes.results import Result
+from cordes.runtime import distribution
 from cordes.solutions.solution import OutsideDomainWarning, Solution
 from cordes.solutions.storage import load
 from cordes.solvers.choose import solve
@@ -46,6 +47,7 @@ __all__ = [
     "certify",
     "check",
     "citation",
+    "distribution",
     "gallery",
     "load",
     "problem",

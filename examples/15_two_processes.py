@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 import cordes
-from cordes.runtime import distribution
+from cordes import distribution
 
 
 def one_of_two(archive, address, number):

@@ -24,7 +24,7 @@ NAMES = [script.stem for script in make.SCRIPTS]
 each = pytest.mark.parametrize("script", make.SCRIPTS, ids=NAMES)
 # Examples are for users: what the package offers by name, the parts that have a page of their own,
 # and one figure.
-PUBLIC = {"cordes", "cordes.runtime", "cordes.surfaces", "cordes.surfaces.pages.plots"}
+PUBLIC = {"cordes", "cordes.surfaces", "cordes.surfaces.pages.plots"}
 # A second on a quiet machine is several on a busy one; whoever takes longer hangs.
 LIMIT = 240
 
