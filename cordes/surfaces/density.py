@@ -39,7 +39,8 @@ def grid_shape(size: np.ndarray, resolution: int) -> tuple[int, int]:
         raise OptionError(
             f"The resolution is {resolution}; at least 32 cells along the longer side are needed."
         )
-    return tuple(max(32, 8 * round(resolution * side / max(size) / 8)) for side in size)  # type: ignore
+    wide, high = (max(32, 8 * round(resolution * side / max(size) / 8)) for side in size)
+    return wide, high
 
 
 def surface_density(

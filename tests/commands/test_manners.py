@@ -1,6 +1,7 @@
 """What surrounds the solver: `cordes new`, completion in shells, `cordes doctor`, citations, and
 the files that speak about the project."""
 
+import importlib
 import importlib.metadata
 import inspect
 import json
@@ -20,6 +21,7 @@ import pytest
 import cordes
 from cordes.citation import TITLE
 from cordes.commands import doctor
+from cordes.commands.arguments import COMMANDS
 from cordes.commands.completion import GALLERY_NAMES
 from cordes.commands.new import new_problem
 from cordes.commands.templates import KINDS, TEMPLATES
@@ -234,6 +236,31 @@ def test_completion_loads_nothing_numerical():
     }
     assert "typer" in loaded
     assert not loaded & {"jax", "numpy", "scipy", "equinox", "matplotlib"}
+
+
+@pytest.mark.parametrize(
+    "words", [["--help"], ["--version"], ["--citation"], ["solve", "--help"], ["new", "plate"]]
+)
+def test_what_computes_nothing_loads_nothing_numerical(tmp_path, words):
+    script = (
+        "import runpy, sys\n"
+        "try:\n    runpy.run_module('cordes', run_name='__main__', alter_sys=True)\n"
+        "finally:\n    print(*sys.modules, file=sys.stderr)"
+    )
+    # As the script that pip installs: the name of the program is that of the command.
+    program = tmp_path / "cordes"
+    program.write_text(script)
+    done = subprocess.run(
+        [sys.executable, program, *words],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stdout
+    assert not set(done.stderr.split()) & {"jax", "numpy", "scipy", "equinox", "matplotlib"}
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash here")
@@ -458,6 +485,25 @@ def test_versions_titles_and_licences_agree():
     assert re.search(r'^authors:\n  - name: "The cordes developers"\n(?! )', cff(), re.MULTILINE)
 
 
+def test_tab_shows_public_names_only():
+    assert dir(cordes) == sorted(cordes.__all__)
+    assert all(hasattr(cordes, name) for name in cordes.__all__)
+    assert not {"os", "sys", "jax", "Path", "runtime", "commands", "public"} & set(dir(cordes))
+    from_star = {}
+    exec("from cordes import *", from_star)
+    assert set(from_star) - {"__builtins__"} == set(cordes.__all__)
+
+
+def test_every_command_makes_its_report_and_says_what_it_does():
+    names = {path.stem for path in (ROOT / "cordes" / "commands").glob("*.py")}
+    assert COMMANDS.keys() <= names
+    for name, arguments in COMMANDS.items():
+        module = importlib.import_module(f"cordes.commands.{name}")
+        given = inspect.signature(module.make_report).parameters["given"].annotation
+        assert given is arguments
+        assert arguments.__doc__.endswith((".", "?"))
+
+
 def test_citation(invoke):
     text = cordes.citation()
     assert re.findall(r"^@(\w+)\{(\w+),$", text, re.MULTILINE) == [
@@ -471,6 +517,10 @@ def test_citation(invoke):
     for name in ("Hu", "Jin", "Li"):
         assert f"family-names: {name}\n" in cff()
         assert f"{name}, " in text
+    # The paper has one title, here in BibTeX and there in plain letters.
+    plain = text.partition("@unpublished")[2].replace(r"\`{e}", "è")
+    title = re.search(r"title +=(.*?),\n  note", plain, re.DOTALL)[1]
+    assert f'title: "{" ".join(re.sub("[{}]", "", title).split())}"' in cff()
     assert invoke("--citation") == (0, text + "\n", "")
 
 
