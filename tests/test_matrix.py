@@ -1,0 +1,177 @@
+"""Every method on every kind of problem on every domain, in one table.
+
+Each cell solves an equation whose solution is known, with a network small enough for seconds. No
+cell refuses. The error must be below the number in `LARGEST`, which says what the method reaches at
+this size and not what it can do, and every bound of the certificate above the true error. The quick
+tier (`make test`) runs the cells of `QUICK`, which have every method, kind and domain in them;
+`make test-all` runs all. A new method, kind of problem or domain is one line in a dictionary here.
+"""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import cordes
+from cordes.jet import jet_of
+
+DOMAINS = {
+    "box": cordes.Box([0, 0], [1, 1]),
+    "ball": cordes.Ball([0, 0], 1.0),
+    "ellipsoid": cordes.Ellipsoid([0, 0], [1.2, 0.8]),
+    "polygon": cordes.Polygon([[0, 0], [1.1, 0], [1.3, 0.8], [0.5, 1.2], [-0.2, 0.7]]),
+    "interval": cordes.Box([0], [1]),
+    "box-3d": cordes.Box([0, 0, 0], [1, 1, 1]),
+    "ball-3d": cordes.Ball([0, 0, 0], 1.0),
+}
+
+# Sizes for seconds, not for digits.
+METHODS = {
+    "least-squares": {"features": 150},
+    "gauss-newton": {"width": 16, "points": 200, "steps": 40},
+    "adam": {"width": 16, "depth": 2, "points": 200, "epochs": 400},
+}
+# The largest error at a point that they may leave, in one and two dimensions, and how many times as
+# much in three.
+LARGEST = {"least-squares": 1e-6, "gauss-newton": 5e-3, "adam": 0.1}
+IN_SPACE = 100
+
+
+# Kinds of problems, each with a solution that is known
+
+
+def smooth(x):
+    """Neither zero on the boundary nor a polynomial."""
+    return jnp.exp(x[0] / 2) * jnp.cos(jnp.sum(x)) + 0.3 * x[-1] ** 2
+
+
+def linear(domain):
+    """A turns from place to place, with drift and reaction."""
+    d = domain.dimension
+    fixed, turning = jnp.diag(jnp.linspace(1.0, 1.4, d)), jnp.ones((d, d)) / d
+
+    def A(x):
+        return fixed + 0.2 * jnp.sin(2 * jnp.sum(x)) * turning
+
+    def b(x):
+        return 0.2 * jnp.cos(x)
+
+    def f(x):
+        value, gradient, hessian = jet_of(smooth)(x)
+        return jnp.sum(A(x) * hessian) + jnp.dot(b(x), gradient) - 0.5 * value
+
+    return cordes.Linear(domain, A, f, b=b, c=0.5, g=smooth, exact=smooth)
+
+
+def hjb(domain):
+    """Two diffusions of which sometimes one and sometimes the other is the best."""
+    d = domain.dimension
+    diagonals = jnp.stack([jnp.linspace(1.0, 1.3, d), jnp.linspace(1.3, 1.0, d)])
+
+    def A(x, a):
+        return jnp.diag(jnp.where(a > 0.5, diagonals[1], diagonals[0]))
+
+    def f(x, a):
+        """L^a u plus a step that is zero for the better control and positive for the other."""
+        step = jnp.sin(3 * x[0] + 1)
+        _, _, hessian = jet_of(smooth)(x)
+        worse = jnp.where(a > 0.5, jnp.maximum(step, 0.0), jnp.maximum(-step, 0.0))
+        return jnp.sum(A(x, a) * hessian) + worse
+
+    return cordes.HJB(domain, np.array([0.0, 1.0]), A, f, g=smooth, exact=smooth)
+
+
+def bowl(x):
+    return jnp.exp(jnp.sum(x**2) / 4) + 0.2 * x[0] ** 2
+
+
+def monge_ampere(domain):
+    def f(x):
+        return jnp.linalg.det(jax.hessian(bowl)(x))
+
+    return cordes.MongeAmpere(domain, f, bowl, exact=bowl)
+
+
+def transport(domain):
+    """The image of the domain under a diagonal matrix. Densities vary; on a box, whose faces go to
+    faces by themselves, the map bends as well."""
+    stretch = np.linspace(1.2, 0.9, domain.dimension)
+
+    def potential(x):
+        square = jnp.sum(stretch * x**2) / 2
+        if not isinstance(domain, cordes.Box):
+            return square
+        place = (x - domain.lower) / (domain.upper - domain.lower)
+        return square + 0.02 * jnp.prod(jnp.cos(jnp.pi * place))
+
+    def target(y):
+        return 1 + 0.3 * jnp.sin(y[0] + 0.5)
+
+    def source(x):
+        _, gradient, hessian = jet_of(potential)(x)
+        return target(gradient) * jnp.linalg.det(hessian)
+
+    return cordes.Transport(
+        domain, source, image(domain, stretch), target, exact=jax.grad(potential)
+    )
+
+
+def image(domain, stretch):
+    if isinstance(domain, cordes.Box):
+        return cordes.Box(stretch * domain.lower, stretch * domain.upper)
+    if isinstance(domain, cordes.Polygon):
+        return cordes.Polygon(stretch * np.asarray(domain.vertices))
+    axes = domain.axes if isinstance(domain, cordes.Ellipsoid) else domain.radius
+    return cordes.Ellipsoid(stretch * domain.center, stretch * axes)
+
+
+KINDS = {"linear": linear, "hjb": hjb, "monge-ampere": monge_ampere, "transport": transport}
+
+
+# The table
+
+QUICK = {
+    ("least-squares", "linear", "polygon"),
+    ("gauss-newton", "linear", "box"),
+    ("adam", "linear", "interval"),
+    ("least-squares", "hjb", "ball"),
+    ("adam", "hjb", "ellipsoid"),
+    ("least-squares", "monge-ampere", "box-3d"),
+    ("gauss-newton", "monge-ampere", "ball"),
+    ("least-squares", "transport", "ball-3d"),
+    ("gauss-newton", "transport", "box"),
+}
+CELLS = [
+    pytest.param(*cell, marks=pytest.mark.quick if cell in QUICK else pytest.mark.long)
+    for cell in itertools.product(METHODS, KINDS, DOMAINS)
+]
+
+
+def test_the_quick_part_has_everything_in_it():
+    for names, part in zip((METHODS, KINDS, DOMAINS), zip(*QUICK, strict=True), strict=True):
+        assert set(names) == set(part)
+
+
+@pytest.mark.parametrize(("method", "kind", "domain"), CELLS)
+def test_a_cell(method, kind, domain):
+    problem = KINDS[kind](DOMAINS[domain])
+    solution = cordes.solve(problem, method=method, progress=False, **METHODS[method])
+    error, certificate = solution.error(), solution.certificate
+    assert solution.result in (cordes.Result.converged, cordes.Result.stagnated)
+    assert error.linf <= LARGEST[method] * (IN_SPACE if problem.domain.dimension == 3 else 1)
+    if kind == "transport":
+        assert map_error(solution) <= certificate.map_L2 * (1 + 1e-9)
+        assert "mean squares" in certificate.reason
+    else:
+        assert error.l2 <= certificate.rms
+        assert error.linf <= certificate.Linf
+    assert (certificate.H1 is None) == (kind in ("monge-ampere", "transport"))
+
+
+def map_error(solution):
+    """In the mean square with the source density, which is what the theorem is about."""
+    problem = solution.problem
+    x, weight = problem.domain.quadrature({1: 100, 2: 40, 3: 16}[problem.domain.dimension])
+    gap = solution.map(x) - jax.vmap(problem.exact)(x)
+    return float(np.sqrt(weight @ (problem.source_density(x) * np.sum(gap**2, axis=1))))
