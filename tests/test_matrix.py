@@ -32,10 +32,9 @@ METHODS = {
     "gauss-newton": {"width": 16, "points": 200, "steps": 40},
     "adam": {"width": 16, "depth": 2, "points": 200, "epochs": 400},
 }
-# The largest error at a point that they may leave, in one and two dimensions, and how many times as
-# much in three.
+# The largest error at a point that they may leave; 150 features are few in three dimensions.
 LARGEST = {"least-squares": 1e-6, "gauss-newton": 5e-3, "adam": 0.1}
-IN_SPACE = 100
+IN_SPACE = LARGEST | {"least-squares": 1e-4}
 
 
 # Kinds of problems, each with a solution that is known
@@ -159,7 +158,7 @@ def test_a_cell(method, kind, domain):
     solution = cordes.solve(problem, method=method, progress=False, **METHODS[method])
     error, certificate = solution.error(), solution.certificate
     assert solution.result in (cordes.Result.converged, cordes.Result.stagnated)
-    assert error.linf <= LARGEST[method] * (IN_SPACE if problem.domain.dimension == 3 else 1)
+    assert error.linf <= (IN_SPACE if problem.domain.dimension == 3 else LARGEST)[method]
     if kind == "transport":
         assert map_error(solution) <= certificate.map_L2 * (1 + 1e-9)
         assert "mean squares" in certificate.reason
