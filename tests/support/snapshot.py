@@ -87,7 +87,9 @@ def processor() -> str:
     if not listed.exists():
         return platform.processor() or platform.machine()
     lines = listed.read_text(encoding="utf-8").split("\n\n")[0].splitlines()
-    facts = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
+    facts = {
+        key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)
+    }
     wide = "with" if "avx512f" in facts.get("flags", "") else "without"
     named = (facts.get(key, "?") for key in ("model name", "cpu family", "model"))
     return f"{', '.join(named)}, {wide} AVX-512"
