@@ -34,7 +34,7 @@ METHODS = {
     "adam": {"width": 16, "depth": 2, "points": 200, "epochs": 1000},
 }
 # The largest error at a point that they may leave; 150 features are few in three dimensions.
-LARGEST = {"least-squares": 1e-6, "gauss-newton": 5e-3, "adam": 0.1}
+LARGEST = {"least-squares": 1e-6, "gauss-newton": 5e-3, "adam": 0.05}
 IN_SPACE = LARGEST | {"least-squares": 1e-4}
 
 
