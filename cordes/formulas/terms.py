@@ -188,6 +188,8 @@ def power(base: FormulaTerm, exponent: FormulaTerm) -> FormulaTerm:
         return base
     if exponent.number == 0:
         return number(1)
+    if exponent.number == 2 and (base.head, base.value) == ("call", "sqrt"):
+        return base.arguments[0]
     if exponent.number is not None and base.head == "pow" and base.arguments[1].number == 2:
         inner = base.arguments[0]
         if inner.head == "length" or (inner.head, inner.value) == ("call", "abs"):

@@ -12,10 +12,11 @@ from formula_text import Method, compare_as_read, plain, wave
 import cordes
 from cordes.commands.templates import fill_in
 from cordes.formulas.mathml import constant
+from cordes.problems.problem import AbstractProblem
 from cordes.problems.structured import DiagonalPlusRank
 from cordes.problems.toml_file import problem_from_toml
 from cordes.reports.pages import coefficients
-from cordes.reports.pages.equation import equation
+from cordes.reports.pages.equation import equation, shape_of
 from cordes.reports.pages.sources import source_text
 
 SQUARE = """
@@ -207,6 +208,14 @@ def test_the_template_keeps_its_definition_and_the_unknown_apart():
     parts = plain(equation(problem_from_toml(text)).parts)
     assert "where u~=cos(x1) cos(x2)" in parts
     assert "g(x)=u~" in parts
+
+
+def test_a_kind_without_an_equation_is_named():
+    with pytest.raises(NotImplementedError, match="the equation of dict is shown"):
+        shape_of({})  # pyright: ignore[reportArgumentType]
+    for kind in AbstractProblem.__subclasses__():
+        if kind.__module__.startswith("cordes."):
+            assert shape_of.dispatch(kind) is not shape_of.dispatch(object)
 
 
 def test_length_in_a_file():
