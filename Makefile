@@ -10,7 +10,7 @@ INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check \
 # named with its reason, such as the browser tests where there is no Chromium.
 PYTEST = OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -rs
 
-.PHONY: demo docs test test-all durations lint format clean
+.PHONY: demo docs test test-all quick long durations lint types format clean
 
 .venv/installed: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -38,15 +38,24 @@ docs: .venv/installed-docs
 lint: .venv/installed-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+types: .venv/installed-test
 	$(BIN)/basedpyright --level error
 
-# The quick tier: four minutes on two cores, every room, every theorem, every command.
-test: lint
+quick: .venv/installed-test
 	$(PYTEST) --tier quick
+
+long: .venv/installed-test
+	$(PYTEST) --tier long
+
+# Lint, types and the quick tier: four minutes on two cores, every room, every theorem, every
+# command. The type check uses one core; beside the tests it takes half of its time.
+test: lint
+	@$(MAKE) --no-print-directory -j 2 types quick
 
 # The rest: batteries, studies, processes, browser, examples, long solves, documentation.
 test-all: test docs
-	$(PYTEST) --tier long
+	@$(MAKE) --no-print-directory long
 
 # Which test is slow is measured: this renews tests/durations.json.
 durations: .venv/installed-test

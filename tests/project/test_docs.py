@@ -64,6 +64,7 @@ def text_of(page: str) -> str:
     return (DOCS / page).read_text(encoding="utf-8")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", CHEAP)
 def test_quoted_output_is_what_the_code_prints(page):
     text = text_of(page)

@@ -37,6 +37,7 @@ def blank(path: Path) -> bool:
 
 
 @each
+@pytest.mark.long
 def test_example_runs_and_draws(script, tmp_path, monkeypatch, capsys):
     """Its own assertion is the test of its number; its page quotes what it prints, but for numbers.
     Warnings that the script does not speak of are errors. What starts processes of its own runs in

@@ -38,6 +38,8 @@ from cordes.surfaces.density import equalise_areas
 from cordes.surfaces.folded import folded_surface
 from cordes.surfaces.pages import plots as surface_plots
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).parents[2]
 LION = ROOT.parent / "shared" / "data" / "chinese_lion.mat"
 SOLVED = {

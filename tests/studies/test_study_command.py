@@ -19,6 +19,7 @@ def study(*arguments, folder):
     return [sys.executable, "-m", "cordes", "study", *arguments, "--out", str(folder)]
 
 
+@pytest.mark.long
 def test_a_reduced_study_takes_less_than_three_minutes(tmp_path):
     start = time.monotonic()
     command = study(
@@ -47,6 +48,7 @@ def test_a_reduced_study_takes_less_than_three_minutes(tmp_path):
     assert seconds < 180 * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
+@pytest.mark.long
 def test_a_killed_study_goes_on_and_gives_the_same_numbers(tmp_path):
     # The state is first written after 100 epochs: the rest is a chunk of another length, which is
     # compiled anew, so that there is time for the kill.
