@@ -119,3 +119,29 @@ def test_the_wheel_is_what_is_imported(installed, tmp_path):
     file, names = json.loads(run(installed / "bin" / "python", "-c", script, cwd=tmp_path))
     assert Path(file).is_relative_to(installed)
     assert names == sorted(cordes.__all__)
+
+
+CLIENT = """
+import cordes
+import numpy as np
+
+problem = cordes.Linear(cordes.Box([0.0, 0.0], [1.0, 1.0]), 1.0, -1.0)
+condition: cordes.Condition = cordes.check(problem)
+epsilon: float = condition.epsilon
+solution = cordes.solve(problem, tol=1e-4)
+values: np.ndarray = solution([0.5, 0.5])
+bound: float | None = solution.certificate.rms if solution.certificate else None
+named: cordes.AbstractProblem = cordes.gallery["ex4.1-smooth"]
+text: str = cordes.citation()
+"""
+
+
+def test_a_strict_type_check_of_a_users_file_passes_and_knows_wrong_names(installed, tmp_path):
+    settings = {"typeCheckingMode": "strict", "reportMissingTypeArgument": False}
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings))
+    (tmp_path / "right.py").write_text(CLIENT)
+    (tmp_path / "wrong.py").write_text("import cordes\nprint(cordes.Boxx)\n")
+    words = (sys.executable, "-m", "basedpyright", "--pythonpath", installed / "bin" / "python")
+    run(*words, "right.py", cwd=tmp_path)
+    with pytest.raises(AssertionError, match="Boxx"):
+        run(*words, "wrong.py", cwd=tmp_path)
