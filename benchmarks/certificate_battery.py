@@ -19,11 +19,12 @@ import numpy as np
 from scipy.special import roots_gegenbauer, roots_jacobi
 
 from cordes.certificates.certificate import Certificate
-from cordes.certificates.linear import Equation, bounds
+from cordes.certificates.linear import bounds
 from cordes.certificates.residual.candidate import Evaluated
 from cordes.certificates.residual.norms import fixed_rule
 from cordes.certificates.theorems.contraction import Coverage
 from cordes.certificates.theorems.energy import Local
+from cordes.certificates.theorems.equation import LinearEquation
 from cordes.domains import Ball, Box, Ellipsoid, Polygon
 from cordes.domains.constants import first_eigenvalue
 
@@ -300,7 +301,7 @@ def certify_case(case: Case) -> Certificate:
     )
     points = np.concatenate([case.x[thinned], case.x])
     local = Local(*(np.concatenate(pair) for pair in zip(pilot.local, case.local, strict=True)))
-    equation = Equation(
+    equation = LinearEquation(
         problem, None, fixed_rule(case.x, case.weight), evaluated, pilot, case.x[thinned]
     )  # pyright: ignore[reportArgumentType]
     return bounds(equation, Coverage(case.domain, None, None, points, local, False))  # pyright: ignore

@@ -25,7 +25,9 @@ import numpy as np
 
 import cordes
 from cordes.certificates.certificate import Certificate
-from cordes.certificates.hjb.certify import Compared, ControlledEquation, State, controlled_bounds
+from cordes.certificates.hjb.certify import controlled_bounds
+from cordes.certificates.hjb.compared import Compared, ControlState
+from cordes.certificates.hjb.equation import ControlledEquation
 from cordes.certificates.residual.norms import fixed_rule
 from cordes.domains import Ball, Box, Ellipsoid, Polygon
 from cordes.domains.constants import first_eigenvalue
@@ -278,7 +280,7 @@ def certify_case(case: Case) -> Certificate:
     thinned = case.x[:: max(len(case.x) // 150, 1)]
     compared = Compared(case.problem, Answer(case.problem.controls[0]), thinned)  # pyright: ignore
     pilot, state = (compared.evaluate(points) for points in (thinned, case.x))
-    assert isinstance(state, State)
+    assert isinstance(state, ControlState)
     equation = ControlledEquation(
         case.problem, compared, fixed_rule(case.x, case.weight), state, pilot, thinned
     )  # pyright: ignore[reportArgumentType]

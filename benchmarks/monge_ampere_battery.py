@@ -18,7 +18,7 @@ import numpy as np
 from certificate_battery import distance_jet, draw_domain
 
 from cordes.certificates.certificate import Certificate
-from cordes.certificates.monge_ampere import bounds
+from cordes.certificates.monge_ampere.certify import bounds
 from cordes.certificates.residual.candidate import ROUNDING_OF_TERMS
 from cordes.domains import Ball, Box, Ellipsoid, Polygon
 from cordes.jet import Jet

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from cordes.certificates.reasons import short
+from cordes.certificates.reason import Reason, joined, short
+from cordes.certificates.theorem import Citation
+from cordes.errors import OptionError
 from cordes.problems.problem import AbstractProblem
 
 if TYPE_CHECKING:
@@ -29,10 +31,6 @@ def directed(value: float, digits: int, up: bool) -> float:
     )
 
 
-class NoBoundError(Exception):
-    """Why there is no bound, as a sentence."""
-
-
 class Picture(NamedTuple):
     """What a plot of a certificate needs: the residual and the pointwise bound of |v| as functions
     of points (N, d), and the points that were used."""
@@ -45,15 +43,16 @@ class Picture(NamedTuple):
 
 @dataclass(frozen=True)
 class Certificate:
-    """Bounds of v = u - u_θ. A bound that cannot be given is None, and `reason` says why; a number
-    is always a bound at the stated `level`.
+    """Bounds of v = u - u_θ. A bound that cannot be given is None, and `reasons` say why (`reason`
+    is their text); a number is always a bound at the stated `level`.
 
     `H2` ≥ ‖D²v‖, `H1` ≥ ‖∇v‖, `L2` ≥ ‖v‖, `rms` = L2/√|Ω|, `Linf` ≥ sup|v| (d ≥ 4: for almost every
-    point), `energy` = (lower, upper) around ‖Δv - λv‖ with λ = `lambda_`. `theorem` gave L2,
-    `maximum_theorem` gave Linf, `theorems` names the one behind each norm, `alternatives` holds the
-    other bounds of the maximum. The best energy theorem has the `contraction` and gives L2 ≤
-    `constant` · ‖g r‖; `epsilon_source` says how the contraction, a supremum over the domain, is
-    known: `analytic`, `interval` or `sampled`.
+    point), `energy` = (lower, upper) around ‖Δv - λv‖ with λ = `lambda_`. `citation` gave L2,
+    `maximum_citation` gave Linf, `citations` has the one behind each norm; `theorem`,
+    `maximum_theorem` and `theorems` are their names, `alternatives` holds the other bounds of the
+    maximum. The best energy theorem has the `contraction` and gives L2 ≤ `constant` · ‖g r‖;
+    `epsilon_source` says how the contraction, a supremum over the domain, is known: `analytic`,
+    `interval` or `sampled`.
     """
 
     H2: float | None = None
@@ -63,21 +62,47 @@ class Certificate:
     Linf: float | None = None
     energy: tuple[float, float] | None = None
     lambda_: float | None = None
-    theorem: str | None = None
-    maximum_theorem: str | None = None
+    citation: Citation | None = None
+    maximum_citation: Citation | None = None
     contraction: float | None = None
     constant: float | None = None
     level: str | None = None
     confidence: float | None = None
     epsilon_source: str | None = None
-    reason: str | None = None
+    reasons: tuple[Reason, ...] = ()
     points: int = 0
     spread: float | None = None
     map_L2: float | None = None
     W2: tuple[float, float] | None = None
-    theorems: dict[str, str] = field(default_factory=dict)
+    citations: dict[str, Citation] = field(default_factory=dict)
     alternatives: dict[str, float] = field(default_factory=dict)
     picture: Picture | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def theorem(self) -> str | None:
+        return None if self.citation is None else str(self.citation)
+
+    @property
+    def maximum_theorem(self) -> str | None:
+        return None if self.maximum_citation is None else str(self.maximum_citation)
+
+    @property
+    def theorems(self) -> dict[str, str]:
+        return {norm: str(citation) for norm, citation in self.citations.items()}
+
+    @property
+    def reason(self) -> str | None:
+        """The reasons as one text; None where there is none."""
+        return joined(self.reasons)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For Python's own pickle: all but the picture, which is made of functions."""
+        return vars(self) | {"picture": None}
+
+    @property
+    def bounded(self) -> bool:
+        """Whether there is any bound of the error itself."""
+        return any(bound is not None for bound in (self.rms, self.Linf, self.map_L2))
 
     def facts(self) -> dict[str, Any]:
         """The certificate as data."""
@@ -150,7 +175,7 @@ class Certificate:
             rows.append(
                 (
                     "reason" if self.rms is None else "not covered",
-                    self.reason if verbose else short(self.reason),
+                    self.reason if verbose else str(short(self.reasons)),
                 )
             )
         return rows
@@ -196,4 +221,11 @@ class Certificate:
         """Where the residual lives, and the pointwise bound of the error."""
         from cordes.reports.certificate_plots import plot_certificate
 
-        return plot_certificate(self, path)
+        if self.picture is None:
+            raise OptionError(
+                f"There is nothing to draw: {self.reason}"
+                if self.level is None
+                else "There is nothing to draw: a certificate that went through pickle leaves the "
+                "functions of its picture behind. Draw it before, or certify the answer again."
+            )
+        return plot_certificate(self, self.picture, path)

@@ -1,7 +1,9 @@
 """`certify`: how wrong an answer can be, ours or any function that a user brings."""
 
+import functools
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -9,13 +11,20 @@ from cordes.ansatz.singular import find_singular_points
 from cordes.certificates.certificate import Certificate
 from cordes.certificates.hjb.certify import certify_hjb
 from cordes.certificates.linear import certify_linear
-from cordes.certificates.monge_ampere import certify_monge_ampere
-from cordes.certificates.residual.candidate import AnswerCandidate, Candidate, FunctionCandidate
+from cordes.certificates.monge_ampere.certify import certify_monge_ampere
+from cordes.certificates.reason import Reason, Why
+from cordes.certificates.residual.candidate import (
+    AbstractCandidate,
+    AnswerCandidate,
+    FunctionCandidate,
+)
 from cordes.certificates.residual.hypotheses import kink_across_rays
 from cordes.certificates.transport.certify import certify_transport
 from cordes.errors import OptionError, unknown
+from cordes.gallery.names import as_problem
 from cordes.problems.coefficients import check_shape
 from cordes.problems.hjb import HJB
+from cordes.problems.linear import Linear
 from cordes.problems.monge_ampere import MongeAmpere
 from cordes.problems.problem import AbstractProblem
 from cordes.problems.transport import Transport
@@ -26,9 +35,49 @@ KINK = 0.1
 NORMS = ("H2", "H1", "L2", "rms", "Linf", "map_L2")
 
 
+class Request(NamedTuple):
+    """What is certified, and how: `singular` (K, d) are points around which the residual may be
+    large, the others are options of `certify`."""
+
+    candidate: AbstractCandidate
+    singular: np.ndarray
+    confidence: float
+    residual_bound: float | None
+    barrier: bool
+
+
+@functools.singledispatch
+def certified(problem: AbstractProblem, request: Request) -> Certificate:
+    """The certificate of one kind of problem; each kind has its theorems."""
+    raise OptionError(
+        f"No theorem is known for problems of type {type(problem).__name__}: nothing can be "
+        "certified. Register one: cordes.certificates.certify.certified.register."
+    )
+
+
+@certified.register
+def _linear(problem: Linear, request: Request) -> Certificate:
+    return certify_linear(problem, *request)
+
+
+@certified.register
+def _hjb(problem: HJB, request: Request) -> Certificate:
+    return certify_hjb(problem, *request[:3])
+
+
+@certified.register
+def _monge_ampere(problem: MongeAmpere, request: Request) -> Certificate:
+    return certify_monge_ampere(problem, *request[:3])
+
+
+@certified.register
+def _transport(problem: Transport, request: Request) -> Certificate:
+    return certify_transport(problem, request.candidate, request.confidence)
+
+
 def certify(
-    problem: AbstractProblem,
-    answer: "Solution | Callable",
+    problem: AbstractProblem | str | Path,
+    answer: Solution | Callable,
     *,
     norm: str | None = None,
     barrier: bool = False,
@@ -36,7 +85,7 @@ def certify(
     residual_bound: float | None = None,
 ) -> Certificate:
     """Bounds of u - u_θ for an answer u_θ: a `Solution`, or any function of one point written with
-    jax.numpy that equals g on the boundary.
+    jax.numpy that equals g on the boundary. The problem may be a name of the gallery or a path.
 
     In up to three dimensions the norms come from quadrature, beyond from independent points, with
     the given `confidence`. `residual_bound` is a bound of |f - Lu_θ| over the whole domain that you
@@ -45,6 +94,7 @@ def certify(
     `norm="Linf"` or no norm) trains a barrier network, which gives the sharpest bound of the
     largest error.
     """
+    problem = as_problem(problem)
     if norm is not None and norm not in NORMS:
         raise unknown("norm", norm, NORMS)
     if not 0.5 <= confidence < 1:
@@ -66,39 +116,29 @@ def certify(
             f"{name} is for linear problems, not for {type(problem).__name__}: leave it out."
         )
     candidate, singular = _candidate(problem, answer)
-    if isinstance(problem, Transport):
-        return certify_transport(problem, candidate, confidence)
-    if isinstance(problem, HJB):
-        certificate = certify_hjb(problem, candidate, singular, confidence)
-    elif isinstance(problem, MongeAmpere):
-        certificate = certify_monge_ampere(problem, candidate, singular, confidence)
-    else:
-        certificate = certify_linear(
-            problem, candidate, singular, confidence, residual_bound, barrier
-        )
-    return (
-        _without_kinks(answer, certificate)
-        if isinstance(answer, Solution) and certificate.rms is not None
-        else certificate
-    )
+    request = Request(candidate, singular, confidence, residual_bound, barrier)
+    certificate = certified(problem, request)
+    return _without_kinks(answer, certificate) if isinstance(answer, Solution) else certificate
 
 
 def _without_kinks(solution: Solution, certificate: Certificate) -> Certificate:
     """A jump of the gradient that could move the error by a share of the bound makes it void."""
+    if certificate.rms is None:
+        return certificate
     lower, upper = solution.problem.domain.bounding_box
     jump = kink_across_rays(solution)
-    assert certificate.rms is not None
     if jump * float(np.max(upper - lower)) <= KINK * certificate.rms:
         return certificate
-    return Certificate(
-        reason=(
-            f"the gradient of the answer jumps by {jump:.2g} across a ray of the singular "
-            "functions; solve with singular=False"
-        )
+    sentence = (
+        f"the gradient of the answer jumps by {jump:.2g} across a ray of the singular "
+        "functions; solve with singular=False"
     )
+    return Certificate(reasons=(Reason(Why.kink, sentence, {"jump": jump}),))
 
 
-def _candidate(problem: AbstractProblem, answer: Any) -> tuple[Candidate, np.ndarray]:
+def _candidate(
+    problem: AbstractProblem, answer: Solution | Callable
+) -> tuple[AbstractCandidate, np.ndarray]:
     if isinstance(answer, Solution):
         return AnswerCandidate(problem, answer), answer.singular_locations
     if not callable(answer):
@@ -108,9 +148,11 @@ def _candidate(problem: AbstractProblem, answer: Any) -> tuple[Candidate, np.nda
         )
     domain = problem.domain
     check_shape("answer", answer, (), np.asarray(domain.center))  # pyright: ignore
-    if isinstance(problem, Transport):
-        return FunctionCandidate(problem, answer), np.zeros((0, domain.dimension))
-    points = find_singular_points(domain, problem.interfaces, problem.coefficients)
-    return FunctionCandidate(problem, answer), np.array(
-        [point.location for point in points]
-    ).reshape(-1, domain.dimension)
+    # Singular functions belong to boundary values that are given.
+    points = (
+        find_singular_points(domain, problem.interfaces, problem.coefficients)
+        if problem.takes_boundary_values
+        else []
+    )
+    locations = np.array([point.location for point in points]).reshape(-1, domain.dimension)
+    return FunctionCandidate(problem, answer), locations

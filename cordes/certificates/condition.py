@@ -9,13 +9,19 @@ three and more it can fail.
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 
+from cordes.certificates.residual.measured import with_edge
+from cordes.certificates.theorems.contraction import Coverage
+from cordes.certificates.theorems.energy import Local, TraceSplit, Weighted
+from cordes.domains.domain import AbstractDomain
 from cordes.errors import OptionError
+from cordes.gallery.names import as_problem
 from cordes.problems.condition import (
     NegativeReaction,
     best_lambda,
@@ -23,7 +29,12 @@ from cordes.problems.condition import (
     epsilon_at,
     negative_reaction,
 )
-from cordes.problems.problem import AbstractProblem
+from cordes.problems.hjb import HJB
+from cordes.problems.linear import Linear
+from cordes.problems.monge_ampere import MongeAmpere
+from cordes.problems.problem import AbstractProblem, Coefficients
+from cordes.problems.transport import Transport
+from cordes.solutions.solution import Solution
 
 SAMPLES = 8192
 # How close interval arithmetic must come to the worst sample, relative to the distance of the
@@ -60,153 +71,158 @@ class Condition:
         )
 
 
-def check(problem: AbstractProblem) -> Condition:
-    """Measure the Cordès condition of a problem at interior and boundary points that no solver
-    uses.
+class Sampled(NamedTuple):
+    """The equations of a problem at points, perhaps several at each, with the λ that is best for
+    all, and ε."""
+
+    points: np.ndarray
+    local: Local
+    lambda_: float | None
+    epsilon: np.ndarray
+
+    @property
+    def worst(self) -> "Place":
+        least = int(np.argmin(self.epsilon))
+        return Place(float(self.epsilon[least]), "sampled", self.points[least % len(self.points)])
+
+    def condition(self, domain: AbstractDomain, worst: "Place") -> Condition:
+        multiplier = cordes_multiplier(self.local.A)
+        return Condition(
+            worst.epsilon,
+            worst.epsilon > 0,
+            self.lambda_,
+            worst.point,
+            (float(multiplier.min()), float(multiplier.max())),
+            worst.source,
+            negative_reaction(domain, self.points, self.local.c),
+        )
+
+
+class Place(NamedTuple):
+    """The smallest ε, how it is known, and where it is."""
+
+    epsilon: float
+    source: str
+    point: np.ndarray
+
+
+def check(given: AbstractProblem | Solution | str | Path) -> Condition:
+    """Measure the Cordès condition of a problem (which may be a name of the gallery or a path) at
+    interior and boundary points that no solver uses.
 
     For an `HJB` problem ε is the smallest over all controls, with one λ for all. The linear
     equation behind a `MongeAmpere` problem depends on the answer: pass a `Solution`, and the
     condition is that of the cofactors of its Hessian.
     """
-    from cordes.solutions.solution import Solution
+    if isinstance(given, Solution):
+        return checked(given.problem) if given.problem.linear else _check_solution(given)
+    return checked(as_problem(given))
 
-    if isinstance(problem, Solution):
-        return _check_solution(problem) if not problem.problem.linear else check(problem.problem)
-    if not problem.linear and problem.convex:
-        raise OptionError(
-            "The condition is that of the cofactors of D²u, so it depends on the answer: use "
-            "cordes.check(solution)."
-        )
-    points = _points(problem.domain)
-    if not problem.linear:
-        # Many controls are seen at fewer points each.
-        points = points[:: -(-len(points) * min(len(problem.controls), 64) // PAIRS)]
-    A, b, c, _ = problem.family(points)
-    lambda_ = best_lambda(A, b, c) if problem.has_drift or problem.has_reaction else None
-    epsilon = epsilon_at(A, b, c, lambda_)
-    worst = int(np.argmin(epsilon))
-    multiplier = cordes_multiplier(A)
-    smallest, source, place = float(epsilon[worst]), "sampled", points[worst % len(points)]
-    if problem.epsilon is not None:
-        problem.check_claimed_epsilon(smallest, place)
-        smallest, source = problem.epsilon, "analytic"
-    elif problem.linear and problem.constant_coefficients:
-        source = "analytic"
-    elif problem.linear:
-        smallest, source, place = _covered(
-            problem,
-            problem.linearise,
-            problem.coefficients,
-            points,
-            (A, b, c),
-            lambda_,
-            smallest,
-            place,
-        )
-    elif problem.maximiser is None and len(problem.controls) <= ENCLOSED:
-        smallest, source, place = _covered_controls(problem, points, lambda_)
-    negative = negative_reaction(problem.domain, points, c)
-    return Condition(
-        smallest,
-        smallest > 0,
-        lambda_,
-        place,
-        (float(multiplier.min()), float(multiplier.max())),
-        source,
-        negative,
+
+@functools.singledispatch
+def checked(problem: AbstractProblem) -> Condition:
+    """The condition of one kind of problem."""
+    raise OptionError(
+        f"The Cordès condition is not known for problems of type {type(problem).__name__}: "
+        "register it, with cordes.certificates.condition.checked.register."
     )
 
 
-def _points(domain: Any) -> np.ndarray:
-    """Interior points, and points on the boundary and the corners, a hair inside, so that a
-    coefficient need not be defined on the boundary itself."""
-    interior = domain.interior_points(SAMPLES, seed=31, kind="sobol")
-    center = np.asarray(domain.center)
-    boundary, _ = domain.boundary_points(SAMPLES // 4, seed=32)
-    points = np.concatenate([interior, center + (1 - 1e-9) * (boundary - center)])
-    if domain.vertices is not None:
-        points = np.concatenate([points, center + (1 - 1e-9) * (domain.vertices - center)])
-    return points
+@checked.register
+def _linear(problem: Linear) -> Condition:
+    points = _points(problem.domain)
+    seen = _sampled(problem, points, problem.family(points))
+    if problem.constant_coefficients and problem.epsilon is None:
+        return seen.condition(problem.domain, seen.worst._replace(source="analytic"))
+    return seen.condition(
+        problem.domain,
+        _claimed(problem, seen.worst)
+        or _covered(problem.domain, problem.linearise, problem.coefficients, seen),
+    )
 
 
-def _check_solution(solution: Any) -> Condition:
+@checked.register
+def _hjb(problem: HJB) -> Condition:
+    points = _points(problem.domain)
+    # Many controls are seen at fewer points each.
+    points = points[:: -(-len(points) * min(len(problem.controls), 64) // PAIRS)]
+    seen = _sampled(problem, points, problem.family(points))
+    worst = _claimed(problem, seen.worst) or seen.worst
+    if problem.epsilon is None and problem.maximiser is None and len(problem.controls) <= ENCLOSED:
+        worst = _covered_controls(problem, points, seen.lambda_)
+    return seen.condition(problem.domain, worst)
+
+
+@checked.register(MongeAmpere)
+@checked.register(Transport)
+def _depends_on_the_answer(problem: AbstractProblem) -> Condition:
+    raise OptionError(
+        "The condition is that of the cofactors of D²u, so it depends on the answer: use "
+        "cordes.check(solution)."
+    )
+
+
+def _check_solution(solution: Solution) -> Condition:
     """The condition of the linear equation that a nonlinear one is, frozen at its answer."""
     problem, points = solution.problem, _points(solution.problem.domain)
-    A, b, c, _ = problem.coefficients(points, solution.jet(points))
-    lambda_ = best_lambda(A, b, c) if problem.has_drift or problem.has_reaction else None
-    epsilon = epsilon_at(A, b, c, lambda_)
-    worst, multiplier = int(np.argmin(epsilon)), cordes_multiplier(A)
-    smallest = float(epsilon[worst])
-    return Condition(
-        smallest,
-        smallest > 0,
-        lambda_,
-        points[worst],
-        (float(multiplier.min()), float(multiplier.max())),
-        "sampled",
-    )
+    seen = _sampled(problem, points, problem.coefficients(points, solution.jet(points)))
+    return replace(seen.condition(problem.domain, seen.worst), negative=None)
 
 
-def _covered_controls(
-    problem: AbstractProblem, points: np.ndarray, lambda_: float | None
-) -> tuple[float, str, np.ndarray]:
+def _points(domain: AbstractDomain) -> np.ndarray:
+    interior = domain.interior_points(SAMPLES, seed=31, kind="sobol")
+    return with_edge(domain, interior, domain.boundary_points(SAMPLES // 4, seed=32)[0])
+
+
+def _sampled(problem: AbstractProblem, points: np.ndarray, equations: Coefficients) -> Sampled:
+    local = Local(*equations[:3])
+    lambda_ = best_lambda(*local) if problem.has_drift or problem.has_reaction else None
+    return Sampled(points, local, lambda_, epsilon_at(*local, lambda_))
+
+
+def _claimed(problem: AbstractProblem, worst: Place) -> Place | None:
+    """The bound that the user vouches for, if there is one and no point contradicts it."""
+    if problem.epsilon is None:
+        return None
+    problem.check_claimed_epsilon(worst.epsilon, worst.point)
+    return Place(problem.epsilon, "analytic", worst.point)
+
+
+def _covered_controls(problem: HJB, points: np.ndarray, lambda_: float | None) -> Place:
     """The worst of the controls, each over the whole domain."""
     found = []
     for a in problem.controls:
 
-        def local(x: np.ndarray, a: np.ndarray = a) -> Any:
+        def coefficients(x: np.ndarray, a: np.ndarray = a) -> Coefficients:
             return problem.pairs(x, np.broadcast_to(a, (len(x), *a.shape)))
 
-        A, b, c, _ = local(points)
-        epsilon = epsilon_at(A, b, c, lambda_)
-        worst = int(np.argmin(epsilon))
+        local = Local(*coefficients(points)[:3])
         linearise = functools.partial(lambda a, x: problem.at(x, jnp.asarray(a)), a)
-        found.append(
-            _covered(
-                problem,
-                linearise,
-                local,
-                points,
-                (A, b, c),
-                lambda_,
-                float(epsilon[worst]),
-                points[worst],
-            )
-        )
-    sources = {source for _, source, _ in found}
-    smallest, _, place = min(found, key=lambda each: each[0])
-    return smallest, "interval" if sources == {"interval"} else "sampled", place
+        seen = Sampled(points, local, lambda_, epsilon_at(*local, lambda_))
+        found.append(_covered(problem.domain, linearise, coefficients, seen))
+    sources = {each.source for each in found}
+    smallest = min(found, key=lambda each: each.epsilon)
+    return smallest._replace(source="interval" if sources == {"interval"} else "sampled")
 
 
 def _covered(
-    problem: AbstractProblem,
-    linearise: Callable,
-    coefficients: Callable,
-    points: np.ndarray,
-    local: tuple,
-    lambda_: float | None,
-    sampled: float,
-    place: np.ndarray,
-) -> tuple[float, str, np.ndarray]:
+    domain: AbstractDomain, linearise: Callable, coefficients: Callable, seen: Sampled
+) -> Place:
     """ε over the whole domain by interval arithmetic, where that comes close enough: a lower bound
     that no point between the samples can undercut.
 
     ε is a function of the contraction of the classical theorems: ε = 1 - s² with lower-order terms,
     and ε = d/(1 + ρ'²/(d - 1)) - (d - 1) without.
     """
-    # Imported here, because the certificates need the best λ from this module.
-    from cordes.certificates.theorems.contraction import Coverage
-    from cordes.certificates.theorems.energy import Local, TraceSplit, Weighted
-
-    d = problem.domain.dimension
+    d, lambda_, worst = domain.dimension, seen.lambda_, seen.worst
     if d == 1 and lambda_ is None:
-        return 1.0, "analytic", place
+        return Place(1.0, "analytic", worst.point)
     coverage = Coverage(
-        problem.domain,
+        domain,
         lambda x: linearise(x)[:3],
         lambda x: Local(*coefficients(x)[:3]),
-        points,
-        Local(*local),
+        seen.points,
+        seen.local,
         False,
     )
     scheme = (
@@ -221,7 +237,7 @@ def _covered(
     # A violation between the samples is reported even where the search did not finish; rounding
     # must not make the sampled value look better.
     return (
-        (min(epsilon, sampled), found.source, found.point)
-        if found.source == "interval" or epsilon < sampled
-        else (sampled, "sampled", place)
+        Place(min(epsilon, worst.epsilon), found.source, found.point)
+        if found.source == "interval" or epsilon < worst.epsilon
+        else worst
     )

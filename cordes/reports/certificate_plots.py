@@ -7,19 +7,17 @@ from typing import TYPE_CHECKING
 from matplotlib.figure import Figure
 
 from cordes.certificates.certificate import directed
-from cordes.errors import OptionError
 from cordes.reports.plots import Panel, draw_panels, where_cut
 
 if TYPE_CHECKING:
-    from cordes.certificates.certificate import Certificate
+    from cordes.certificates.certificate import Certificate, Picture
 
 
-def plot_certificate(certificate: "Certificate", path: str | Path | None = None) -> Figure:
+def plot_certificate(
+    certificate: "Certificate", picture: "Picture", path: str | Path | None = None
+) -> Figure:
     """The residual on a logarithmic scale and, where the maximum principle gives one, the pointwise
     bound of |u - u_θ|."""
-    picture = certificate.picture
-    if picture is None:
-        raise OptionError(f"There is nothing to draw: {certificate.reason}")
     panels = [Panel("|residual|", picture.residual, True)]
     if picture.bound is not None:
         panels.insert(0, Panel("bound of |error|", picture.bound, False))

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from cordes.certificates.certificate import Certificate
+from cordes.certificates.reason import Reason, Why
 from cordes.reports.advice import stages
 
 if TYPE_CHECKING:
@@ -21,7 +22,8 @@ def certificate_of(solution: "Solution") -> Certificate:
     """The certificate of a solution, or one that says that none was made."""
     if solution.certificate is not None:
         return solution.certificate
-    return Certificate(reason="none was asked for; solution.certified() has a certificate")
+    none = "none was asked for; solution.certified() has a certificate"
+    return Certificate(reasons=(Reason(Why.not_asked_for, none),))
 
 
 def condition_facts(condition: "Condition") -> dict[str, Any]:

@@ -16,8 +16,9 @@ from cordes.certificates.residual.candidate import (
     AnswerCandidate,
     FunctionCandidate,
 )
-from cordes.certificates.residual.cells import Mesh, adaptive_nodes
+from cordes.certificates.residual.cells import CellMesh
 from cordes.certificates.residual.norms import Quadrature, Sample
+from cordes.certificates.residual.refinement import adaptive_nodes
 from cordes.certificates.theorems import barrier as module
 from cordes.certificates.theorems import barrier_training
 from cordes.certificates.theorems.barrier import Trained, network_bound
@@ -45,7 +46,10 @@ def densities(evaluated):
 def principle_of(problem, candidate, singular=None, budget=20_000):
     """As `cordes.certificates.linear` makes it."""
     nodes, evaluated = adaptive_nodes(
-        Mesh(problem.domain, problem.interfaces, singular), candidate.evaluate, densities, budget
+        CellMesh(problem.domain, problem.interfaces, singular),
+        candidate.evaluate,
+        densities,
+        budget,
     )
     return MaximumPrinciple(problem.domain, Quadrature(nodes), evaluated, problem.has_drift)
 

@@ -10,13 +10,13 @@ from scipy.integrate import quad
 
 from cordes.certificates.residual.cells import (
     GRADED_LEVELS,
+    CellMesh,
+    CellNodes,
     Cells,
-    Mesh,
-    Nodes,
     _embedded_change,
-    adaptive_nodes,
 )
 from cordes.certificates.residual.norms import Norm, Quadrature
+from cordes.certificates.residual.refinement import adaptive_nodes
 from cordes.domains import Ball, Box, Ellipsoid, Polygon
 from cordes.domains.patches import patches
 from cordes.domains.unit_cube import gauss_rule
@@ -40,8 +40,8 @@ DOMAINS = {
 }
 
 
-def rule(domain, interfaces=(), singular=None) -> Nodes:
-    mesh = Mesh(domain, interfaces, singular)
+def rule(domain, interfaces=(), singular=None) -> CellNodes:
+    mesh = CellMesh(domain, interfaces, singular)
     return mesh.nodes(mesh.cells)
 
 
@@ -84,7 +84,7 @@ def test_domains_without_patches_are_refused():
 def test_cutting_keeps_the_volume(name):
     """Halves and children tile their cells."""
     domain = DOMAINS[name]
-    mesh = Mesh(domain)
+    mesh = CellMesh(domain)
     cells, d = mesh.cells, domain.dimension
     rng = np.random.default_rng(0)
 
@@ -173,7 +173,10 @@ def norm_of(
 ) -> tuple[Norm, int]:
     """The L² norm as a certificate takes it."""
     nodes, values = adaptive_nodes(
-        Mesh(domain, interfaces, singular), residual, lambda values: (values**2)[:, None], budget
+        CellMesh(domain, interfaces, singular),
+        residual,
+        lambda values: (values**2)[:, None],
+        budget,
     )
     return Quadrature(nodes).norm(values), len(values)
 
@@ -193,7 +196,7 @@ def test_a_singular_corner(exponent):
 
 def test_grading_cuts_the_cells_at_the_point():
     """Each level halves the cells at the point, on all axes."""
-    plain, graded = Mesh(SQUARE), Mesh(SQUARE, singular=np.array([[1.0, 0.0]]))
+    plain, graded = CellMesh(SQUARE), CellMesh(SQUARE, singular=np.array([[1.0, 0.0]]))
     widths = graded.cells.upper - graded.cells.lower
     smallest = np.argmin(np.prod(widths, axis=1))
     assert widths[smallest] == pytest.approx(np.array([0.05, 0.05]) / 2**GRADED_LEVELS)
@@ -286,7 +289,7 @@ def test_an_undeclared_jump_keeps_the_rules_apart_and_a_declared_one_does_not():
 
 def test_refinement_keeps_the_volume_and_the_order_of_values():
     """What is returned belongs together: points, weights and the values at the points."""
-    mesh = Mesh(DISK, [lambda x: x[0] - 0.1])
+    mesh = CellMesh(DISK, [lambda x: x[0] - 0.1])
     nodes, values = adaptive_nodes(
         mesh,
         lambda x: {"r": np.exp(-50 * np.sum((x - 0.3) ** 2, axis=1)), "x": x},
@@ -303,7 +306,10 @@ def test_cells_keep_their_numbers_apart():
     """After refinement every number belongs to one cell: it has the points of one rule of each
     kind, and both rules give it the same volume."""
     nodes, values = adaptive_nodes(
-        Mesh(SQUARE), peak(np.array([0.3, 0.4]), 0.05), lambda values: (values**2)[:, None], 20_000
+        CellMesh(SQUARE),
+        peak(np.array([0.3, 0.4]), 0.05),
+        lambda values: (values**2)[:, None],
+        20_000,
     )
     assert len(values) == len(nodes.x)
     assert set(np.bincount(nodes.cell, nodes.fine > 0)) == {36}
@@ -331,7 +337,7 @@ def test_the_second_opinion_of_a_rule_is_exact_for_its_degree():
 
 def test_doubt_points_across_the_variation():
     """An integrand that varies in one direction is doubted in that direction."""
-    mesh = Mesh(SQUARE)
+    mesh = CellMesh(SQUARE)
     nodes = mesh.nodes(mesh.cells)
     count = len(mesh.cells.patch)
     for axis in (0, 1):

@@ -9,7 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from cordes.certificates.theorems.contraction import TOLERANCE, Coverage, _ball
+from cordes.certificates.theorems.cell_bounds import ball_of, cell_bound
+from cordes.certificates.theorems.contraction import TOLERANCE, Coverage
 from cordes.certificates.theorems.energy import Local, TraceSplit, Triangle, Weighted, normalised
 from cordes.domains import Ball, Box, Polygon
 from cordes.formulas.intervals import Interval
@@ -280,7 +281,7 @@ def test_balls_hold_their_intervals():
     low = rng.standard_normal((5, 2, 2)) * 10.0 ** rng.integers(-8, 8, (5, 2, 2))
     high = low + rng.random((5, 2, 2)) * np.abs(low)
     low[0, 0, 0], high[1, 1, 1], low[2, 0, 1] = -np.inf, np.inf, np.nan
-    ball = _ball(
+    ball = ball_of(
         Interval(low, high),
         Interval(np.zeros((5, 2)), np.ones((5, 2))),
         Interval(np.zeros(5), np.ones(5)),
@@ -306,7 +307,7 @@ def test_bounds_on_a_ball_hold_for_its_members(d):
         size.reshape(-1, *(1,) * (part.ndim - 1)) * rng.random(part.shape) for part in (A, b, c)
     )
     reach_A = (reach_A + np.swapaxes(reach_A, 1, 2)) / 2
-    ball = _ball(
+    ball = ball_of(
         Interval(A - reach_A, A + reach_A),
         Interval(b - reach_b, b + reach_b),
         Interval(c - reach_c, c + reach_c),
@@ -336,7 +337,7 @@ def test_bounds_on_a_ball_hold_for_its_members(d):
                 largest = np.maximum(largest, scheme.defects(local.invariants(matrix)))
             for column in range(middle.shape[1]):
                 with np.errstate(all="ignore"):
-                    bound = Coverage._bound(scheme, ball.whitened(matrix), column)
+                    bound = cell_bound(scheme, ball.whitened(matrix), column)
                 assert np.all(bound >= largest[:, column] * (1 - 1e-11))
                 tiny = size < 1e-7
                 assert np.any(tiny)
@@ -352,7 +353,7 @@ def test_largest_deviation_of_a_ball_bounds_its_matrices():
         spread = rng.random((4, d, d)) * np.array([1e-3, 0.1, 1.0, 10.0])[:, None, None]
         spread = (spread + np.swapaxes(spread, 1, 2)) / 2
         drift, reach = rng.standard_normal((4, d)), rng.random((4, d))
-        ball = _ball(
+        ball = ball_of(
             Interval(middle - spread, middle + spread),
             Interval(drift - reach, drift + reach),
             Interval(np.zeros(4), np.ones(4)),

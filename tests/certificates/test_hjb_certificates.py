@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import cordes
-from cordes.certificates.hjb import certify as hjb
+from cordes.certificates.hjb import compared as hjb_compared
 from cordes.certificates.hjb import energy as hjb_energy
+from cordes.certificates.hjb import maximum as hjb_maximum
 from cordes.certificates.hjb.certify import certify_hjb
 from cordes.certificates.linear import certify_linear
 from cordes.certificates.residual.candidate import FunctionCandidate
@@ -174,9 +175,9 @@ def test_each_side_holds(monkeypatch, sense, sign):
     """One by one: `right` without extremes bounds u_θ - u for a supremum, with them u - u_θ; the
     other way round for an infimum."""
     found = []
-    original = hjb.maxima
+    original = hjb_maximum.maxima
     monkeypatch.setattr(
-        hjb,
+        hjb_maximum,
         "maxima",
         lambda side: found.append((side.extremes is None, original(side))) or found[-1][1],
     )
@@ -199,7 +200,7 @@ def test_rounding_is_counted(monkeypatch, direct):
     falls. With derivatives both diagonal entries count, twice."""
     problem, candidate, _ = two_speeds("sup", 8.9)
     if not direct:
-        monkeypatch.setattr(hjb, "DIRECT", 0)
+        monkeypatch.setattr(hjb_compared, "DIRECT", 0)
     plain, original = certify_hjb(problem, candidate, NOWHERE), candidate.applied
     candidate.applied = lambda x, A, b, c: (original(x, A, b, c)[0], np.full(len(x), 1e-3))
     coarse = certify_hjb(problem, candidate, NOWHERE)
@@ -212,7 +213,7 @@ def test_both_ways_to_see_an_answer(monkeypatch):
     """Controls applied one by one and derivatives applied to controls give the same numbers."""
     problem = manufactured(SQUARE, wave, 3, "sup")
     direct = certify_hjb(problem, answer(problem, wave, bump), NOWHERE)
-    monkeypatch.setattr(hjb, "DIRECT", 0)
+    monkeypatch.setattr(hjb_compared, "DIRECT", 0)
     other = certify_hjb(problem, answer(problem, wave, bump), NOWHERE)
     assert direct.energy == pytest.approx(other.energy, rel=1e-6)
     assert direct.Linf == pytest.approx(other.Linf, rel=1e-6)

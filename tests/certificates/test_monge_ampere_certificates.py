@@ -10,8 +10,11 @@ import numpy as np
 import pytest
 
 import cordes
-from cordes.certificates import monge_ampere as module
-from cordes.certificates.monge_ampere import Densities, bounds, certify_monge_ampere
+from cordes.certificates.monge_ampere import certify as module
+from cordes.certificates.monge_ampere import sides as sides_module
+from cordes.certificates.monge_ampere.certify import bounds, certify_monge_ampere
+from cordes.certificates.monge_ampere.sides import Densities, root_differences
+from cordes.certificates.residual import measured as measured_module
 from cordes.certificates.residual.candidate import AnswerCandidate, FunctionCandidate
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
@@ -82,7 +85,7 @@ def test_the_sides_are_not_exchanged():
         np.array([[[2.0, 0], [0, 2]], [[1, 0], [0, 1]], [[1, 0], [0, 1]]]),
         np.zeros(3),
     )
-    upper, lower = module._sides(local, 0.0)
+    upper, lower = root_differences(local, 0.0)
     assert upper == pytest.approx([1, 0, 1], abs=1e-14)
     assert lower == pytest.approx([0, 1, 0], abs=1e-14)
     problem = cordes.MongeAmpere(DISK, 1.0, 0.0)
@@ -113,13 +116,13 @@ def test_rounding_of_a_degenerate_determinant():
     local = Densities(
         np.zeros(2), np.stack([root @ root, root @ root + 1e-6 * np.eye(2)]), np.full(2, 1e-12)
     )
-    upper, lower = module._sides(local, 0.0)
+    upper, lower = root_differences(local, 0.0)
     assert upper[0] >= 1e-6
     assert upper[1] >= np.sqrt(2e-6)
     assert np.all(lower == 0)
     # From below: the root falls by the rounding, and to zero where it cannot be trusted.
     local = Densities(np.ones(2), np.tile(np.eye(2), (2, 1, 1)), np.array([0.02, 0.5]))
-    assert np.all(module._sides(local, 0.0)[1] >= 1 - np.sqrt([1 - 0.02, 0.5]))
+    assert np.all(root_differences(local, 0.0)[1] >= 1 - np.sqrt([1 - 0.02, 0.5]))
 
 
 def test_one_dimension_is_linear():
@@ -330,7 +333,7 @@ def test_an_affine_answer_without_error():
 
 def test_a_norm_that_does_not_converge(monkeypatch):
     """Waves that are shorter than the cells, and no points to refine them."""
-    monkeypatch.setitem(module.BUDGETS, 2, 1)
+    monkeypatch.setitem(measured_module.BUDGETS, 2, 1)
     certificate = certified(SMOOTH, perturbed(1e-6, mode(40, 37)))
     assert certificate.Linf is None
     assert certificate.reason.startswith(
@@ -355,8 +358,8 @@ def test_every_bound_holds(seed):
 def test_the_battery_can_fail(monkeypatch, factor):
     """Wrong constants are noticed, even those that are wrong by a fifth."""
     for name in ("largest_polar_factor", "polar_factor"):
-        original = getattr(module, name)
+        original = getattr(sides_module, name)
         monkeypatch.setattr(
-            module, name, lambda *arguments, original=original: factor * original(*arguments)
+            sides_module, name, lambda *arguments, original=original: factor * original(*arguments)
         )
     assert battery.violations(battery.run(8, battery.SEED))

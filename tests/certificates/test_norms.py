@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from cordes.certificates.residual.cells import Mesh, Nodes
+from cordes.certificates.residual.cells import CellMesh, CellNodes
 from cordes.certificates.residual.norms import AGREEMENT, Norm, Quadrature, Sample, fixed_rule
 from cordes.domains import Box
 
@@ -17,7 +17,7 @@ def two_rules(coarse: np.ndarray, fine: np.ndarray) -> Quadrature:
     n, m = len(coarse), len(fine)
     x = np.zeros((n + m, 1))
     return Quadrature(
-        Nodes(
+        CellNodes(
             x,
             np.r_[coarse, np.zeros(m)],
             np.r_[np.zeros(n), fine],
@@ -59,7 +59,7 @@ def test_agreement_is_one_per_cent():
 def test_powers_and_scales(power, scale):
     """∫ x^p over the square is 1/(p + 1); high powers of small and large residuals neither
     underflow nor overflow."""
-    mesh = Mesh(SQUARE)
+    mesh = CellMesh(SQUARE)
     rule = Quadrature(mesh.nodes(mesh.cells))
     norm = rule.norm(-scale * rule.points[:, 0], power)
     truth = scale * (1 / (power + 1)) ** (1 / power)

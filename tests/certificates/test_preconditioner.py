@@ -164,7 +164,7 @@ def test_bounds_grow_with_the_contraction_and_names_tell_the_matrix():
     assert (plain.lower, plain.upper) == (1 / 1.5, 4.0)
     assert (plain.L2, plain.H1, plain.H2) == (1.0, 2.0, 4.0)
     assert plain.constant * norm.upper == plain.L2
-    assert plain.theorem == "T1b"
+    assert str(plain.theorem) == "T1b"
     stretched = plain._replace(matrix=np.diag([0.25, 4.0]))
-    assert stretched.theorem == "T1b with T1d"
+    assert str(stretched.theorem) == "T1b with T1d"
     assert (stretched.L2, stretched.H1, stretched.H2) == (1.0, 4.0, 16.0)

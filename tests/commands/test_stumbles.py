@@ -13,7 +13,7 @@ import pytest
 
 import cordes
 from cordes.certificates.certificate import Certificate
-from cordes.certificates.reasons import short
+from cordes.certificates.reason import Reason, Why, joined, short
 from cordes.cli import run
 from cordes.commands.output import as_json_text
 from cordes.natural_names import NAMES
@@ -205,21 +205,28 @@ FAILURES = [
 
 
 def test_the_nearest_theorem_stands_for_those_that_fail_alike():
-    reason = "; ".join(
-        [*FAILURES, "c is negative somewhere (-5): the maximum principle does not apply"]
+    failures = [
+        Reason(Why.contraction, sentence, {"contraction": value})
+        for sentence, value in zip(FAILURES, (1.20394, 1.00000001, 1.171), strict=True)
+    ]
+    negative = Reason(
+        Why.negative_reaction,
+        "c is negative somewhere (-5): the maximum principle does not apply",
     )
-    assert short(reason) == (
+    reasons = (*failures, negative)
+    assert short(reasons) == (
         f"c is negative somewhere (-5): the maximum principle does not apply; {FAILURES[2]}, the "
         "nearest of 3 ways that were tried"
     )
     for kept in (
-        FAILURES[0],
-        "f is negative; use another",
-        "; ".join(["no bounds of ∇v", FAILURES[1]]),
+        [failures[0]],
+        [Reason(Why.not_a_density, "f is negative; use another")],
+        [Reason(Why.boundary_gap, "no bounds of ∇v"), failures[1]],
     ):
-        assert short(kept) == kept
-    certificate = Certificate(reason=reason)
-    assert certificate.rows()[-1] == ("reason", short(reason))
+        assert short(kept) == joined(kept)
+    certificate, reason = Certificate(reasons=reasons), joined(reasons)
+    assert reason == "; ".join([*FAILURES, negative.sentence])
+    assert certificate.rows()[-1] == ("reason", short(reasons))
     assert certificate.rows(verbose=True)[-1] == ("reason", reason)
     assert certificate.facts()["reason"] == reason
     assert FAILURES[0] not in str(certificate)

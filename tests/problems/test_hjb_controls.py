@@ -10,9 +10,8 @@ import pytest
 from hjb_cases import NOWHERE, SQUARE, answer, bump, check_all, truth, wave
 
 import cordes
-from cordes.certificates.hjb import certify as hjb
-from cordes.certificates.hjb import energy as hjb_energy
-from cordes.certificates.hjb.certify import Compared, certify_hjb
+from cordes.certificates.hjb.certify import certify_hjb
+from cordes.certificates.hjb.compared import Compared
 from cordes.certificates.hjb.coverage import (
     CommonTriangle,
     ContinuumCoverage,
@@ -20,9 +19,10 @@ from cordes.certificates.hjb.coverage import (
     choose_common,
     depends_on,
 )
-from cordes.certificates.linear import pilot_points_of
 from cordes.certificates.residual.candidate import FunctionCandidate
-from cordes.certificates.theorems.energy import Local, TraceSplit
+from cordes.certificates.residual.measured import pilot_points_of
+from cordes.certificates.theorems.contraction import AbstractCoverage
+from cordes.certificates.theorems.energy import Local, Pilot, TraceSplit
 
 # A continuum of controls --------------------------------------------------------------------------
 
@@ -111,9 +111,7 @@ def test_the_constant_of_experiment_1():
     local = Local(
         np.eye(2) + math.sqrt(3) / 2 * turn, np.zeros((50, 2)), np.full(50, 2 * math.pi**2)
     )
-    pilot = hjb_energy.ControlPilot(
-        local, local.invariants(), np.ones(50), 2 * math.pi**2, False, True
-    )
+    pilot = Pilot(local, local.invariants(), np.ones(50), 2 * math.pi**2, False, True, active=50)
     triangle = CommonTriangle(2 * math.pi**2, 2 * math.pi**2, 1.0)
     assert pilot.contraction(triangle) == pytest.approx(math.sqrt(3) / 2, rel=1e-12)
     found = choose_common(pilot)
@@ -136,8 +134,10 @@ def test_the_smallest_determinant_of_a_continuum(monkeypatch):
         roots = np.prod(1 + betas, axis=1) ** (1 / d)
         coverage = object.__new__(ContinuumCoverage)
         coverage.local = Local(np.zeros((1, d, d)), np.zeros((1, d)), np.zeros(1))
-        monkeypatch.setattr(hjb.Coverage, "contraction", lambda *_, rho=rho: hjb_contraction(rho))
-        monkeypatch.setattr(hjb.Coverage, "largest_multiplier", lambda *_: hjb_contraction(1.0))
+        monkeypatch.setattr(
+            AbstractCoverage, "over_domain", lambda *_, rho=rho: hjb_contraction(rho)
+        )
+        monkeypatch.setattr(AbstractCoverage, "largest_multiplier", lambda *_: hjb_contraction(1.0))
         bound = coverage.smallest_root()
         assert bound <= np.min(roots) * (1 + 1e-11)
         assert bound >= 0.95 * np.min(roots)

@@ -11,15 +11,11 @@ import pytest
 
 import cordes
 from cordes.certificates.certificate import Certificate
+from cordes.certificates.reason import Reason, Why
+from cordes.certificates.theorem import Citation, Modifier, Theorem
 from cordes.reports.pages.answer import _without_bound, condition_sentence
-from cordes.reports.pages.claims import (
-    LEVELS,
-    answer_sentence,
-    bounds_table,
-    claims,
-    claims_list,
-    measured_sentence,
-)
+from cordes.reports.pages.bounds import LEVELS, answer_sentence, bounds_table, measured_sentence
+from cordes.reports.pages.claims import claims, claims_list
 from cordes.reports.pages.fields import _bound, condition_pair
 
 BOX = cordes.Box([0, 0], [1, 1])
@@ -61,26 +57,29 @@ PROBLEMS = {
     "convex line": lambda: cordes.MongeAmpere(cordes.Box([0], [1]), 1.0),
     "transport": lambda: cordes.Transport(BOX, 1.0, cordes.Box([0, 0], [2, 1]), 0.5),
 }
+T1B, ABP = Citation(Theorem.T1b), Citation(Theorem.ABP)
+T4, T4_WITH_SHIFT = Citation(Theorem.T4), Citation(Theorem.T4, modifiers=(Modifier.shifted,))
+T4_ON_A_LINE = Citation(Theorem.T4, modifiers=(Modifier.one_dimensional,))
 LINEAR = {
     "H2": 3.0,
     "H1": 2.0,
     "L2": 1e-3,
     "rms": 1e-3,
     "Linf": 2e-3,
-    "theorem": "T1b",
-    "maximum_theorem": "ABP",
+    "citation": T1B,
+    "maximum_citation": ABP,
     "contraction": 0.5,
     "level": "quadrature",
     "epsilon_source": "interval",
     "points": 1000,
     "spread": 1e-3,
-    "theorems": {"energy": "T1b"},
+    "citations": {"energy": T1B},
 }
 CONVEX = {"L2": 1.0, "rms": 1.0, "Linf": 2.0, "level": "quadrature", "points": 10, "spread": 1e-3}
 MAP = {
     "map_L2": 0.01,
     "W2": (0.57739, 0.57744),
-    "theorem": "T5",
+    "citation": Citation(Theorem.T5),
     "level": "quadrature",
     "epsilon_source": "interval",
     "points": 10,
@@ -89,17 +88,20 @@ MAP = {
 
 
 def convex(theorem, source, eigenvalue=None):
-    reason = "no bounds of ∇v and D²v" + (
-        f"; D²w has the eigenvalue {eigenvalue:.3g} at x = (0.5, 0.5); making it positive costs 1"
-        if eigenvalue
-        else ""
+    negative = Reason(
+        Why.negative_eigenvalue,
+        f"D²w has the eigenvalue {eigenvalue} at x = (0.5, 0.5); making it positive costs 1",
+        {"eigenvalue": eigenvalue},
     )
     return CONVEX | {
-        "theorem": theorem,
-        "maximum_theorem": theorem,
+        "citation": theorem,
+        "maximum_citation": theorem,
         "epsilon_source": source,
-        "reason": reason,
-        "theorems": {"L2": theorem},
+        "reasons": (
+            Reason(Why.not_covered, "no bounds of ∇v and D²v"),
+            *([negative] if eigenvalue else []),
+        ),
+        "citations": {"L2": theorem},
     }
 
 
@@ -116,20 +118,17 @@ def plain(body):
     return html.unescape(re.sub(r"<[^>]+>", "", body.replace("<sup>", "^")))
 
 
-def sentence(given, dimension=2, **facts):
-    return plain(
-        answer_sentence(
-            {"certificate": json.loads(json.dumps(Certificate(**given).facts()))} | facts, dimension
-        )
-    )
+def sentence(given, dimension=2):
+    json.dumps(Certificate(**given).facts())
+    return plain(answer_sentence(Certificate(**given), dimension))
 
 
 @pytest.mark.parametrize("source", ["interval", "sampled"])
 def test_lost_convexity_is_not_claimed(source):
     facts = {"convexity": {"smallest_eigenvalue": -0.0123, "point": [0.5, 0.5]}}
     for made in (
-        said("convex", convex("T4 with shift", source), facts),
-        said("convex", convex("T4 with shift", source, -0.0123)),
+        said("convex", convex(T4_WITH_SHIFT, source), facts),
+        said("convex", convex(T4_WITH_SHIFT, source, -0.0123)),
     ):
         assert "convexity of the answer" not in made.all
         assert "The answer itself is not convex: D²w has the eigenvalue −0.0123." in made.checked
@@ -137,21 +136,21 @@ def test_lost_convexity_is_not_claimed(source):
     # A shift for rounding alone leaves convexity open.
     assert (
         "The answer itself is not known to be convex"
-        in said("convex", convex("T4 with shift", source, 1e-14)).checked
+        in said("convex", convex(T4_WITH_SHIFT, source, 1e-14)).checked
     )
     # Without one it is what the theorem needs.
     good = said(
         "convex",
-        convex("T4", source),
+        convex(T4, source),
         {"convexity": {"smallest_eigenvalue": 0.5, "point": [0.5, 0.5]}},
     )
     assert "convexity of the answer" in (good.proved + good.assumed).lower()
     assert "not convex" not in good.all
-    assert ("at sampled points only" in sentence(convex("T4", source))) == (source == "sampled")
+    assert ("at sampled points only" in sentence(convex(T4, source))) == (source == "sampled")
 
 
 def test_convexity_plays_no_part_in_one_dimension():
-    assert "onvex" not in said("convex line", convex("T4", "analytic")).all.replace(
+    assert "onvex" not in said("convex line", convex(T4_ON_A_LINE, "analytic")).all.replace(
         "The domain is convex.", ""
     )
 
@@ -184,7 +183,7 @@ def test_statistics_say_what_they_rest_on():
             "level": "statistical",
             "confidence": 0.99,
             "Linf": None,
-            "maximum_theorem": None,
+            "maximum_citation": None,
             "spread": None,
         },
     )
@@ -215,12 +214,17 @@ def test_the_maximum_principle_may_rest_on_points():
         )
     assert (
         "maximum principle needs"
-        in said("three", LINEAR | {"maximum_theorem": "barrier (paraboloid), ABP"}).checked
+        in said(
+            "three",
+            LINEAR | {"maximum_citation": Citation(Theorem.barrier, "paraboloid", behind=ABP)},
+        ).checked
     )
     assert "the Cordès condition holds or A is continuous" in said("three", LINEAR).checked
     assert (
         "maximum principle needs"
-        not in said("variable", LINEAR | {"maximum_theorem": "Green, T1b"}).all
+        not in said(
+            "variable", LINEAR | {"maximum_citation": Citation(Theorem.green, behind=T1B)}
+        ).all
     )
     # Constant coefficients are known.
     assert "maximum principle needs is known" in said("constant", LINEAR).proved
@@ -259,7 +263,7 @@ def test_agreement_is_claimed_where_it_was_measured():
 def test_distance_has_the_digits_that_its_limits_allow(low, high, shown):
     for words in (
         sentence(MAP | {"W2": (low, high)}),
-        plain(bounds_table({"certificate": Certificate(**MAP | {"W2": (low, high)}).facts()})),
+        plain(bounds_table(Certificate(**MAP | {"W2": (low, high)}))),
     ):
         ends = re.search(r"between ([0-9.]+) and ([0-9.]+)", words).groups()
         assert float(ends[0]) <= low
@@ -303,15 +307,21 @@ def test_boundary_values_are_as_good_as_the_certificate_says():
         "variable",
         LINEAR
         | {
-            "maximum_theorem": None,
-            "reason": "no bounds of ∇v and D²v: the boundary values miss g by 3e-08",
+            "maximum_citation": None,
+            "reasons": (
+                Reason(
+                    Why.boundary_gap,
+                    "no bounds of ∇v and D²v: the boundary values miss g by 3e-08",
+                    {"gap": 3.0012e-8},
+                ),
+            ),
         },
     )
     assert "to rounding" not in missed.checked
     assert "misses the boundary values by at most 3e-08" in missed.checked
     # What follows from the gap follows by the maximum principle.
     assert "maximum principle needs" in missed.checked
-    assert "to rounding" not in said("convex", convex("T4", "sampled")).all
+    assert "to rounding" not in said("convex", convex(T4, "sampled")).all
     for made in (exact, missed):
         assert "Between the boundary points looked at" in made.assumed
 
@@ -339,16 +349,18 @@ def test_small_words():
     )
     assert "sampled" not in sentence(LINEAR)
     assert (
-        claims_list(claims(Certificate(reason="<b>"), PROBLEMS["constant"]()))
+        claims_list(
+            claims(Certificate(reasons=(Reason(Why.no_theorem, "<b>"),)), PROBLEMS["constant"]())
+        )
         == '<div class="columns"></div>'
     )
 
 
-@pytest.mark.parametrize(("theorem", "green"), [("ABP", False), ("Green, T1b", True)])
-def test_bound_map_names_what_bounds_it(theorem, green):
+@pytest.mark.parametrize(
+    ("cited", "green"), [(ABP, False), (Citation(Theorem.green, behind=T1B), True)]
+)
+def test_bound_map_names_what_bounds_it(cited, green):
     picture = SimpleNamespace(bound=lambda points: np.ones(len(points)))
-    solution = SimpleNamespace(
-        certificate=SimpleNamespace(picture=picture, maximum_theorem=theorem)
-    )
+    solution = SimpleNamespace(certificate=SimpleNamespace(picture=picture, maximum_citation=cited))
     assert ("Green's function" in _bound(solution, np.zeros((2, 2))).caption) == green
     assert "at almost every point" in _bound(solution, np.zeros((2, 4))).caption

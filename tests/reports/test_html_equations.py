@@ -10,10 +10,13 @@ from report_page import Page
 
 import cordes
 from cordes.certificates.certificate import Certificate
+from cordes.certificates.reason import Reason, Why
 from cordes.commands.output import as_json_text
 from cordes.reports.facts import solution_facts
 from cordes.reports.kit.page import plain_title
 from cordes.reports.pages.answer import write_report
+
+NOT_ASKED_FOR = Certificate(reasons=(Reason(Why.not_asked_for, "not asked for"),))
 
 
 def reported(solution, path, condition=None):
@@ -44,7 +47,7 @@ def test_a_page_without_maps_is_better_than_none(tmp_path, monkeypatch):
     solution = cordes.solve(
         problem, method="least-squares", features=40, progress=False, certify=False
     )
-    solution = solution.replace(certificate=Certificate(reason="not asked for"))
+    solution = solution.replace(certificate=NOT_ASKED_FOR)
     monkeypatch.setattr("cordes.reports.pages.answer.planes_of", lambda domain: 1 / 0)
     with pytest.warns(UserWarning, match="The report has no maps: ZeroDivisionError"):
         page = Page(write_report(tmp_path / "page.html", solution))
@@ -78,7 +81,7 @@ def test_line_charts_name_what_they_show(tmp_path):
     solution = cordes.solve(
         problem, method="least-squares", features=30, progress=False, certify=False
     )
-    solution = solution.replace(certificate=Certificate(reason="not asked for"))
+    solution = solution.replace(certificate=NOT_ASKED_FOR)
     page, _, _ = reported(solution, tmp_path / "page.html")
     # The controls themselves, not their numbers.
     assert set(page.data["charts"]["policy a1"]["series"][0]["y"]) == {-1.0, 3.0}
@@ -89,7 +92,7 @@ def test_line_charts_name_what_they_show(tmp_path):
     solution = cordes.solve(
         map_, method="least-squares", features=20, progress=False, certify=False
     )
-    solution = solution.replace(certificate=Certificate(reason="not asked for"))
+    solution = solution.replace(certificate=NOT_ASKED_FOR)
     page, _, _ = reported(solution, tmp_path / "page.html")
     assert page.data["charts"]["error"]["series"][0]["name"] == "|T − T*|"
     assert "&lt;su" not in page.text
@@ -103,7 +106,7 @@ def test_control_problem_has_its_policy(tmp_path):
         problem, method="least-squares", features=60, progress=False, certify=False
     )
     # What is drawn is what is tested; the certificate of control problems has tests of its own.
-    solution = solution.replace(certificate=Certificate(reason="not asked for"))
+    solution = solution.replace(certificate=NOT_ASKED_FOR)
     page, _, _ = reported(solution, tmp_path / "page.html")
     # The largest of Δu + 1 - a x1 over a = ±1 is that of a = -sign(x1).
     values, points = page.values("policy")
@@ -125,7 +128,7 @@ def test_transport_has_its_grid(tmp_path):
     solution = cordes.solve(
         problem, method="least-squares", features=40, progress=False, certify=False
     )
-    solution = solution.replace(certificate=Certificate(reason="not asked for"))
+    solution = solution.replace(certificate=NOT_ASKED_FOR)
     page, facts, _ = reported(solution, tmp_path / "page.html")
     assert page.text.count("<polyline") == 100
     values, points = page.values("moved")
@@ -144,7 +147,7 @@ def test_three_dimensions_have_slices_in_time(tmp_path):
     solution = cordes.solve(
         problem, method="least-squares", features=60, progress=False, certify=False
     )
-    solution = solution.replace(certificate=Certificate(reason="not asked for"))
+    solution = solution.replace(certificate=NOT_ASKED_FOR)
     page, _, seconds = reported(solution, tmp_path / "page.html")
     assert {"u 1", "u 2", "u 3", "epsilon 1"} <= page.data["maps"].keys()
     assert page.data["maps"]["u 3"]["names"] == ["x₂", "x₃"]

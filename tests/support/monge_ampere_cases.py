@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import cordes
-from cordes.certificates.monge_ampere import certify_monge_ampere
+from cordes.certificates.monge_ampere.certify import certify_monge_ampere
 from cordes.certificates.residual.candidate import FunctionCandidate
 
 SQUARE = cordes.Box([0, 0], [1, 1])

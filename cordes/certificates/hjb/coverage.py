@@ -9,7 +9,7 @@ intervals over the box that the sampled controls span, `sampled` where that does
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, final
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +17,13 @@ import numpy as np
 from scipy.optimize import minimize
 
 from cordes.certificates.hjb.energy import Pairs
-from cordes.certificates.theorems.contraction import LARGEST_COVERED, Ball, Contraction, Coverage
+from cordes.certificates.theorem import Citation, Theorem
+from cordes.certificates.theorems.cell_bounds import CoefficientBall, cell_bound
+from cordes.certificates.theorems.contraction import (
+    LARGEST_COVERED,
+    AbstractCoverage,
+    Contraction,
+)
 from cordes.certificates.theorems.energy import (
     Invariants,
     Local,
@@ -78,7 +84,8 @@ def _coefficients(problem: HJB, x: Any, a: Any) -> tuple:
     return problem.A(x, a), problem.b(x, a), problem.c(x, a)
 
 
-class ControlCoverage(Coverage):
+@final
+class ControlCoverage(AbstractCoverage):
     """A finite set of controls; `points` and `local` are pairs. The largest defects at the points
     of the measure count where nothing better is known."""
 
@@ -130,21 +137,13 @@ class ControlCoverage(Coverage):
             )
         )
 
-    def bounded_drift(self) -> bool:
+    def drift_bounded_without_cells(self) -> bool:
         """Nothing is known of the drift of more controls than get enclosures, unless it does not
         depend on x."""
-        return (
-            super().bounded_drift()
-            if self.constant or self._enclosure is not None
-            else self._few or not drift_varies_in_space(self.problem)
-        )
+        return self._few or not drift_varies_in_space(self.problem)
 
-    def contraction(
-        self, scheme: Scheme, matrix: np.ndarray, tolerance: float = 0.02
-    ) -> Contraction:
-        found = super().contraction(scheme, matrix, tolerance)
-        if found.source != "sampled":
-            return found
+    def seen_elsewhere(self, found: Contraction, scheme: Scheme, matrix: np.ndarray) -> Contraction:
+        """The points of the measure, with all controls."""
         columns, _ = self.pairs.defects(scheme, self.measured, matrix)
         value = float(np.sum(np.max(columns, axis=0)))
         return (
@@ -156,7 +155,8 @@ class ControlCoverage(Coverage):
         )
 
 
-class ContinuumCoverage(Coverage):
+@final
+class ContinuumCoverage(AbstractCoverage):
     """The equations h(x)(A^a, b^a, c^a) over the domain and the box of the controls, with h =
     d/mean tr A^a, as functions of z = (x, a).
 
@@ -248,12 +248,11 @@ class ContinuumCoverage(Coverage):
         )
         return x, a.reshape(self._shape)
 
-    def contraction(
-        self, scheme: Scheme, matrix: np.ndarray, tolerance: float = 0.02
-    ) -> Contraction:
-        found = super().contraction(scheme, matrix, tolerance)
-        if found.source != "sampled":
-            return found
+    def drift_bounded_without_cells(self) -> bool:
+        return True
+
+    def seen_elsewhere(self, found: Contraction, scheme: Scheme, matrix: np.ndarray) -> Contraction:
+        """The points of the measure, with the sampled controls."""
         columns, _ = self.pairs.defects(scheme, self.measured, matrix, self.scale(self.measured))
         return found._replace(value=max(found.value, float(np.sum(np.max(columns, axis=0)))))
 
@@ -267,7 +266,7 @@ class ContinuumCoverage(Coverage):
         """
         d = self.local.A.shape[-1]
         largest, multiplier = (
-            super().contraction(TraceSplit(), np.eye(d)),
+            self.over_domain(TraceSplit(), np.eye(d)),
             self.largest_multiplier(np.eye(d)),
         )
         if "sampled" in (largest.source, multiplier.source) or not largest.value < 1:
@@ -289,7 +288,7 @@ class CommonTriangle(NamedTuple):
     lambda_: float
     eigenvalue: float
     factor: float
-    theorem: str = "T2 (common multiplier)"
+    theorem: Citation = Citation(Theorem.T2, "common multiplier")
 
     def multiplier(self, at: Invariants) -> np.ndarray:
         return np.full(len(at.trace), self.factor)
@@ -308,20 +307,16 @@ class CommonTriangle(NamedTuple):
             axis=1,
         )
 
-    def cell_bound(self, ball: Ball, column: int) -> np.ndarray:
-        trace, reach = ball.traces
-        middle = Invariants(
-            ball.middle.A.shape[-1],
-            trace,
-            ball.largest_deviation,
-            ball.largest_drift,
-            ball.middle.c,
-        )
-        d, G = middle.dimension, self.factor
-        slack = (G * reach / d, 0.0, 0.0, G * ball.radius.c / (self.eigenvalue + self.lambda_))[
-            column
-        ]
-        return self.defects(middle)[:, column] + slack
+
+@cell_bound.register
+def _common_triangle_cells(
+    scheme: CommonTriangle, ball: CoefficientBall, column: int
+) -> np.ndarray:
+    d, G, (trace, reach) = ball.middle.A.shape[-1], scheme.factor, ball.traces
+    middle = Invariants(d, trace, ball.largest_deviation, ball.largest_drift, ball.middle.c)
+    reaction = G * ball.radius.c / (scheme.eigenvalue + scheme.lambda_)
+    slack = (G * reach / d, 0.0, 0.0, reaction)[column]
+    return scheme.defects(middle)[:, column] + slack
 
 
 class CommonWeighted(NamedTuple):
@@ -330,20 +325,20 @@ class CommonWeighted(NamedTuple):
     lambda_: float
     weights: tuple[float, float, float, float]
     factor: float
-    theorem: str = "T2 (common multiplier)"
+    theorem: Citation = Citation(Theorem.T2, "common multiplier")
 
     def multiplier(self, at: Invariants) -> np.ndarray:
         return np.full(len(at.trace), self.factor)
 
     def defects(self, at: Invariants) -> np.ndarray:
-        return self._root(
+        return self.root(
             np.abs(self.factor * at.trace / at.dimension - 1),
             at.deviation,
             at.drift,
             np.abs(self.factor * at.reaction - self.lambda_),
         )
 
-    def _root(
+    def root(
         self, trace: np.ndarray, deviation: np.ndarray, drift: np.ndarray, reaction: np.ndarray
     ) -> np.ndarray:
         parts = (trace, self.factor * deviation, self.factor * drift, reaction)
@@ -354,15 +349,19 @@ class CommonWeighted(NamedTuple):
         ]
         return np.sqrt(sum(terms))[:, None]
 
-    def cell_bound(self, ball: Ball, column: int) -> np.ndarray:
-        d, G, (trace, reach) = ball.middle.A.shape[-1], self.factor, ball.traces
-        reaction = np.abs(G * ball.middle.c - self.lambda_) + G * ball.radius.c
-        return self._root(
-            np.abs(G * trace / d - 1) + G * reach / d,
-            ball.largest_deviation,
-            ball.largest_drift,
-            reaction,
-        )[:, column]
+
+@cell_bound.register
+def _common_weighted_cells(
+    scheme: CommonWeighted, ball: CoefficientBall, column: int
+) -> np.ndarray:
+    d, G, (trace, reach) = ball.middle.A.shape[-1], scheme.factor, ball.traces
+    reaction = np.abs(G * ball.middle.c - scheme.lambda_) + G * ball.radius.c
+    return scheme.root(
+        np.abs(G * trace / d - 1) + G * reach / d,
+        ball.largest_deviation,
+        ball.largest_drift,
+        reaction,
+    )[:, column]
 
 
 def choose_common(pilot: Pilot, evaluations: int = 400) -> Sequence[Scheme]:

@@ -19,8 +19,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from cordes.certificates.residual.candidate import EPSILON, ROUNDING_OF_TERMS, Candidate
-from cordes.certificates.theorems.energy import Invariants, Local, Pilot, Scheme, inverse_root
+from cordes.certificates.residual.candidate import EPSILON, ROUNDING_OF_TERMS, AbstractCandidate
+from cordes.certificates.theorems.energy import Invariants, Scheme, inverse_root
 from cordes.certificates.theorems.maximum import Profile
 from cordes.jet import Jet
 from cordes.problems.hjb import HJB
@@ -55,7 +55,7 @@ class Rounding(NamedTuple):
         )  # pyright: ignore[reportArgumentType]
 
 
-def rounding_of(candidate: Candidate, points: np.ndarray) -> Rounding:
+def rounding_of(candidate: AbstractCandidate, points: np.ndarray) -> Rounding:
     """Each derivative is a linear expression of which `applied` bounds the rounding; one at a time
     at all points of a certificate would take too long."""
     x = points[:ROUNDING_POINTS]
@@ -333,34 +333,3 @@ class Pairs:
             ],
             axis=0,
         )
-
-
-class ControlPilot(Pilot):
-    """The pairs of pilot points and controls. The first of them are the best controls, and only
-    they have a residual: the others bound the contraction."""
-
-    __slots__ = ()
-
-    def thinned(self, count: int = 200) -> "ControlPilot":
-        """An even selection of the best controls, and of all pairs, with the extreme ones."""
-        at, active = self.at, max(int(np.count_nonzero(self.residual >= 0)), 1)
-        ratios = (
-            at.deviation / at.trace,
-            at.drift / at.trace,
-            at.reaction / at.trace,
-            -at.reaction / at.trace,
-            at.trace,
-            -at.trace,
-        )
-        extreme = [np.argsort(-ratio)[:10] for ratio in ratios]
-        index = np.unique(np.concatenate([np.arange(0, active, max(active // count, 1)), *extreme]))
-        return self._replace(
-            local=Local(*self.local.take(index)),
-            at=Invariants(at.dimension, *(part[index] for part in at[1:])),
-            residual=self.residual[index],
-        )
-
-    def size(self, scheme: Scheme, contraction: float | None = None) -> float:
-        """The residual of pairs that are not the best is written as -1 and counts as zero."""
-        plain = Pilot(*self._replace(residual=np.maximum(self.residual, 0.0)))
-        return plain.size(scheme, contraction)

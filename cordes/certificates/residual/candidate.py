@@ -2,10 +2,11 @@
 residual with a bound of the rounding in it, its values on the boundary, and to know that it is C¹
 with bounded second derivatives."""
 
+import abc
 import dataclasses
 import functools
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, final
 
 import jax
 import jax.numpy as jnp
@@ -63,19 +64,34 @@ class Evaluated(NamedTuple):
         )
 
 
-class Candidate(Protocol):
+class AbstractCandidate(abc.ABC):
     """See the module."""
 
-    def evaluate(self, x: np.ndarray) -> Evaluated: ...
-    def value(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]: ...
-    def jet(self, x: np.ndarray) -> Jet: ...
+    @abc.abstractmethod
+    def evaluate(self, x: np.ndarray) -> Evaluated:
+        """The equation and the residual at points, for problems that are linear."""
+
+    @abc.abstractmethod
+    def value(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """u_θ at points, and a bound of its rounding error."""
+
+    @abc.abstractmethod
+    def jet(self, x: np.ndarray) -> Jet:
+        """Value, gradient and Hessian at points."""
+
+    @abc.abstractmethod
     def applied(
         self, x: np.ndarray, A: np.ndarray, b: np.ndarray, c: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]: ...
-    def kink(self) -> str | None: ...
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """A:D²u + b·∇u - cu for coefficients at points, and a bound of its rounding error."""
+
+    @abc.abstractmethod
+    def kink(self) -> str | None:
+        """Where the gradient may jump; None where it cannot."""
 
 
-class AnswerCandidate:
+@final
+class AnswerCandidate(AbstractCandidate):
     """An answer found by `solve`: its residual is a linear expression in features, so that its
     rounding is known."""
 
@@ -85,13 +101,11 @@ class AnswerCandidate:
         self.problem, self.solution = problem, solution
 
     def jet(self, x: np.ndarray) -> Jet:
-        """Value, gradient and Hessian of the answer."""
         return self.solution.jet(x)
 
     def applied(
         self, x: np.ndarray, A: np.ndarray, b: np.ndarray, c: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """A:D²u + b·∇u - cu for coefficients at points, and a bound of its rounding error."""
         value, size = self._operator(x, A, b, c)
         return value, EPSILON * ROUNDING_OF_SUMS * size
 
@@ -250,14 +264,15 @@ def formula(function: Callable) -> Callable:
     return plain
 
 
-class FunctionCandidate:
+@final
+class FunctionCandidate(AbstractCandidate):
     """Any function of one point written with jax.numpy."""
 
     def __init__(self, problem: AbstractProblem, function: Callable):
         self.problem, self.function = problem, function
 
         def parts(x):
-            A, b, c, f = problem.linearise(x)
+            A, b, c, f = problem.at(x)
             value, gradient, hessian = jet_of(function)(x)
             terms = jnp.stack([jnp.sum(A * hessian), jnp.dot(b, gradient), -c * value])
             return (

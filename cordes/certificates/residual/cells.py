@@ -1,5 +1,4 @@
-"""Composite Gauss quadrature on cells that are split at interfaces, graded at singular points and
-refined where n and 2n points disagree.
+"""Composite Gauss quadrature on cells that are split at interfaces and graded at singular points.
 
 A cell is a box in the unit cube of a patch. It is integrated along lines: Gauss points in all
 directions but one, and in that direction, which is chosen across the interface, Gauss points on
@@ -11,7 +10,7 @@ refinement does within its budget.
 import functools
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -31,21 +30,13 @@ NEAR_INTERFACE = (1e-4, 1e-2, 0.15)
 # Halvings of the cells at a singular point, and at a corner around which too little was seen: 2⁻⁴⁰
 # is about 1e-12.
 GRADED_LEVELS, CORNER_LEVELS = 2, 40
-# In the plane a cell with more than this share of all differences is cut into eight slices at once,
-# others into two.
-OUTSTANDING = 0.03
 # An interface function that is smaller than this share of its size in a cell is zero there.
 ON_INTERFACE = 1e-9
 # Samples along a line in which sign changes of the interface functions are looked for.
 LINE_SAMPLES = 9
 ITERATIONS = 40
-# A cell with more than this share of an integral is heavy; another one may be this much larger than
-# it, and than the distance between the two.
-HEAVY, GRADATION = 0.03, 4.0
-# Refinement stops when n and 2n points differ by this share of the integral, the last refinement
-# has changed it no more than that, and the differences in single cells, which partly cancel, sum to
-# the second share (in three dimensions the coarse rule has eight points per cell, and says less).
-AGREEMENT, LOCAL_AGREEMENT = 0.01, {1: 0.2, 2: 0.2, 3: 0.4}
+# A cell may be this much larger than a heavy one, and than the distance between the two.
+GRADATION = 4.0
 
 
 class Cells(NamedTuple):
@@ -80,7 +71,7 @@ class Cells(NamedTuple):
         )
 
 
-class Nodes(NamedTuple):
+class CellNodes(NamedTuple):
     """Points (N, d) with weights for the coarse and for the fine rule (a point belongs to one of
     them), the cell of each, and weights (N, d) whose sums with the integrand show in which
     direction the fine rule is least sure of itself."""
@@ -92,7 +83,7 @@ class Nodes(NamedTuple):
     doubt: np.ndarray
 
 
-class Mesh:
+class CellMesh:
     """The cells of a domain and the interfaces that cut them."""
 
     def __init__(
@@ -119,7 +110,7 @@ class Mesh:
             lower = np.array(list(itertools.product(*(cuts[:-1] for cuts in patch.cuts))))
             upper = np.array(list(itertools.product(*(cuts[1:] for cuts in patch.cuts))))
             parts.append(Cells(np.full(len(lower), k), lower, upper))
-        return _join(parts)
+        return joined_cells(parts)
 
     def grade(self, location: np.ndarray, levels: int = GRADED_LEVELS) -> None:
         """Cut the cells that touch a point, again and again."""
@@ -128,7 +119,9 @@ class Mesh:
             gap = np.min(np.linalg.norm(lattice - location, axis=2), axis=1)
             size = np.max(np.linalg.norm(lattice - lattice[:, :1], axis=2), axis=1)
             touching = gap <= 0.25 * size
-            self.cells = _join([self.cells.take(~touching), self.cells.take(touching).children()])
+            self.cells = joined_cells(
+                [self.cells.take(~touching), self.cells.take(touching).children()]
+            )
 
     def _lattice_points(self, cells: Cells) -> np.ndarray:
         """Images of the 3ᵈ corners, middles of edges and centres of each cell, (K, 3ᵈ, d)."""
@@ -207,11 +200,11 @@ class Mesh:
             cut |= changes[:, k]
         return axis, cut
 
-    def nodes(self, cells: Cells) -> Nodes:
+    def nodes(self, cells: Cells) -> CellNodes:
         """The points of the coarse and the fine rule on each cell."""
         axis, cut = self._transversal(cells)
         coarse, fine = (self._rule(cells, axis, cut, order) for order in ORDERS[self.dimension])
-        return Nodes(
+        return CellNodes(
             np.concatenate([coarse.x, fine.x]),
             np.concatenate([coarse.weight, np.zeros(len(fine.weight))]),
             np.concatenate([np.zeros(len(coarse.weight)), fine.weight]),
@@ -388,119 +381,5 @@ class _Lines(NamedTuple):
     cell: np.ndarray
 
 
-def _join(parts: Sequence[Cells]) -> Cells:
+def joined_cells(parts: Sequence[Cells]) -> Cells:
     return Cells(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
-
-
-def adaptive_nodes(
-    mesh: Mesh,
-    evaluate: Callable[[np.ndarray], Any],
-    indicator: Callable[[Any], np.ndarray],
-    budget: int,
-) -> tuple[Nodes, Any]:
-    """Points and what `evaluate` gives at them (a tree of arrays with the points along the first
-    axis), refined where n and 2n points disagree.
-
-    `indicator` maps that tree to non-negative densities (N, J), J integrals that matter. Cells are
-    halved, in the direction of the greatest doubt, until n and 2n points agree, or `budget` points
-    have been evaluated. Whether the totals agree is for the caller to judge.
-    """
-    cells, used, previous = mesh.cells, 0, None
-    kept: list[tuple[Nodes, Any, Cells]] = []
-    while True:
-        nodes = mesh.nodes(cells)
-        used += len(nodes.x)
-        kept.append((nodes, evaluate(nodes.x), cells))
-        sums = [
-            _cell_sums(nodes, indicator(values), len(cells.patch)) for nodes, values, cells in kept
-        ]
-        coarse, fine, doubt = (np.concatenate([entry[k] for entry in sums]) for k in range(3))
-        total = np.maximum(np.sum(fine, axis=0), 1e-300)
-        if not np.all(np.isfinite(total)):
-            # A pole: halves of cells would be taken without end.
-            break
-        error = np.max(np.abs(fine - coarse) / total, axis=1)
-        apart = float(np.max(np.abs(np.sum(fine - coarse, axis=0)) / total))
-        steady = (
-            previous is not None and float(np.max(np.abs(total - previous) / total)) <= AGREEMENT
-        )
-        steep, longest = mesh.too_large(
-            _join([entry[2] for entry in kept]), np.max(fine / total, axis=1) > HEAVY
-        )
-        if (
-            np.sum(error) <= LOCAL_AGREEMENT[mesh.dimension]
-            and apart <= AGREEMENT
-            and steady
-            and not np.any(steep)
-        ):
-            break
-        previous = total
-        order = np.argsort(-error)
-        worst = order[: 1 + int(np.searchsorted(np.cumsum(error[order]), 0.7 * np.sum(error)))]
-        allowed = int((budget - used) / (2 * len(nodes.x) / len(cells.patch)))
-        if allowed < 1:
-            break
-        refined = np.zeros(len(error), int)
-        refined[worst[:allowed]] = 1
-        if mesh.dimension <= 2:
-            refined[(refined > 0) & (error > OUTSTANDING * np.sum(error))] = 3
-        axis = np.where(
-            refined > 0,
-            np.argmax(np.max(np.abs(doubt) / total[None, :, None], axis=1), axis=1),
-            longest,
-        )
-        refined[np.flatnonzero(steep & (refined == 0))[: max(allowed - len(worst), 0)]] = 1
-        kept, cells = _remove(kept, refined, axis)
-    start = np.cumsum([0, *(len(cells.patch) for _, _, cells in kept)])
-    numbered = [
-        nodes._replace(cell=nodes.cell + first)
-        for (nodes, _, _), first in zip(kept, start, strict=False)
-    ]
-    nodes = Nodes(*(np.concatenate(parts) for parts in zip(*numbered, strict=True)))
-    return nodes, jax.tree.map(
-        lambda *leaves: np.concatenate(leaves), *(values for _, values, _ in kept)
-    )
-
-
-def _cell_sums(
-    nodes: Nodes, density: np.ndarray, count: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Integrals over each cell by the coarse and the fine rule, (count, J), and the doubt about
-    each direction, (count, J, d)."""
-
-    def sums(weight: np.ndarray) -> np.ndarray:
-        with np.errstate(invalid="ignore"):
-            return np.stack(
-                [np.bincount(nodes.cell, weight * column, count) for column in density.T], axis=1
-            )
-
-    return (
-        sums(nodes.coarse),
-        sums(nodes.fine),
-        np.stack([sums(column) for column in nodes.doubt.T], axis=2),
-    )
-
-
-def _remove(kept: list, refined: np.ndarray, axis: np.ndarray) -> tuple[list, Cells]:
-    """Take the cells to be refined out of what is kept, and return their slices, halved `refined`
-    times along the given axes."""
-    left, halves, start = [], [], 0
-    for nodes, values, cells in kept:
-        count = len(cells.patch)
-        times, along = refined[start : start + count], axis[start : start + count]
-        gone = times > 0
-        start += count
-        for time in np.unique(times[gone]):
-            slices, direction = cells.take(times == time), along[times == time]
-            for _ in range(time):
-                slices, direction = slices.halves(direction), np.tile(direction, 2)
-            halves.append(slices)
-        if np.all(gone):
-            continue
-        stays = ~gone[nodes.cell]
-        number = np.cumsum(~gone) - 1
-        rest = Nodes(*(part[stays] for part in nodes))._replace(cell=number[nodes.cell[stays]])
-        left.append(
-            (rest, jax.tree.map(lambda leaf, stays=stays: leaf[stays], values), cells.take(~gone))
-        )
-    return left, _join(halves)

@@ -5,19 +5,27 @@ Assumed, because it cannot be checked: the domain is convex (our own domains are
 mean what their formulas say between the points looked at.
 """
 
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
-from cordes.certificates.residual.candidate import AnswerCandidate, Candidate, FunctionCandidate
+from cordes.certificates.reason import Reason, Why
+from cordes.certificates.residual.candidate import (
+    AbstractCandidate,
+    AnswerCandidate,
+    FunctionCandidate,
+)
 from cordes.domains import Box
+from cordes.domains.domain import AbstractDomain
 from cordes.formulas.intervals import UnsupportedOperation, enclose
 from cordes.formulas.regularity import jump
 from cordes.formulas.trace import asks_for_equality
 from cordes.jet import jet_of
-from cordes.problems.jumps import find_jumps, straight
+from cordes.problems.hjb import HJB
+from cordes.problems.jumps import Jump, find_jumps, straight
 from cordes.problems.problem import AbstractProblem
 from cordes.runtime.plain import show
 
@@ -45,20 +53,22 @@ CHORDS, CHORD_NUMBERS, LEAST_CHORDS = 256, 1 << 19, 32
 # step across relative to them.
 RAY_RADII, RAY_STEP = np.array([1e-3, 1e-2, 0.1, 0.3]), 1e-5
 EPSILON = float(np.finfo(np.float64).eps)
-SINGLE_PRECISION = (
+SINGLE_PRECISION = Reason(
+    Why.precision,
     "double precision is off (jax_enable_x64): second derivatives in single precision certify "
-    "nothing. Leave JAX_ENABLE_X64 unset or set it to 1."
+    "nothing. Leave JAX_ENABLE_X64 unset or set it to 1.",
 )
 
 
-def refusal(problem: AbstractProblem, candidate: Candidate) -> str | None:
-    """The first hypothesis that fails, as a sentence, or None."""
+def refusal(problem: AbstractProblem, candidate: AbstractCandidate) -> Reason | None:
+    """The first hypothesis that fails, or None."""
     if not jax.config.read("jax_enable_x64"):
         return SINGLE_PRECISION
     if isinstance(candidate, AnswerCandidate) and not candidate.solution.exact_boundary:
-        return (
+        return Reason(
+            Why.soft_boundary,
             'the boundary values are only penalised (boundary="soft"), not exact: solve with '
-            'boundary="hard".'
+            'boundary="hard".',
         )
     for check in (_mismatch, roughness, _undeclared_jump):
         found = check(problem, candidate)
@@ -67,7 +77,7 @@ def refusal(problem: AbstractProblem, candidate: Candidate) -> str | None:
     return None
 
 
-def _mismatch(problem: AbstractProblem, candidate: Candidate) -> str | None:
+def _mismatch(problem: AbstractProblem, candidate: AbstractCandidate) -> Reason | None:
     """Boundary values that differ from g: the energy bounds need exact ones."""
     return boundary_gap(problem, candidate).reason
 
@@ -81,7 +91,7 @@ class Gap(NamedTuple):
     size: float
     rounding: float
     exact: bool
-    reason: str | None
+    reason: Reason | None
 
     @property
     def addition(self) -> float:
@@ -90,7 +100,7 @@ class Gap(NamedTuple):
         return BOUNDARY_SAFETY * self.size + self.rounding
 
 
-def boundary_gap(problem: AbstractProblem, candidate: Candidate) -> Gap:
+def boundary_gap(problem: AbstractProblem, candidate: AbstractCandidate) -> Gap:
     """The boundary values of an answer compared with g, and the rounding of its values."""
     domain = problem.domain
     points, _ = domain.boundary_points(BOUNDARY_POINTS, BOUNDARY_SEED)
@@ -113,30 +123,37 @@ def boundary_gap(problem: AbstractProblem, candidate: Candidate) -> Gap:
     exact = built or bool(np.max(difference) <= LAST_PLACES * EPSILON * scale)
     reason = None
     if not excess[worst] <= MISMATCH * scale:
-        reason = (
+        reason = Reason(
+            Why.boundary_values,
             f"the boundary values are not exact: u_θ = {values[worst]:.6g} but g = "
             f"{wanted[worst]:.6g} at x = {show(points[worst])}; the bounds hold for answers that "
-            "equal g on the whole boundary."
+            "equal g on the whole boundary.",
+            {
+                "value": float(values[worst]),
+                "wanted": float(wanted[worst]),
+                "point": points[worst],
+            },
         )
     largest = max(float(np.max(rounding)), float(np.max(inside_rounding)))
     return Gap(float(np.max(difference + rounding)), largest, exact, reason)
 
 
-def roughness(problem: AbstractProblem, candidate: Candidate) -> str | None:
+def roughness(problem: AbstractProblem, candidate: AbstractCandidate) -> Reason | None:
     """A kink of an answer, or derivatives that are not its own."""
     found = candidate.kink()
     if found is not None:
-        return (
+        return Reason(
+            Why.kink,
             "the answer may have a kink, where second derivatives hide a jump of the gradient "
             f"({found}); a residual of zero would prove nothing. Use smooth functions, x|x| or "
-            "max(x, 0)² in place of |x| and max(x, 0)."
+            "max(x, 0)² in place of |x| and max(x, 0).",
         )
     return false_derivatives(
         candidate, problem.domain.interior_points(COMPARED_POINTS, BOUNDARY_SEED, "sobol")
     )
 
 
-def false_derivatives(candidate: Candidate, points: np.ndarray) -> str | None:
+def false_derivatives(candidate: AbstractCandidate, points: np.ndarray) -> Reason | None:
     """Derivatives that are not those of the formula, by stop_gradient or by a rule of the user's
     own: then the residual is that of another function. Looked at where the norms are taken too,
     since such a rule may hold in a small part of the domain."""
@@ -150,19 +167,25 @@ def false_derivatives(candidate: Candidate, points: np.ndarray) -> str | None:
         # compare with.
         worst = int(np.argmax(np.nan_to_num(gap, nan=0.0)))
         if gap[worst] > 1e-8 * size:
-            return (
+            return Reason(
+                Why.false_derivatives,
                 f"the {name} of the answer is not the derivative of its formula at x = "
-                f"{show(points[worst])} (stop_gradient, or a rule of your own)"
+                f"{show(points[worst])} (stop_gradient, or a rule of your own)",
+                {"point": points[worst], "difference": float(gap[worst])},
             )
     return None
 
 
-def not_seen(problem: AbstractProblem, candidate: Candidate, points: np.ndarray) -> str | None:
+def not_seen(
+    problem: AbstractProblem, candidate: AbstractCandidate, points: np.ndarray
+) -> Reason | None:
     """What the points of the norms show of an answer, and what lies between them."""
     return false_derivatives(candidate, points) or _steep(problem.domain, candidate, points)
 
 
-def _steep(domain: Any, candidate: Candidate, points: np.ndarray) -> str | None:
+def _steep(
+    domain: AbstractDomain, candidate: AbstractCandidate, points: np.ndarray
+) -> Reason | None:
     """A ridge such as x tanh(10⁴x) that all points miss: on both sides of it the gradient differs,
     and D²u_θ vanishes at all of them. Intervals lead to the largest second derivatives; where these
     are no larger than those at the points by a factor, or no formula is known, nothing is said."""
@@ -190,14 +213,18 @@ def _steep(domain: Any, candidate: Candidate, points: np.ndarray) -> str | None:
         return None
     if largest <= limit:
         return None
-    return (
+    return Reason(
+        Why.unseen,
         f"the second derivatives of the answer reach {largest:.3g} at x = {show(place)}, but only "
         f"{np.max(seen):.3g} at the {len(points):,} points of the norms: a ridge or a layer lies "
-        "between them, and its residual is not seen"
+        "between them, and its residual is not seen",
+        {"size": largest, "point": place, "seen": float(np.max(seen))},
     )
 
 
-def _dig(domain: Any, bound: Callable, values: Callable, limit: float) -> tuple[float, np.ndarray]:
+def _dig(
+    domain: AbstractDomain, bound: Callable, values: Callable, limit: float
+) -> tuple[float, np.ndarray]:
     """The largest value found, and its place, by halving again and again the cells with the largest
     bounds: of two halves the one with the larger bound stays, as long as it exceeds the limit. So a
     ridge is found however narrow it is."""
@@ -230,20 +257,16 @@ def _dig(domain: Any, bound: Callable, values: Callable, limit: float) -> tuple[
     return largest, place
 
 
-def _undeclared_jump(problem: AbstractProblem, candidate: Candidate) -> str | None:
+def _undeclared_jump(problem: AbstractProblem, candidate: AbstractCandidate) -> Reason | None:
     """Jumps of the coefficients away from the declared interfaces: n and 2n points would disagree,
     or agree by accident."""
     domain = problem.domain
     suspects = []
-    for name, function in _all_data(problem):
-        if function is None:
-            return (
-                f"{name} may jump, and {len(problem.controls)} controls are too many to look at "
-                f"each of them (up to {SEARCHED_CONTROLS}): use fewer controls, or a formula that "
-                "is continuous in x and the control"
-            )
+    for name, function in all_data(problem):
+        if isinstance(function, Reason):
+            return function
         if jump(function, domain, problem.interfaces) is not None:
-            suspects.append((name, jax.jit(jax.vmap(function))))
+            suspects.append((name, function))
     if not suspects:
         return None
     chords = int(np.clip(CHORD_NUMBERS // domain.dimension**2, LEAST_CHORDS, CHORDS))
@@ -255,42 +278,57 @@ def _undeclared_jump(problem: AbstractProblem, candidate: Candidate) -> str | No
     points = points[np.lexsort(sides)]
     lower, upper = domain.bounding_box
     size = float(np.max(upper - lower))
-    for name, values in suspects:
-        for found in find_jumps(
-            lambda x, values=values: np.asarray(values(x)),
-            points[0::2],
-            points[1::2],
-            straight,
-            samples=129,
-        ):
+    for name, function in suspects:
+        for found in jumps_along_chords(function, points):
             if not any(_near(phi, found.point, size) for phi in problem.interfaces):
-                return (
+                return Reason(
+                    Why.jump,
                     f"{name} jumps near x = {show(found.point)} and no interface is declared "
                     "there: the norm of the residual cannot be trusted across it, n and 2n "
-                    "points need not agree. Pass interfaces=[phi] with phi = 0 on the jump."
+                    "points need not agree. Pass interfaces=[phi] with phi = 0 on the jump.",
+                    {"point": found.point},
                 )
     return None
 
 
-def _all_data(problem: AbstractProblem) -> Iterator[tuple[str, Callable | None]]:
-    """The data of a problem as functions of one point. With controls: none for data that are
-    continuous in x and the control together, else one for each block of the controls, and None in
-    its place where these are too many."""
-    controls = getattr(problem, "controls", None)
-    if controls is None or len(controls) <= BLOCK_OF_CONTROLS:
+def jumps_along_chords(function: Callable, points: np.ndarray) -> list[Jump]:
+    """Jumps of a function of one point on the chords between every second point and the next."""
+    values = jax.jit(jax.vmap(function))
+    return find_jumps(
+        lambda x: np.asarray(values(x)), points[0::2], points[1::2], straight, samples=129
+    )
+
+
+@functools.singledispatch
+def all_data(problem: AbstractProblem) -> Iterator[tuple[str, Callable | Reason]]:
+    """The data of a problem as functions of one point, or why they cannot be looked at."""
+    yield from problem.data().items()
+
+
+@all_data.register
+def _of_controls(problem: HJB) -> Iterator[tuple[str, Callable | Reason]]:
+    """None for data that are continuous in x and the control together, else one for each block of
+    the controls, unless these are too many."""
+    controls = problem.controls
+    if len(controls) <= BLOCK_OF_CONTROLS:
         yield from problem.data().items()
         return
-    for name in problem.data():
-        if _continuous_together(problem, getattr(problem, name)):
+    for name, function in (("A", problem.A), ("b", problem.b), ("c", problem.c), ("f", problem.f)):
+        if _continuous_together(problem, function):
             continue
         if len(controls) > SEARCHED_CONTROLS:
-            yield name, None
+            sentence = (
+                f"{name} may jump, and {len(controls)} controls are too many to look at each of "
+                f"them (up to {SEARCHED_CONTROLS}): use fewer controls, or a formula that is "
+                "continuous in x and the control"
+            )
+            yield name, Reason(Why.jump, sentence)
             return
         for first in range(0, len(controls), BLOCK_OF_CONTROLS):
             yield name, problem.data(controls[first : first + BLOCK_OF_CONTROLS])[name]
 
 
-def _continuous_together(problem: AbstractProblem, function: Callable) -> bool:
+def _continuous_together(problem: HJB, function: Callable) -> bool:
     """Whether a function of (x, a) is proved to be continuous over the boxes of the domain and of
     the controls, away from the interfaces."""
     d, shape = problem.domain.dimension, problem.controls.shape[1:]
@@ -329,7 +367,7 @@ def _near(phi: Any, point: np.ndarray, size: float) -> bool:
     return abs(float(phi(point))) <= 1e-6 * size * (1e-9 + slope)
 
 
-def maximum_principle_fails(problem: AbstractProblem, cordes: bool) -> str | None:
+def maximum_principle_fails(problem: AbstractProblem, cordes: bool) -> Reason | None:
     """Hypothesis (H): two dimensions, or the Cordès condition, or a continuous A. Else the maximum
     principle may fail for functions in H²."""
     if problem.domain.dimension <= 2 or cordes or problem.constant_A:
@@ -337,9 +375,14 @@ def maximum_principle_fails(problem: AbstractProblem, cordes: bool) -> str | Non
     found = jump(problem.A, problem.domain)
     if found is None:
         return None
-    return (
+    return needs_cordes_or_continuity(found)
+
+
+def needs_cordes_or_continuity(found: object) -> Reason:
+    return Reason(
+        Why.hypothesis,
         "no bound of the largest error: in three and more dimensions it needs the Cordès "
-        f"condition or a continuous A ({found})"
+        f"condition or a continuous A ({found})",
     )
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cordes.certificates.reason import Reason, Why
 from cordes.domains.domain import AbstractDomain
 from cordes.runtime.plain import show
 
@@ -101,12 +102,14 @@ def _along_the_boundary(domain: AbstractDomain, least: Callable, norm: float) ->
     return []
 
 
-def refusal_of(layers: Sequence[Layer]) -> str | None:
+def refusal_of(layers: Sequence[Layer]) -> Reason | None:
     """Why there is no bound."""
     if not layers:
         return None
     size, x, _ = max(layers, key=lambda layer: layer.size)
-    return (
+    return Reason(
+        Why.unseen,
         f"the residual has a pole, or a layer between the points of the norms: it is {size:.3g} "
-        f"at x = {show(x)}; f must be square integrable"
+        f"at x = {show(x)}; f must be square integrable",
+        {"size": size, "point": x},
     )

@@ -10,15 +10,12 @@ integral, as they do for high powers.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
 
-from cordes.certificates.residual.cells import CORNER_LEVELS, Mesh, Nodes, adaptive_nodes
-from cordes.domains.domain import AbstractDomain
-from cordes.errors import DomainError
+from cordes.certificates.residual.cells import CellNodes
 
 # n and 2n points must agree to this share of the norm.
 AGREEMENT = 0.01
@@ -59,7 +56,7 @@ def bounded(values: np.ndarray, ratio: float = HUGE) -> bool:
 class Quadrature(NamedTuple):
     """A rule with n points per direction (`coarse`) and one with 2n (`fine`), on the same cells."""
 
-    nodes: Nodes
+    nodes: CellNodes
     level: str = "quadrature"
     confidence: float | None = None
 
@@ -147,31 +144,6 @@ class Sample(NamedTuple):
 Measure = Quadrature | Sample
 
 
-def refined_quadrature(
-    domain: AbstractDomain,
-    interfaces: Sequence[Callable],
-    singular: np.ndarray | None,
-    evaluate: Callable,
-    densities: Callable,
-    budgets: Mapping[int, int],
-    corners: Sequence[np.ndarray] = (),
-) -> tuple[Quadrature, Any] | None:
-    """Quadrature whose cells are refined for the `densities` of what `evaluate` gives at points,
-    and that. `budgets` are the points after which this ends, by dimension; None in other
-    dimensions, and where the domain has no mesh. Around the `corners` the cells are small from the
-    start."""
-    if domain.dimension not in budgets:
-        return None
-    try:
-        mesh = Mesh(domain, interfaces, singular)
-    except DomainError:
-        return None
-    for corner in corners:
-        mesh.grade(corner, CORNER_LEVELS)
-    nodes, evaluated = adaptive_nodes(mesh, evaluate, densities, budgets[domain.dimension])
-    return Quadrature(nodes), evaluated
-
-
 def unresolved(measure: Measure, spread: float) -> str:
     """Why a norm is not given."""
     if spread == math.inf and isinstance(measure, Quadrature):
@@ -189,4 +161,4 @@ def unresolved(measure: Measure, spread: float) -> str:
 
 def fixed_rule(x: np.ndarray, weight: np.ndarray) -> Quadrature:
     """One rule that is trusted as it is, for integrands it integrates exactly."""
-    return Quadrature(Nodes(x, weight, weight, np.zeros(len(x), int), np.zeros_like(x)))
+    return Quadrature(CellNodes(x, weight, weight, np.zeros(len(x), int), np.zeros_like(x)))

@@ -18,9 +18,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cordes.certificates.residual.candidate import Candidate, Evaluated
-from cordes.certificates.residual.cells import Mesh, adaptive_nodes
+from cordes.certificates.residual.candidate import AbstractCandidate, Evaluated
+from cordes.certificates.residual.cells import CellMesh
 from cordes.certificates.residual.norms import Norm, Quadrature
+from cordes.certificates.residual.refinement import adaptive_nodes
 from cordes.certificates.theorems.barrier_features import BarrierFeatures
 from cordes.certificates.theorems.barrier_training import (
     Task,
@@ -50,7 +51,7 @@ class Setting(NamedTuple):
     """What is bounded, and with what."""
 
     problem: AbstractProblem
-    candidate: Candidate
+    candidate: AbstractCandidate
     principle: MaximumPrinciple
     singular: np.ndarray
     seed: int
@@ -66,7 +67,7 @@ class Trained(NamedTuple):
 
 def network_bound(
     problem: AbstractProblem,
-    candidate: Candidate,
+    candidate: AbstractCandidate,
     principle: MaximumPrinciple,
     singular: np.ndarray | None = None,
     seed: int = 0,
@@ -107,7 +108,7 @@ def network_bound(
     pointwise = np.max(
         [barrier.value + rest for barrier, rest in zip(barriers, rests, strict=True)], axis=0
     )
-    return Maximum(bound, "barrier (network)", pointwise, (*doubts, *drift))
+    return Maximum(bound, barriers[0].theorem, pointwise, (*doubts, *drift))
 
 
 def _sides(evaluated: Evaluated) -> np.ndarray:
@@ -233,7 +234,7 @@ def _violations(setting: Setting, trained: Trained, barriers: list[Barrier]) -> 
             / scale
         )
 
-    mesh = Mesh(principle.domain, problem.interfaces, singular)
+    mesh = CellMesh(principle.domain, problem.interfaces, singular)
     nodes, values = adaptive_nodes(mesh, lack, lambda values: values**d + floor, BUDGETS[d])
     found = [Quadrature(nodes).norm(scale * values[:, k], d) for k in range(len(barriers))]
     return [

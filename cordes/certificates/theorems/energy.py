@@ -29,6 +29,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from scipy.optimize import minimize
 
+from cordes.certificates.theorem import Citation, Theorem
 from cordes.problems.condition import best_lambda
 
 
@@ -80,7 +81,7 @@ class Scheme(Protocol):
     the suprema of the columns."""
 
     @property
-    def theorem(self) -> str: ...
+    def theorem(self) -> Citation: ...
     @property
     def lambda_(self) -> float: ...
     def multiplier(self, at: Invariants) -> np.ndarray: ...
@@ -90,7 +91,7 @@ class Scheme(Protocol):
 class TraceSplit(NamedTuple):
     """T1b."""
 
-    theorem: str = "T1b"
+    theorem: Citation = Citation(Theorem.T1b)
     lambda_: float = 0.0
 
     def multiplier(self, at: Invariants) -> np.ndarray:
@@ -106,7 +107,7 @@ class Tightened(NamedTuple):
 
     p: float
     contraction: float
-    theorem: str = "T1c"
+    theorem: Citation = Citation(Theorem.T1c)
     lambda_: float = 0.0
 
     def multiplier(self, at: Invariants) -> np.ndarray:
@@ -133,7 +134,7 @@ class Weighted(NamedTuple):
 
     lambda_: float
     weights: tuple[float, float, float, float]
-    theorem: str = "T2"
+    theorem: Citation = Citation(Theorem.T2)
 
     def multiplier(self, at: Invariants) -> np.ndarray:
         t, over = at.trace / at.dimension, self.inverse_weights()
@@ -170,7 +171,7 @@ class Triangle(NamedTuple):
 
     lambda_: float
     eigenvalue: float
-    theorem: str = "T2 (triangle)"
+    theorem: Citation = Citation(Theorem.T2, "triangle")
 
     def multiplier(self, at: Invariants) -> np.ndarray:
         return TraceSplit().multiplier(at)
@@ -217,7 +218,12 @@ def bounded_exponential(value: float) -> float:
 
 class Pilot(NamedTuple):
     """The whitened equation and the residual at points that serve to choose parameters and for
-    nothing else; λ₁ of the whitened domain; which terms exist."""
+    nothing else; λ₁ of the whitened domain; which terms exist.
+
+    With controls these are pairs of points and controls. The first `active` of them are the best
+    controls, and only they have a residual: the others, whose residual counts as zero, bound the
+    contraction. None where all have one.
+    """
 
     local: Local
     at: Invariants
@@ -225,6 +231,7 @@ class Pilot(NamedTuple):
     eigenvalue: float
     drift: bool
     reaction: bool
+    active: int | None = None
 
     def contraction(self, scheme: Scheme) -> float:
         return float(np.sum(np.max(scheme.defects(self.at), axis=0)))
@@ -239,9 +246,9 @@ class Pilot(NamedTuple):
         return lambda_, normalised(weights, lambda_, self.eigenvalue, self.at.dimension)
 
     def thinned(self, count: int = 200) -> "Pilot":
-        """Fewer points for searches: an even selection, and the extreme ones, which decide about
-        suprema."""
-        at = self.at
+        """Fewer points for searches: an even selection of those that have a residual, and the
+        extreme ones, which decide about suprema."""
+        at, active = self.at, len(self.at.trace) if self.active is None else max(self.active, 1)
         ratios = (
             at.deviation / at.trace,
             at.drift / at.trace,
@@ -251,13 +258,12 @@ class Pilot(NamedTuple):
             -at.trace,
         )
         extreme = [np.argsort(-ratio)[:10] for ratio in ratios]
-        index = np.unique(
-            np.concatenate([np.arange(0, len(at.trace), max(len(at.trace) // count, 1)), *extreme])
-        )
+        index = np.unique(np.concatenate([np.arange(0, active, max(active // count, 1)), *extreme]))
         return self._replace(
             local=self.local.take(index),
             at=Invariants(at.dimension, *(part[index] for part in at[1:])),
             residual=self.residual[index],
+            active=None if self.active is None else int(np.count_nonzero(index < self.active)),
         )
 
     def size(self, scheme: Scheme, contraction: float | None = None) -> float:
@@ -296,8 +302,8 @@ def choose_weighted(pilot: Pilot, evaluations: int = 300) -> list[Scheme]:
     scale = float(np.median(d * np.abs(at.reaction) / at.trace)) if pilot.reaction else 0.0
     found: list[Scheme] = []
 
-    def scheme_of(theta: np.ndarray, theorem: str = "T2") -> Weighted:
-        return Weighted(*pilot.weights_of(theta), theorem)
+    def scheme_of(theta: np.ndarray, theorem: Theorem = Theorem.T2) -> Weighted:
+        return Weighted(*pilot.weights_of(theta), Citation(theorem))
 
     def objective(theta: np.ndarray) -> float:
         scheme = scheme_of(theta)
@@ -309,7 +315,7 @@ def choose_weighted(pilot: Pilot, evaluations: int = 300) -> list[Scheme]:
     if pilot.reaction and np.min(at.reaction) > 0:
         lambda_ = best_lambda(*pilot.local)
         starts.append(np.log([1 / d, 1.0, 2 * lambda_, lambda_**2, lambda_]))
-        found.append(scheme_of(starts[0], "Smears–Süli"))
+        found.append(scheme_of(starts[0], Theorem.smears_sueli))
     guess = max(scale, 1e-3 * pilot.eigenvalue)
     starts.append(
         np.log([0.1, 1.0, 0.3 * pilot.eigenvalue, 0.1 * (pilot.eigenvalue + guess) ** 2, guess])

@@ -6,102 +6,31 @@ choices get them.
 """
 
 import math
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from cordes.certificates.residual.candidate import Candidate, Evaluated
-from cordes.certificates.residual.norms import Measure, Norm, Sample
-from cordes.certificates.theorems.contraction import Contraction, Coverage
+from cordes.certificates.reason import Reason, Why
+from cordes.certificates.residual.norms import Norm, Sample
+from cordes.certificates.theorem import Citation, Modifier
+from cordes.certificates.theorems.contraction import AbstractCoverage, Contraction
 from cordes.certificates.theorems.energy import (
-    Local,
     Pilot,
     Scheme,
     TraceSplit,
     Triangle,
     choose_tightened,
-    choose_weighted,
     gradient_factor,
 )
-from cordes.certificates.theorems.exponential import Transform, find_transform
+from cordes.certificates.theorems.equation import AbstractEquation
+from cordes.certificates.theorems.exponential import Transform
 from cordes.certificates.theorems.pointwise import green_constant
 from cordes.certificates.theorems.preconditioner import preconditioners
 from cordes.domains.constants import first_eigenvalue
 from cordes.domains.domain import AbstractDomain
-from cordes.problems.problem import AbstractProblem
 
 # Energy theorems that get a certified contraction.
 ACCEPTED = 2
-
-
-class Equation(NamedTuple):
-    """What the bounds need to know of a problem."""
-
-    problem: AbstractProblem
-    candidate: Candidate
-    measure: Measure
-    evaluated: Evaluated
-    pilot: Evaluated
-    pilot_points: np.ndarray
-    residual_bound: float | None = None
-
-    @property
-    def domain(self) -> AbstractDomain:
-        return self.problem.domain
-
-    def residual_at(self, points: np.ndarray) -> np.ndarray:
-        """The residual at any points, for pictures."""
-        return self.candidate.evaluate(points).residual
-
-    def transform(self) -> "Transform | None":
-        """An exponential transform that takes drift away, where there is one."""
-        return (
-            find_transform(self.problem, self.pilot_points, self.pilot.local)
-            if self.problem.has_drift
-            else None
-        )
-
-    def pilot_local(self, coverage: Coverage) -> Local:
-        """The coefficients for which parameters are chosen."""
-        return coverage.local.take(np.arange(len(self.pilot_points)))
-
-    def pilot_for(
-        self, local: Local, matrix: np.ndarray, eigenvalue: float, transform: "Transform | None"
-    ) -> Pilot:
-        """The same in the coordinates of M, with the residual."""
-        size = (
-            self.pilot.size
-            if transform is None
-            else self.pilot.size * transform.growth(self.pilot_points)
-        )
-        drift, reaction = (
-            (self.problem.has_drift, self.problem.has_reaction)
-            if transform is None
-            else (True, True)
-        )
-        return Pilot(
-            local.whitened(matrix), local.invariants(matrix), size, eigenvalue, drift, reaction
-        )
-
-    def schemes(self, pilot: Pilot) -> Sequence[Scheme]:
-        """The theorems that may apply."""
-        return choose_weighted(pilot) if pilot.drift or pilot.reaction else [TraceSplit()]
-
-    def scaled(
-        self, scheme: Scheme, coverage: Coverage, matrix: np.ndarray, transform: "Transform | None"
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """|g r| at the points of the measure, rounded up and rounded down."""
-        at = coverage.local.take(
-            np.arange(len(self.pilot_points), len(coverage.points))
-        ).invariants(matrix)
-        multiplier = scheme.multiplier(at)
-        growth = 1.0 if transform is None else transform.growth(self.measure.points)
-        return multiplier * (self.evaluated.size * growth), multiplier * self.evaluated.least
-
-    def failure(self, scheme: Scheme, matrix: np.ndarray, value: float, point: np.ndarray) -> str:
-        """Why a theorem does not apply."""
-        return failure(scheme, matrix, value, point)
 
 
 class EnergyBound(NamedTuple):
@@ -123,10 +52,10 @@ class EnergyBound(NamedTuple):
         return self.norm.lower / (1 + self.contraction.value)
 
     @property
-    def theorem(self) -> str:
+    def theorem(self) -> Citation:
         plain = np.array_equal(self.matrix, np.eye(len(self.matrix)))
-        name = self.scheme.theorem if plain else f"{self.scheme.theorem} with T1d"
-        return name if self.transform is None else f"{name} after the exponential transform"
+        cited = self.scheme.theorem if plain else self.scheme.theorem.with_(Modifier.preconditioned)
+        return cited if self.transform is None else cited.with_(Modifier.transformed)
 
     @property
     def constant(self) -> float:
@@ -174,7 +103,7 @@ class Trial(NamedTuple):
     eigenvalue: float
     pilot: Pilot
     transform: Transform | None
-    coverage: Coverage
+    coverage: AbstractCoverage
 
     @property
     def size(self) -> float:
@@ -191,7 +120,9 @@ class Trial(NamedTuple):
         return self.transform is None and np.array_equal(self.matrix, np.eye(len(self.matrix)))
 
 
-def energy_bounds(equation: Equation, coverage: Coverage) -> tuple[list[EnergyBound], list[str]]:
+def energy_bounds(
+    equation: AbstractEquation, coverage: AbstractCoverage
+) -> tuple[list[EnergyBound], list[Reason]]:
     """The most promising energy theorems, over all preconditioners and the exponential transform,
     and why there is none.
 
@@ -216,8 +147,11 @@ def energy_bounds(equation: Equation, coverage: Coverage) -> tuple[list[EnergyBo
         ]
         if not trials:
             failures.append(
-                "no theorem holds whose multiplier is bounded for certain: leave "
-                "residual_bound out for an asymptotic bound"
+                Reason(
+                    Why.unknown_constants,
+                    "no theorem holds whose multiplier is bounded for certain: leave "
+                    "residual_bound out for an asymptotic bound",
+                )
             )
     trials.sort(key=lambda trial: trial.size)
     found: list[EnergyBound] = []
@@ -237,8 +171,11 @@ def energy_bounds(equation: Equation, coverage: Coverage) -> tuple[list[EnergyBo
                 continue
             if equation.residual_bound is not None and contraction.source == "sampled":
                 failures.append(
-                    f"the contraction of {trial.scheme.theorem} is known at points only: leave "
-                    "residual_bound out for an asymptotic bound"
+                    Reason(
+                        Why.contraction_sampled,
+                        f"the contraction of {trial.scheme.theorem} is known at points only: leave "
+                        "residual_bound out for an asymptotic bound",
+                    )
                 )
                 continue
             accepted += 1
@@ -255,7 +192,8 @@ def energy_bounds(equation: Equation, coverage: Coverage) -> tuple[list[EnergyBo
             ),
             1,
         )
-    return found, [] if found else list(dict.fromkeys(failures))
+    # Several trials may fail in the same words.
+    return found, [] if found else list({str(failure): failure for failure in failures}.values())
 
 
 def about_laplacian(bound: EnergyBound) -> bool:
@@ -263,8 +201,8 @@ def about_laplacian(bound: EnergyBound) -> bool:
 
 
 def _trials(
-    equation: Equation, coverage: Coverage, transform: Transform | None
-) -> tuple[list[Trial], list[str]]:
+    equation: AbstractEquation, coverage: AbstractCoverage, transform: Transform | None
+) -> tuple[list[Trial], list[Reason]]:
     """All theorems that hold at the pilot points, and sentences about those that do not."""
     local = equation.pilot_local(coverage)
     trials, failures = [], []
@@ -285,7 +223,9 @@ def _trials(
     return trials, failures
 
 
-def _applied(equation: Equation, trial: Trial, contraction: Contraction) -> list[EnergyBound]:
+def _applied(
+    equation: AbstractEquation, trial: Trial, contraction: Contraction
+) -> list[EnergyBound]:
     """The bounds of one trial, with the tightening T1c where it applies."""
     known: list[tuple[Scheme, Contraction]] = [(trial.scheme, contraction)]
     if isinstance(trial.scheme, TraceSplit):
@@ -311,22 +251,9 @@ def _applied(equation: Equation, trial: Trial, contraction: Contraction) -> list
     ]
 
 
-def _proved_bound(equation: Equation, trial: Trial) -> float | None:
+def _proved_bound(equation: AbstractEquation, trial: Trial) -> float | None:
     """A bound of |g r| over the whole domain, from the user's bound of |r| and the supremum of d/tr
     A."""
     if equation.residual_bound is None:
         return None
     return equation.residual_bound * trial.coverage.largest_multiplier(trial.matrix).value
-
-
-def failure(scheme: Scheme, matrix: np.ndarray, value: float, point: np.ndarray) -> str:
-    place = ", ".join(f"{coordinate:.4g}" for coordinate in point)
-    with_matrix = (
-        ""
-        if np.array_equal(matrix, np.eye(len(matrix)))
-        else " with the best constant preconditioner"
-    )
-    return (
-        f"{scheme.theorem} needs a contraction below 1 and has {value:.4g} near x = "
-        f"({place}){with_matrix}"
-    )

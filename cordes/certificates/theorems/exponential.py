@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from cordes.certificates.theorems.contraction import Coverage
+from cordes.certificates.theorems.contraction import AbstractCoverage, Coverage
 from cordes.certificates.theorems.energy import Local
 from cordes.domains.domain import AbstractDomain
 from cordes.formulas.intervals import supremum
-from cordes.problems.problem import AbstractProblem
+from cordes.problems.linear import Linear
 
 LARGEST_DIMENSION = 10
 # Beyond e^20 the factor that carries the bound back leaves nothing of it.
@@ -31,7 +31,7 @@ class Transform(NamedTuple):
     """φ(x) = p·y + ½ y·Sy + constant with y = x - center; the constant makes φ ≥ 0, so that sup
     e^{-φ/2} = `largest` is one up to rounding."""
 
-    problem: AbstractProblem
+    problem: Linear
     center: np.ndarray
     p: np.ndarray
     S: np.ndarray
@@ -70,7 +70,7 @@ class Transform(NamedTuple):
         )
         return Local(local.A, local.b - image, c)
 
-    def coverage(self, plain: Coverage) -> Coverage:
+    def coverage(self, plain: AbstractCoverage) -> Coverage:
         constant = plain.constant and not np.any(self.S)
         values, local = plain.values, self.local(plain.points, plain.local)
         if values is None:
@@ -85,7 +85,7 @@ class Transform(NamedTuple):
         )
 
 
-def find_transform(problem: AbstractProblem, points: np.ndarray, local: Local) -> Transform | None:
+def find_transform(problem: Linear, points: np.ndarray, local: Local) -> Transform | None:
     """The quadratic φ nearest to the drift; None where it would not help or cannot be bounded."""
     domain: AbstractDomain = problem.domain
     d = domain.dimension

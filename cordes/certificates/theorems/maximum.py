@@ -6,13 +6,16 @@ or A Cordès, or A continuous). A barrier w ≥ 0 need not dominate the residual
 violation e = (|r| + Lw)⁺ the error is at most w plus the ABP bound for e, whatever w is.
 """
 
+import abc
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, final
 
 import numpy as np
 
 from cordes.certificates.residual.candidate import Evaluated
 from cordes.certificates.residual.norms import Measure, Norm, Quadrature, bounded
+from cordes.certificates.theorem import Citation, Modifier, Theorem
+from cordes.certificates.theorems.energy import Local
 from cordes.certificates.theorems.pointwise import drift_factor, exponential_barrier
 from cordes.domains.constants import circumscribed, largest_polar_factor, polar_factor
 from cordes.domains.domain import AbstractDomain
@@ -27,6 +30,7 @@ MARGIN = 1.05
 # where cells were refined to a pole, would cover the pole at the points there are and nowhere
 # between.
 LIKE_A_POLE = 1e40
+ABP = Citation(Theorem.ABP)
 
 
 class Maximum(NamedTuple):
@@ -34,7 +38,7 @@ class Maximum(NamedTuple):
     that it used."""
 
     bound: float
-    theorem: str
+    theorem: Citation
     pointwise: np.ndarray
     norms: tuple[Norm, ...]
 
@@ -50,6 +54,10 @@ class Barrier(NamedTuple):
     value: np.ndarray
     minus_operator: np.ndarray
     peak: float
+
+    @property
+    def theorem(self) -> Citation:
+        return Citation(Theorem.barrier, self.name)
 
 
 class Profile(NamedTuple):
@@ -77,9 +85,9 @@ def determinant_root(A: np.ndarray) -> np.ndarray:
     return size * np.linalg.det(A / size[:, None, None]) ** (1 / A.shape[-1])
 
 
-class MaximumPrinciple:
-    """The ABP estimate of one equation on one measure; `norm(e)` is what turns a right-hand side
-    into a bound of the function."""
+class AbstractMaximumPrinciple(abc.ABC):
+    """The ABP estimate of one equation, or of one that is among several, on one measure; `norm(e)`
+    is what turns a right-hand side into a bound of the function."""
 
     def __init__(
         self,
@@ -109,26 +117,21 @@ class MaximumPrinciple:
     def norm(self, right: np.ndarray) -> Norm:
         return self.measure.norm(right / self.root, self.dimension)
 
+    @abc.abstractmethod
     def sides(self) -> list[np.ndarray]:
-        """The two signs of the residual, rounded up: they bound the two signs of the error."""
-        r, rounding = self.evaluated.residual, self.evaluated.rounding
-        return [np.maximum(sign * r + rounding, 0.0) for sign in (1.0, -1.0)]
+        """What drives the signs of the error that are bounded, rounded up."""
 
+    @abc.abstractmethod
     def size(self) -> np.ndarray:
         """What a barrier must dominate."""
-        return self.evaluated.size
 
+    @abc.abstractmethod
     def minus_operator(self, profile: Profile) -> np.ndarray:
-        """-Lw at the points."""
-        A, b, c = self.evaluated.local
-        second = np.einsum("nii,ni->n", A, profile.curvature)
-        return c * profile.value - second - np.sum(b * profile.gradient, axis=1)
+        """-Lw at the points, or less."""
 
+    @abc.abstractmethod
     def limits(self) -> Limits:
-        A, b, c = self.evaluated.local
-        return Limits(
-            np.min(np.einsum("nii->ni", A), axis=0), np.max(np.abs(b), axis=0), float(np.min(c))
-        )
+        """Limits of the coefficients over the points."""
 
     def estimate(self) -> Maximum:
         """The polar body without drift, the enclosing ball with it."""
@@ -141,11 +144,14 @@ class MaximumPrinciple:
         if self.drift_norm is not None:
             bound = self.factor * largest.upper
             return Maximum(
-                bound, "ABP with drift", np.full(count, bound), (largest, self.drift_norm)
+                bound,
+                ABP.with_(Modifier.drift),
+                np.full(count, bound),
+                (largest, self.drift_norm),
             )
         return Maximum(
             self.factor * largest.upper,
-            "ABP",
+            ABP,
             polar_factor(self.domain, self.measure.points) * largest.upper,
             (largest,),
         )
@@ -173,12 +179,10 @@ class MaximumPrinciple:
                 else 0.0,
             )
             norms = (doubt,) if self.drift_norm is None or rest == 0 else (doubt, self.drift_norm)
-            found.append(
-                Maximum(bound, f"barrier ({barrier.name})", K * barrier.value + rest, norms)
-            )
+            found.append(Maximum(bound, barrier.theorem, K * barrier.value + rest, norms))
         found = [each for each in found if np.isfinite(each.bound)]
         if not found:
-            return Maximum(np.inf, f"barrier ({barrier.name})", np.full(len(size), np.inf), ())
+            return Maximum(np.inf, barrier.theorem, np.full(len(size), np.inf), ())
         return best_of(found)
 
     def _choosing_points(self) -> np.ndarray:
@@ -187,6 +191,38 @@ class MaximumPrinciple:
             if isinstance(self.measure, Quadrature)
             else np.ones(len(self.measure.points), bool)
         )
+
+
+@final
+class MaximumPrinciple(AbstractMaximumPrinciple):
+    """One linear equation: both signs of its residual bound both signs of the error."""
+
+    def sides(self) -> list[np.ndarray]:
+        r, rounding = self.evaluated.residual, self.evaluated.rounding
+        return [np.maximum(sign * r + rounding, 0.0) for sign in (1.0, -1.0)]
+
+    def size(self) -> np.ndarray:
+        return self.evaluated.size
+
+    def minus_operator(self, profile: Profile) -> np.ndarray:
+        return minus_operator_of(self.evaluated.local, profile)
+
+    def limits(self) -> Limits:
+        return limits_of(self.evaluated.local)
+
+
+def minus_operator_of(local: Local, profile: Profile) -> np.ndarray:
+    """-Lw at points where the coefficients are known."""
+    A, b, c = local
+    second = np.einsum("nii,ni->n", A, profile.curvature)
+    return c * profile.value - second - np.sum(b * profile.gradient, axis=1)
+
+
+def limits_of(local: Local) -> Limits:
+    A, b, c = local
+    return Limits(
+        np.min(np.einsum("nii->ni", A), axis=0), np.max(np.abs(b), axis=0), float(np.min(c))
+    )
 
 
 def profiles(
@@ -237,7 +273,7 @@ def best_of(found: Sequence[Maximum]) -> Maximum:
     return min(found, key=lambda each: (not each.converged, each.bound))
 
 
-def maxima(principle: MaximumPrinciple) -> list[Maximum]:
+def maxima(principle: AbstractMaximumPrinciple) -> list[Maximum]:
     """ABP and the ready-made barriers. Barriers are tried with quadrature only: their sizes are
     chosen on its points."""
     found = [principle.estimate()]

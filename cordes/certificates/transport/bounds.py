@@ -8,19 +8,13 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from cordes.certificates.certificate import NoBoundError
+from cordes.certificates.reason import NoBoundError, Why
 from cordes.certificates.residual.norms import AGREEMENT, Measure, Norm, Quadrature
-from cordes.certificates.transport.conjugate import (
-    Curvature,
-    Image,
-    Slice,
-    Target,
-    dual_value,
-    integral,
-    radius,
-)
+from cordes.certificates.transport.conjugate import Curvature, Unreached, dual_value, integral
 from cordes.certificates.transport.flux import Flux
-from cordes.certificates.transport.map import EPSILON, ComputedMap, Local, excess, mass_doubt
+from cordes.certificates.transport.image import Image
+from cordes.certificates.transport.map import EPSILON, ComputedMap, MapValues, excess, mass_doubt
+from cordes.certificates.transport.target import Target, radius
 from cordes.formulas.intervals import UnsupportedOperation, enclose, supremum
 from cordes.jet import jet_of
 from cordes.runtime.blocks import in_blocks
@@ -38,7 +32,7 @@ class Bounds(NamedTuple):
     chi: Norm
     delta: float
     factor: float
-    slice: Slice
+    slice: Unreached
     reached: tuple[float, float]
     moved: Norm
     cost: tuple[float, float]
@@ -51,7 +45,7 @@ def bounds_of(
     image: Image,
     target: Target,
     measure: Measure,
-    local: Local,
+    local: MapValues,
 ) -> Bounds:
     """Everything that the theorem needs, from the map at the points of a measure."""
     doubt = mass_doubt(computed.problem.source_density, computed.domain)
@@ -95,7 +89,12 @@ def bounds_of(
 
 
 def _costs(
-    computed: ComputedMap, measure: Measure, local: Local, alpha: float, slice_: Slice, doubt: float
+    computed: ComputedMap,
+    measure: Measure,
+    local: MapValues,
+    alpha: float,
+    slice_: Unreached,
+    doubt: float,
 ) -> tuple[tuple[float, float], tuple[float, float]]:
     """Limits of ‖x - T‖ and of the dual value."""
     x, root, volume = measure.points, np.sqrt(local.mu), computed.domain.volume
@@ -114,7 +113,7 @@ def _costs(
     return (low, high), (least - blur, largest + blur)
 
 
-def flux_norm(domain: Any, rules: Sequence[tuple[Measure, Local]], poincare: float) -> float:
+def flux_norm(domain: Any, rules: Sequence[tuple[Measure, MapValues]], poincare: float) -> float:
     """The dual norm of the difference of the densities on the image, by a flux that carries most of
     it; infinity where the points cannot resolve it."""
     (measure, local), (smooth, fitted) = rules
@@ -149,11 +148,11 @@ def _unreached(
     reached: tuple[float, float],
     doubt: float,
     R: float,
-) -> Slice:
+) -> Unreached:
     """The part of the target that is not reached. Its mass is 1 - ∫G, and at most that of the slice
     in which it lies."""
     if image.onto:
-        return Slice(0.0, 0.0, 0.0)
+        return Unreached(0.0, 0.0, 0.0)
     thin = (
         target.largest
         * computed.target.volume
@@ -165,10 +164,10 @@ def _unreached(
         + R
         + float(np.linalg.norm(np.asarray(computed.domain.center) - computed.center))
     )
-    return Slice(mass, min(image.gap * R, 2 * R), far**2 / 2)
+    return Unreached(mass, min(image.gap * R, 2 * R), far**2 / 2)
 
 
-def flow_factor(computed: ComputedMap, measure: Measure, local: Local, doubt: float) -> float:
+def flow_factor(computed: ComputedMap, measure: Measure, local: MapValues, doubt: float) -> float:
     """2/(1 + √s) with s ≤ 1/q for all q = G/μ, where interval arithmetic proves such an s; else
     2."""
     if computed.function is None or computed.dimension not in CELLS:
@@ -207,9 +206,11 @@ def check_convergence(chi: Norm) -> None:
     """A norm of which n and 2n points tell different things is no norm."""
     if not chi.spread <= AGREEMENT:
         raise NoBoundError(
+            Why.not_converged,
             "the norm of the difference of the densities did not converge: n and 2n points per "
             f"direction differ by {100 * chi.spread:.2g} %; a peak may be unresolved: use "
-            "smoother densities, or solve more accurately"
+            "smoother densities, or solve more accurately",
+            spread=chi.spread,
         )
 
 
@@ -219,10 +220,12 @@ def _check_mass(reached: tuple[float, float], image: Image, doubt: float) -> Non
     slack = MASS_SLACK + doubt + 3 * (reached[1] - reached[0])
     if reached[0] > 1 + slack or (image.onto and reached[1] < 1 - slack):
         raise NoBoundError(
+            Why.mass_balance,
             f"the mass balance fails: the image of the map has the mass {reached[0]:.9g} to "
             f"{reached[1]:.9g} of the target's 1, though it "
             f"{'covers' if image.onto else 'lies in'} the target as far as its boundary shows. "
-            "The second derivatives are not those of the map, or a density is not normalised."
+            "The second derivatives are not those of the map, or a density is not normalised.",
+            mass=reached,
         )
 
 

@@ -31,35 +31,35 @@ boundary (excesses count twice).
 """
 
 import math
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import jax
 import numpy as np
 
-from cordes.certificates.certificate import Certificate, NoBoundError, Picture
-from cordes.certificates.residual.candidate import Candidate
-from cordes.certificates.residual.hypotheses import SINGLE_PRECISION, roughness
+from cordes.certificates.certificate import Certificate, Picture
+from cordes.certificates.reason import NoBoundError, Reason, Why
+from cordes.certificates.residual.candidate import AbstractCandidate
+from cordes.certificates.residual.hypotheses import SINGLE_PRECISION, jumps_along_chords, roughness
 from cordes.certificates.residual.norms import Measure
+from cordes.certificates.theorem import Citation, Modifier, Theorem
 from cordes.certificates.transport.bounds import Bounds, bounds_of
-from cordes.certificates.transport.conjugate import (
-    Curvature,
-    Image,
-    Target,
-    describe_target,
-    gauge,
-    image_of_boundary,
-    integral,
-)
-from cordes.certificates.transport.map import EPSILON, ComputedMap, Local
+from cordes.certificates.transport.conjugate import Curvature, integral
+from cordes.certificates.transport.image import Image, gauge, image_of_boundary
+from cordes.certificates.transport.map import EPSILON, ComputedMap, MapValues
+from cordes.certificates.transport.target import Target, describe_target
+from cordes.domains.domain import AbstractDomain
 from cordes.formulas.regularity import jump
-from cordes.problems.jumps import find_jumps, straight
 from cordes.problems.transport import Transport
 from cordes.runtime.plain import show
 
 CHORDS, CHORD_SEED = 256, 5_550_313
 # A map that must be shrunk by more than this share has little to do with the target.
 LARGEST_SHRINK = 0.5
-NO_POINTWISE = "no bound at single points: the theorem is about mean squares of the map"
+NO_POINTWISE = Reason(
+    Why.not_covered, "no bound at single points: the theorem is about mean squares of the map"
+)
+T5 = Citation(Theorem.T5)
 
 
 class TransportFacts(NamedTuple):
@@ -88,37 +88,41 @@ class TransportFacts(NamedTuple):
 
 
 def certify_transport(
-    problem: Transport, candidate: Candidate, confidence: float = 0.99
+    problem: Transport, candidate: AbstractCandidate, confidence: float = 0.99
 ) -> Certificate:
     """The bounds that the theorem gives, or the reason why there are none."""
     reason = refusal(problem, candidate)
     return (
-        Certificate(reason=reason) if reason is not None else bounds(problem, candidate, confidence)
+        Certificate(reasons=(reason,))
+        if reason is not None
+        else bounds(problem, candidate, confidence)
     )
 
 
-def bounds(problem: Transport, candidate: Candidate, confidence: float = 0.99) -> Certificate:
+def bounds(
+    problem: Transport, candidate: AbstractCandidate, confidence: float = 0.99
+) -> Certificate:
     """The theorem applied to a potential that is known to be smooth, and to densities that are
     known not to jump."""
     try:
         return _certificate(_examined(ComputedMap(problem, candidate, confidence)))
     except NoBoundError as why:
-        return Certificate(reason=str(why))
+        return Certificate(reasons=(why.reason,))
 
 
 def transport_facts(
-    problem: Transport, candidate: Candidate, confidence: float = 0.99
+    problem: Transport, candidate: AbstractCandidate, confidence: float = 0.99
 ) -> TransportFacts:
     """The facts behind the certificate of a map; raises `NoBoundError` where there is none."""
     reason = refusal(problem, candidate)
     if reason is not None:
-        raise NoBoundError(reason)
+        raise NoBoundError(reason.kind, reason.sentence, **reason.values)
     return _facts(_examined(ComputedMap(problem, candidate, confidence)))
 
 
-def refusal(problem: Transport, candidate: Candidate) -> str | None:
-    """The first hypothesis that fails, as a sentence, or None: double precision, a potential
-    without kinks, densities without jumps."""
+def refusal(problem: Transport, candidate: AbstractCandidate) -> Reason | None:
+    """The first hypothesis that fails, or None: double precision, a potential without kinks,
+    densities without jumps."""
     if not jax.config.read("jax_enable_x64"):
         return SINGLE_PRECISION
     found = roughness(problem, candidate)
@@ -134,21 +138,18 @@ def refusal(problem: Transport, candidate: Candidate) -> str | None:
     return None
 
 
-def _jump(name: str, density: Any, domain: Any) -> str | None:
+def _jump(name: str, density: Callable, domain: AbstractDomain) -> Reason | None:
     """A jump of a density: n and 2n points would disagree, or agree by accident."""
     if jump(density, domain) is None:
         return None
-    points, values = (
-        domain.interior_points(2 * CHORDS, CHORD_SEED, "sobol"),
-        jax.jit(jax.vmap(density)),
-    )
-    for found in find_jumps(
-        lambda x: np.asarray(values(x)), points[0::2], points[1::2], straight, samples=129
-    ):
-        return (
+    points = domain.interior_points(2 * CHORDS, CHORD_SEED, "sobol")
+    for found in jumps_along_chords(density, points):
+        return Reason(
+            Why.jump,
             f"the density {name} jumps near x = {show(found.point)}: the norms cannot be trusted "
             "across it, n and 2n points need not agree. Replace the jump by a steep smooth "
-            "function, or restrict the domain to one side of it."
+            "function, or restrict the domain to one side of it.",
+            {"point": found.point},
         )
     return None
 
@@ -161,7 +162,7 @@ class Examined(NamedTuple):
     image: Image
     target: Target
     measure: Measure
-    local: Local
+    local: MapValues
     found: Bounds
 
 
@@ -171,9 +172,12 @@ def _examined(computed: ComputedMap) -> Examined:
     image = image_of_boundary(computed.problem, computed.candidate)
     if not image.shrink <= LARGEST_SHRINK:
         raise NoBoundError(
+            Why.outside_target,
             f"the map leaves the target by {image.outside:.3g} at the boundary point x = "
             f"{show(image.worst)}: T(∂X) must lie in the target, up to a small excess. Impose the "
-            "boundary condition more strictly, or start from a map into the target."
+            "boundary condition more strictly, or start from a map into the target.",
+            outside=image.outside,
+            point=image.worst,
         )
     target = describe_target(computed.problem)
     measure, local = computed.measured(image.shrink)
@@ -190,7 +194,7 @@ def _examined(computed: ComputedMap) -> Examined:
     )
 
 
-def _seen_again(curvature: Curvature, local: Local) -> Curvature:
+def _seen_again(curvature: Curvature, local: MapValues) -> Curvature:
     """The points of the norms may show more extreme eigenvalues than a search has found."""
     least = int(np.argmin(local.least))
     if curvature.source == "interval":
@@ -201,7 +205,7 @@ def _seen_again(curvature: Curvature, local: Local) -> Curvature:
     )
 
 
-def _covering(computed: ComputedMap, image: Image, local: Local) -> Image:
+def _covering(computed: ComputedMap, image: Image, local: MapValues) -> Image:
     """The argument for covering needs one point of T(X) well inside."""
     if image.onto or float(np.min(gauge(computed.target, local.T))) < 1 - image.gap:
         return image
@@ -215,19 +219,23 @@ def _certificate(examined: Examined) -> Certificate:
     covered = ratio * found.delta + (1 + ratio) * found.slice.thickness * math.sqrt(
         found.slice.mass
     )
-    alternatives = {
-        "T5 (ii)": covered + found.moved.upper,
-        "T5 (ii')": (1 + 2 * ratio) * found.delta + found.moved.upper,
+    variants = {
+        "ii": covered + found.moved.upper,
+        "ii'": (1 + 2 * ratio) * found.delta + found.moved.upper,
     }
     if computed.dimension == 1:
-        alternatives["T5 (increasing)"] = found.delta + found.moved.upper
-    theorem = min(alternatives, key=lambda name: alternatives[name])
+        variants["increasing"] = found.delta + found.moved.upper
+    best = min(variants, key=lambda variant: variants[variant])
     proved_by = {curvature.source, target.source}
     reasons = [NO_POINTWISE]
     if image.shrink > 0 and image.outside > 0:
         reasons.append(
-            f"the map leaves the target by {image.outside:.2g} at x = {show(image.worst)}; "
-            f"shrinking it costs {found.moved.upper:.2g} of the bound"
+            Reason(
+                Why.outside_target,
+                f"the map leaves the target by {image.outside:.2g} at x = {show(image.worst)}; "
+                f"shrinking it costs {found.moved.upper:.2g} of the bound",
+                {"outside": image.outside, "point": image.worst},
+            )
         )
 
     def residual(x: np.ndarray) -> np.ndarray:
@@ -237,17 +245,17 @@ def _certificate(examined: Examined) -> Certificate:
         ) - computed.problem.source_density(x)
 
     return Certificate(
-        map_L2=alternatives[theorem] * (1 + 16 * EPSILON),
+        map_L2=variants[best] * (1 + 16 * EPSILON),
         W2=_distance(curvature, image, found),
-        theorem="T5" if image.shrink == 0 else "T5, shrunk",
+        citation=T5 if image.shrink == 0 else T5.with_(Modifier.shrunk),
         level=measure.level,
         confidence=measure.confidence,
         epsilon_source="sampled" if "sampled" in proved_by else "interval",
-        reason="; ".join(reasons),
+        reasons=tuple(reasons),
         points=len(measure.points),
         spread=found.chi.spread,
-        theorems={"map_L2": theorem, "W2": "T5"},
-        alternatives=alternatives,
+        citations={"map_L2": T5._replace(variant=best), "W2": T5},
+        alternatives={str(T5._replace(variant=name)): value for name, value in variants.items()},
         picture=Picture(computed.problem, residual, None, measure.points),
     )
 

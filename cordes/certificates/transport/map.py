@@ -6,21 +6,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cordes.certificates.certificate import NoBoundError
-from cordes.certificates.residual.candidate import Candidate, FunctionCandidate
-from cordes.certificates.residual.cells import Nodes
+from cordes.certificates.reason import NoBoundError, Why
+from cordes.certificates.residual.candidate import AbstractCandidate, FunctionCandidate
+from cordes.certificates.residual.cells import CellNodes
 from cordes.certificates.residual.convexity import cofactors_of
-from cordes.certificates.residual.norms import Measure, Quadrature, Sample, refined_quadrature
+from cordes.certificates.residual.measured import Sampling, Watched, measured
+from cordes.certificates.residual.norms import Measure, Quadrature
 from cordes.certificates.transport.conjugate import Curvature, curvature_of
 from cordes.errors import DomainError
 from cordes.problems.transport import Transport
 from cordes.runtime.plain import show
 
 SEARCH_POINTS, SEARCH_SEED = {"function": 4096, "answer": 1024}, 5_550_311
-# Points after which refinement ends, by dimension; points of a sample, and the norms that one
-# sample serves.
-BUDGETS = {1: 20_000, 2: 120_000, 3: 200_000}
-SAMPLE_POINTS, SAMPLE_SEED, NORMS_OF_A_SAMPLE = 1 << 15, 5_550_312, 10
+# The norms that one sample serves.
+SAMPLE_SEED, NORMS_OF_A_SAMPLE = 5_550_312, 10
 # Points per direction of two rules for the masses; points of a sample beyond three dimensions, and
 # the multiple of its deviation that is believed.
 MASS_POINTS, MASS_SAMPLE, MASS_DEVIATIONS = {1: (100, 200), 2: (40, 80), 3: (16, 32)}, 1 << 16, 4.0
@@ -31,7 +30,7 @@ STEP = 1e-5
 EPSILON = float(np.finfo(np.float64).eps)
 
 
-class Local(NamedTuple):
+class MapValues(NamedTuple):
     """At points: μ, G and its rounding, T_η, the potential of T_η, its rounding and that of |x -
     T_η|, DT_η, the extreme eigenvalues of D²φ."""
 
@@ -46,7 +45,7 @@ class Local(NamedTuple):
     greatest: np.ndarray
 
 
-def excess(local: Local) -> np.ndarray:
+def excess(local: MapValues) -> np.ndarray:
     """|μ - G|, rounded up."""
     return np.abs(local.mu - local.G) + local.rounding
 
@@ -55,7 +54,7 @@ class ComputedMap:
     """The map of one potential for one problem. It may be shrunk to y₀ + (1 - η)(T - y₀), where y₀
     is the centre of the target: `shrink` is η."""
 
-    def __init__(self, problem: Transport, candidate: Candidate, confidence: float):
+    def __init__(self, problem: Transport, candidate: AbstractCandidate, confidence: float):
         self.problem, self.candidate, self.confidence = problem, candidate, confidence
         self.domain, self.target = problem.domain, problem.target_domain
         self.dimension, self.center = (
@@ -77,13 +76,14 @@ class ComputedMap:
         )
         if not np.isfinite(found.alpha) or not np.isfinite(found.beta):
             raise NoBoundError(
+                Why.not_finite,
                 "the second derivatives of the potential are not finite numbers everywhere: it "
-                "must be twice differentiable up to the boundary"
+                "must be twice differentiable up to the boundary",
             )
         _check_convex(found.alpha, found.point)
         return found
 
-    def evaluate(self, x: np.ndarray, shrink: float) -> Local:
+    def evaluate(self, x: np.ndarray, shrink: float) -> MapValues:
         """All that the bounds need at points, with its rounding."""
         n, d = x.shape
         value, gradient, hessian = (
@@ -96,8 +96,10 @@ class ComputedMap:
         )
         if not np.all(finite):
             raise NoBoundError(
+                Why.not_finite,
                 "the potential or its derivatives are not finite numbers at x = "
-                f"{show(x[int(np.argmin(finite))])}"
+                f"{show(x[int(np.argmin(finite))])}",
+                point=x[int(np.argmin(finite))],
             )
         spectrum = np.linalg.eigvalsh(hessian)
         if np.min(spectrum) <= 0:
@@ -132,7 +134,7 @@ class ComputedMap:
         small = small + 16 * EPSILON * (
             np.linalg.norm(x, axis=1) + np.linalg.norm(T, axis=1) + np.sum(x**2, axis=1)
         )
-        return Local(
+        return MapValues(
             mu,
             G,
             rounding,
@@ -159,25 +161,20 @@ class ComputedMap:
             axis=1,
         )
 
-    def measured(self, shrink: float) -> tuple[Measure, Local]:
+    def measured(self, shrink: float) -> tuple[Measure, MapValues]:
         """The points of the norms and what is known there: quadrature refined where the densities
         differ, or a sample."""
 
-        def evaluate(x: np.ndarray) -> Local:
+        def evaluate(x: np.ndarray) -> MapValues:
             return self.evaluate(x, shrink)
 
-        def indicator(local: Local) -> np.ndarray:
+        def indicator(local: MapValues) -> np.ndarray:
             return np.stack([excess(local) ** 2 / local.G, local.mu, local.G], axis=1)
 
-        refined = refined_quadrature(self.domain, (), None, evaluate, indicator, BUDGETS)
-        if refined is not None:
-            return refined
-        points = self.domain.interior_points(SAMPLE_POINTS, SAMPLE_SEED)
-        return Sample(points, self.domain.volume, self.confidence, NORMS_OF_A_SAMPLE), evaluate(
-            points
-        )
+        sampling = Sampling(SAMPLE_SEED, NORMS_OF_A_SAMPLE, self.confidence)
+        return measured(self.problem, Watched(evaluate, indicator), sampling)
 
-    def smooth_rule(self, shrink: float) -> list[tuple[Measure, Local]]:
+    def smooth_rule(self, shrink: float) -> list[tuple[Measure, MapValues]]:
         """One Gauss rule over the whole domain with n points per direction and one with 2n: for
         smooth integrands far more accurate than many cells."""
         if self.dimension > 3:
@@ -192,7 +189,7 @@ class ComputedMap:
             np.zeros(len(coarse)),
             np.zeros(len(fine)),
         )
-        nodes = Nodes(
+        nodes = CellNodes(
             points,
             np.concatenate([coarse, nothing]),
             np.concatenate([none, fine]),
@@ -205,9 +202,12 @@ class ComputedMap:
 def _check_convex(smallest: float, point: np.ndarray) -> None:
     if not smallest > 0:
         raise NoBoundError(
+            Why.convexity_lost,
             f"the potential is not convex: D²φ has the eigenvalue {smallest:.4g} at x = "
             f"{show(point)}. The map of such a potential is not optimal and need not be "
-            "injective; solve more accurately, or start from a convex potential."
+            "injective; solve more accurately, or start from a convex potential.",
+            eigenvalue=smallest,
+            point=point,
         )
 
 
@@ -223,8 +223,11 @@ def _positive(name: str, density: Any, points: np.ndarray, x: np.ndarray) -> np.
             else f"at T(x) = {show(points[bad])}, x = {show(x[bad])}"
         )
         raise NoBoundError(
+            Why.not_a_density,
             f"the density {name} is {values[bad]:.6g} {where}: it must be a positive number on "
-            "its whole domain"
+            "its whole domain",
+            value=float(values[bad]),
+            point=x[bad],
         )
     return values
 

@@ -23,14 +23,13 @@ from cordes.reports.kit.page import (
     write_page,
 )
 from cordes.reports.kit.provenance import command_line, version_rows
-from cordes.reports.pages.claims import (
+from cordes.reports.pages.bounds import (
     answer_sentence,
     bounds_table,
-    claims,
-    claims_list,
     everywhere,
     measured_sentence,
 )
+from cordes.reports.pages.claims import claims, claims_list
 from cordes.reports.pages.equation import equation
 from cordes.reports.pages.figures import answer_figures
 from cordes.results import Result
@@ -80,10 +79,8 @@ def write_report(
         _convergence(solution, facts, charts),
         _run(solution, facts, command),
     ]
-    summary = (
-        f"{shown.headline}<p "
-        f'class="answer">{answer_sentence(facts, problem.domain.dimension)}</p>{_remarks(facts)}'
-    )
+    answer = answer_sentence(certificate_of(solution), problem.domain.dimension)
+    summary = f'{shown.headline}<p class="answer">{answer}</p>{_remarks(facts)}'
     data = {
         "kind": "solve",
         "facts": facts,
@@ -113,13 +110,14 @@ def _remarks(facts: Mapping[str, Any]) -> str:
 
 
 def _certificate(solution: "Solution", facts: Mapping[str, Any]) -> Section:
-    made = claims(certificate_of(solution), solution.problem, facts)
+    certificate = certificate_of(solution)
+    made = claims(certificate, solution.problem, facts)
     intro = (
         "v is the exact solution minus the computed one."
         if facts["certificate"]["map_L2"] is None
         else "The error is that of the map, T − T*."
     )
-    body = note(intro) + bounds_table(facts) + claims_list(made)
+    body = note(intro) + bounds_table(certificate) + claims_list(made)
     return Section("Certificate", body, "certificate")
 
 

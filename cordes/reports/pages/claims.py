@@ -1,98 +1,22 @@
-"""What a certificate says, in words: the answer in one sentence, and what is proved, what was
-checked, what is assumed."""
+"""What a certificate proves, what was checked and what is assumed, in words: three lists, which
+each kind of problem fills."""
 
-import math
-import re
+import functools
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from cordes.certificates.certificate import Certificate
+from cordes.certificates.reason import Why
 from cordes.certificates.residual.candidate import BUILT_IN
+from cordes.certificates.theorem import Citation, Modifier
+from cordes.domains.domain import AbstractDomain
+from cordes.errors import OptionError
 from cordes.problems.hjb import HJB
+from cordes.problems.linear import Linear
 from cordes.problems.monge_ampere import MongeAmpere
 from cordes.problems.problem import AbstractProblem
 from cordes.problems.transport import Transport
-from cordes.reports.kit.page import MINUS, number, table, text
-
-if TYPE_CHECKING:
-    from cordes.certificates.certificate import Certificate
-
-# What the theorems say, by the beginning of their names; docs/certificates.md has the proofs.
-THEOREMS = {
-    "T1b": (
-        "scaled by d/tr A, the operator differs from the Laplacian by a contraction, so that the "
-        "residual bounds the error"
-    ),
-    "T1c": (
-        "scaled by a multiplier that suits this residual, the operator differs from the Laplacian "
-        "by a contraction, so that the residual bounds the error"
-    ),
-    "T1d": (
-        "after a linear change of variables the scaled operator differs from the Laplacian by a "
-        "contraction, so that the residual bounds the error"
-    ),
-    "T2 after": (
-        "an exponential transform takes the drift away; then the scaled operator differs from Δ − "
-        "λ by a contraction"
-    ),
-    "T2": (
-        "with drift and reaction the scaled operator differs from Δ − λ by a contraction, so that "
-        "the residual bounds the error"
-    ),
-    "Smears–Süli": (
-        "with drift and reaction the scaled operator differs from Δ − λ by a contraction (the "
-        "condition of Smears and Süli)"
-    ),
-    "ABP": (
-        "the maximum principle of Aleksandrov, Bakelman and Pucci bounds the error by an integral "
-        "of the residual"
-    ),
-    "barrier": (
-        "a barrier, a function that the operator takes below the residual, lies above the error "
-        "by the maximum principle"
-    ),
-    "Green": "Green's function turns the bound of the energy into one of the largest error",
-    "T4 with shift": (
-        "if the answer plus δ|x|²/2 is convex, the maximum principle for convex functions bounds "
-        "the error of that sum, and δ the rest"
-    ),
-    "T4": (
-        "the maximum principle for convex functions bounds the error by the difference of the "
-        "roots of the determinants"
-    ),
-    "T5": (
-        "by duality the potential bounds the distance from both sides, and with bounds of D²u the "
-        "error of the map"
-    ),
-}
-LEVELS = {
-    "quadrature": "the integrals have converged numerically",
-    "statistical (asymptotic)": "from independent points, by the normal approximation",
-    "statistical": (
-        "from independent points, guaranteed at the stated confidence if your bound of the "
-        "residual holds"
-    ),
-}
-NORMS = (
-    ("largest error", "Linf"),
-    ("root mean square error", "rms"),
-    ("‖v‖ in L²", "L2"),
-    ("‖∇v‖ in L²", "H1"),
-    ("‖D²v‖ in L²", "H2"),
-    ("error of the map in L²(μ)", "map_L2"),
-)
-# What is a supremum over the domain, by the beginning of the theorem's name; for all others it is
-# the contraction.
-SUPREMA = {
-    "T4 with shift": "a bound of the eigenvalues of D²u",
-    "T4": "the convexity of the answer",
-    "T5": "the bounds of D²u",
-}
-# Theorems that rest on the maximum principle of linear equations.
-MAXIMUM = ("ABP", "barrier")
-EIGENVALUE = re.compile(r"D²w has the eigenvalue (-?[0-9.e+-]*[0-9])")
-BOUNDARY_GAP = re.compile(r"the boundary values miss g by ([0-9.e+-]*[0-9])")
-# The digits of a distance: few where its limits are far apart.
-FEWEST, MOST = 3, 13
+from cordes.reports.kit.page import MINUS, text
 
 
 class Claims(NamedTuple):
@@ -103,216 +27,148 @@ class Claims(NamedTuple):
     assumed: list[str]
 
 
-def answer_sentence(facts: Mapping[str, Any], dimension: int | None = None) -> str:
-    """How wrong the answer is, in one sentence of safe HTML that needs no mathematics; or why
-    nobody knows."""
-    certificate = facts["certificate"]
-    if certificate is None or all(certificate[name] is None for name in ("Linf", "rms", "map_L2")):
-        reason = (certificate or {}).get("reason") or "no theorem applies"
-        return f"No bound of the error can be given: {text(reason.rstrip('.'))}."
-    level = f"; level: {text(_level(certificate))}{_sampled(certificate)}."
-    if certificate["map_L2"] is not None:
-        distance = f", and the distance W₂ lies {_distance(certificate)}"
-        return (
-            "The map is wrong by at most "
-            f"{number(certificate['map_L2'], 2, 'certificate.map_L2', up=True)} in the root mean "
-            f"square{distance}{level}"
-        )
-    mean = (
-        f"at most {number(certificate['rms'], 2, 'certificate.rms', up=True)} in the root mean "
-        "square"
-    )
-    if certificate["Linf"] is None:
-        return f"The error is {mean}{level}"
-    return (
-        f"The error is at most {number(certificate['Linf'], 2, 'certificate.Linf', up=True)} "
-        f"{everywhere(dimension)}, and {mean}{level}"
-    )
-
-
-def everywhere(dimension: int | None) -> str:
-    """Where a bound of the largest error holds: in more than three dimensions functions with second
-    derivatives in L² need not be continuous."""
-    return "at almost every point" if dimension is not None and dimension > 3 else "everywhere"
-
-
-def _sampled(certificate: Mapping[str, Any]) -> str:
-    """What the bound takes from sampled points; empty where it is proved over the whole domain."""
-    if certificate.get("epsilon_source") != "sampled":
-        return ""
-    name = certificate.get("theorem") or ""
-    what = next(
-        (what for start, what in SUPREMA.items() if name.startswith(start)), "the contraction (ε)"
-    )
-    return f"; {what}: at sampled points only"
-
-
-def _distance(certificate: Mapping[str, Any]) -> str:
-    """Between which numbers W₂ lies, with two digits more than its limits have in common."""
-    low, high = certificate["W2"]
-    width = high - low
-    common = (
-        math.floor(math.log10(high)) - math.floor(math.log10(width))
-        if width > 0 and high > 0
-        else MOST
-    )
-    digits = min(max(common + 2, FEWEST), MOST)
-    ends = [
-        number(end, digits, f"certificate.W2.{k}", up=k == 1) for k, end in enumerate((low, high))
-    ]
-    return f"between {ends[0]} and {ends[1]}"
-
-
-def measured_sentence(facts: Mapping[str, Any]) -> str:
-    """What a comparison with the exact solution, or with a classical one, gave; empty where there
-    is none."""
-    if facts["error"] is not None:
-        largest, mean = (
-            number(facts["error"]["linf"], 2, "error.linf"),
-            number(facts["error"]["l2"], 2, "error.l2"),
-        )
-        what = "map" if facts.get("transport") else "solution"
-        return (
-            f"Measured against the exact {what}: largest error {largest}, root mean square {mean}."
-        )
-    if facts.get("reference") is not None:
-        return (
-            f"A classical solution ({text(facts['reference']['name'])}) differs by at most "
-            f"{number(facts['reference']['linf'], 2, 'reference.linf', up=True)}, at the points "
-            "compared."
-        )
-    return ""
-
-
-def _level(certificate: Mapping[str, Any]) -> str:
-    sure = (
-        f", {100 * certificate['confidence']:g} % confidence"
-        if certificate.get("confidence") is not None
-        else ""
-    )
-    return f"{certificate['level']}{sure}"
-
-
-def bounds_table(facts: Mapping[str, Any]) -> str:
-    """All bounds, the theorems behind them, and how they are known."""
-    certificate = facts["certificate"]
-    transport = certificate["map_L2"] is not None
-    rows = []
-    for name, key in NORMS:
-        if (key == "map_L2") == transport:
-            value = certificate[key]
-            rows.append(
-                (
-                    name,
-                    f"≤ {number(value, 3, f'certificate.{key}', up=True)}"
-                    if value is not None
-                    else "no bound",
-                )
-            )
-    if certificate["energy"] is not None:
-        energy = certificate["energy"]
-        shift = f" − {energy['lambda']:.4g} v" if energy["lambda"] else ""
-        lower, upper = (
-            number(energy["lower"], 3, "certificate.energy.lower", up=False),
-            number(energy["upper"], 3, "certificate.energy.upper", up=True),
-        )
-        rows.append((f"‖Δv{shift}‖ in L²", f"between {lower} and {upper}"))
-    if transport:
-        rows.append(("distance W₂", _distance(certificate)))
-    for name, key in (("theorem", "theorem"), ("largest error by", "maximum_theorem")):
-        if certificate[key] is not None:
-            rows.append((name, text(certificate[key])))
-    if certificate["contraction"] is not None:
-        rows.append(
-            (
-                "contraction",
-                (
-                    f"{number(certificate['contraction'], 4, 'certificate.contraction', up=True)} "
-                    f"({text(certificate['epsilon_source'])})"
-                ),
-            )
-        )
-    if certificate["level"] is not None:
-        rows.append(
-            ("level", f"{text(_level(certificate))}: {text(LEVELS.get(certificate['level'], ''))}")
-        )
-    if certificate["points"]:
-        rows.append(("points", number(certificate["points"], fact="certificate.points")))
-    if certificate["reason"] is not None:
-        rows.append(
-            (
-                "not covered" if certificate["level"] is not None else "reason",
-                text(certificate["reason"]),
-            )
-        )
-    return table(rows)
-
-
 def claims(
-    certificate: "Certificate", problem: AbstractProblem, facts: Mapping[str, Any] | None = None
+    certificate: Certificate, problem: AbstractProblem, facts: Mapping[str, Any] | None = None
 ) -> Claims:
     """What the bounds rest on. `facts` are those of result.json, which know the smallest eigenvalue
     of D²u."""
     made = Claims([], [], [])
     if certificate.level is None:
         return made
-    named = dict.fromkeys(
-        name
-        for name in (
-            certificate.theorem,
-            certificate.maximum_theorem,
-            *certificate.theorems.values(),
-        )
-        if name
-    )
-    glosses = {name: _gloss(name, problem.domain.dimension) for name in named}
-    for gloss in dict.fromkeys(glosses.values()):
-        made.proved.append(
-            f"{', '.join(name for name in named if glosses[name] == gloss)}: {gloss}."
-        )
-    if isinstance(problem, Transport):
-        _transport(made, certificate)
-    else:
-        if isinstance(problem, MongeAmpere):
-            _convexity(made, certificate, problem, facts or {})
-        else:
-            _contraction(made, certificate, problem)
-            _maximum_principle(made, certificate, problem, list(named))
-        _answer(made, certificate, problem)
-    made.checked.append(
-        "The residual is evaluated in double precision, and a bound of its rounding error is added."
-    )
-    _integrals(made, certificate)
-    if not isinstance(problem.domain, BUILT_IN):
-        made.assumed.append("The domain is convex.")
-    if isinstance(problem, Transport) and not isinstance(problem.target_domain, BUILT_IN):
-        made.assumed.append("The target domain is convex.")
-    made.assumed.append(
-        f"The {'densities' if isinstance(problem, Transport) else 'coefficients'} are what "
-        "their formulas say."
-    )
+    said: dict[str, list[str]] = {}
+    for cited in dict.fromkeys(_cited(certificate)):
+        said.setdefault(cited.gloss, []).append(str(cited))
+    for gloss, names in said.items():
+        made.proved.append(f"{', '.join(dict.fromkeys(names))}: {gloss}.")
+    rests_on(problem, certificate, made, facts or {})
     return made
 
 
-def _answer(made: Claims, certificate: "Certificate", problem: AbstractProblem) -> None:
-    """The boundary values, kinks and jumps."""
-    missed = BOUNDARY_GAP.search(certificate.reason or "")
+def _cited(certificate: Certificate) -> list[Citation]:
+    first = (certificate.citation, certificate.maximum_citation)
+    return [*(cited for cited in first if cited is not None), *certificate.citations.values()]
+
+
+@functools.singledispatch
+def rests_on(
+    problem: AbstractProblem, certificate: Certificate, made: Claims, facts: Mapping[str, Any]
+) -> None:
+    """What the bounds of one kind of problem rest on, beside the theorems: into the three lists."""
+    raise OptionError(
+        f"What certificates of {type(problem).__name__} problems rest on is not known: register "
+        "it, with cordes.reports.pages.claims.rests_on.register."
+    )
+
+
+@rests_on.register
+def _linear(
+    problem: Linear, certificate: Certificate, made: Claims, facts: Mapping[str, Any]
+) -> None:
+    lower_order = problem.has_drift or problem.has_reaction
+    if (
+        certificate.contraction is not None
+        and certificate.epsilon_source == "analytic"
+        and problem.epsilon is not None
+        and not (problem.constant_coefficients or lower_order)
+    ):
+        made.assumed.append(
+            f"Your lower bound ε ≥ {problem.epsilon:g}; no sampled point contradicts it."
+        )
+    else:
+        _contraction(made, certificate)
+    _maximum_principle(made, certificate, problem)
+    _boundary_values(made, certificate)
+    _answer(made)
+    _rest(made, certificate, problem.domain)
+
+
+@rests_on.register
+def _hjb(problem: HJB, certificate: Certificate, made: Claims, facts: Mapping[str, Any]) -> None:
+    _contraction(made, certificate, ", for all controls")
+    if problem.maximiser is not None:
+        made.checked.append(
+            f"None of the {len(problem.controls):,} controls given is better than the "
+            "maximiser, at any point of the norms."
+        )
+        made.assumed.append(
+            "The maximiser is the best of all controls, between those that it was compared "
+            "with too."
+        )
+    _maximum_principle(made, certificate, problem, ", for all controls")
+    _boundary_values(made, certificate)
+    _answer(made)
+    _rest(made, certificate, problem.domain)
+
+
+@rests_on.register
+def _monge_ampere(
+    problem: MongeAmpere, certificate: Certificate, made: Claims, facts: Mapping[str, Any]
+) -> None:
+    _convexity(made, certificate, problem, facts)
+    # The certificate adds the gap and does not tell.
+    made.checked.append(
+        "The boundary values, at points of the boundary: what they miss there is counted "
+        "twice in the bounds."
+    )
+    _answer(made)
+    _rest(made, certificate, problem.domain)
+
+
+@rests_on.register
+def _transport(
+    problem: Transport, certificate: Certificate, made: Claims, facts: Mapping[str, Any]
+) -> None:
+    """The bounds of T5, and what is searched and never proved."""
+    proof = "over their whole domains, by interval arithmetic"
+    _known(
+        made,
+        "the bounds of D²u and of the target density",
+        certificate.epsilon_source,
+        proof,
+        "hold",
+    )
+    made.checked.append(
+        "The map takes the boundary into the target, at points and by a search from the worst "
+        "of them; what leaves the target counts twice."
+    )
+    made.assumed.append(
+        "The search on the boundary has found the worst: where the map takes the boundary is "
+        "never proved."
+    )
+    made.checked.append(
+        "The potential has no kink: its gradient is continuous, so that the densities see all "
+        "of its second derivatives."
+    )
+    made.checked.append("No jump of the densities was found.")
+    _rest(made, certificate, problem.domain, "densities")
+    if not isinstance(problem.target_domain, BUILT_IN):
+        made.assumed.insert(-1, "The target domain is convex.")
+
+
+def _gap(certificate: Certificate) -> float | None:
+    """By how much the boundary values miss g, where that is more than rounding."""
+    gaps = [
+        reason.values["gap"] for reason in certificate.reasons if reason.kind is Why.boundary_gap
+    ]
+    return gaps[0] if gaps else None
+
+
+def _boundary_values(made: Claims, certificate: Certificate) -> None:
+    missed = _gap(certificate)
     if missed is not None:
         made.checked.append(
             "At the boundary points looked at, the answer misses the boundary values by at "
-            f"most {missed[1]}; the bounds count this twice."
-        )
-    elif isinstance(problem, MongeAmpere):
-        # Its certificate adds the gap and does not tell.
-        made.checked.append(
-            "The boundary values, at points of the boundary: what they miss there is counted "
-            "twice in the bounds."
+            f"most {missed:.2g}; the bounds count this twice."
         )
     else:
         made.checked.append(
             "The answer takes the boundary values, to rounding, at the boundary points looked "
             "at; what it misses there counts twice."
         )
+
+
+def _answer(made: Claims) -> None:
+    """The boundary values, kinks and jumps."""
     made.assumed.append(
         "Between the boundary points looked at, the answer misses the boundary values by no "
         "more than twice as much."
@@ -324,7 +180,20 @@ def _answer(made: Claims, certificate: "Certificate", problem: AbstractProblem) 
     made.checked.append("No coefficient was found to jump where no interface is declared.")
 
 
-def _integrals(made: Claims, certificate: "Certificate") -> None:
+def _rest(
+    made: Claims, certificate: Certificate, domain: AbstractDomain, data: str = "coefficients"
+) -> None:
+    """What every certificate rests on."""
+    made.checked.append(
+        "The residual is evaluated in double precision, and a bound of its rounding error is added."
+    )
+    _integrals(made, certificate)
+    if not isinstance(domain, BUILT_IN):
+        made.assumed.append("The domain is convex.")
+    made.assumed.append(f"The {data} are what their formulas say.")
+
+
+def _integrals(made: Claims, certificate: Certificate) -> None:
     """How the norms are known."""
     if certificate.level == "quadrature":
         agreement = (
@@ -377,20 +246,9 @@ def _capital(sentence: str) -> str:
     return sentence[0].upper() + sentence[1:]
 
 
-def _contraction(made: Claims, certificate: "Certificate", problem: AbstractProblem) -> None:
+def _contraction(made: Claims, certificate: Certificate, controls: str = "") -> None:
     """The contraction of the energy theorems."""
     if certificate.contraction is None:
-        return
-    controls = ", for all controls" if isinstance(problem, HJB) else ""
-    constant = getattr(problem, "constant_coefficients", True)
-    if (
-        certificate.epsilon_source == "analytic"
-        and problem.epsilon is not None
-        and not (constant or problem.has_drift or problem.has_reaction)
-    ):
-        made.assumed.append(
-            f"Your lower bound ε ≥ {problem.epsilon:g}; no sampled point contradicts it."
-        )
         return
     reason = (
         ": A, b and c do not depend on x"
@@ -402,21 +260,12 @@ def _contraction(made: Claims, certificate: "Certificate", problem: AbstractProb
 
 
 def _maximum_principle(
-    made: Claims, certificate: "Certificate", problem: AbstractProblem, named: list[str]
+    made: Claims, certificate: Certificate, problem: AbstractProblem, controls: str = ""
 ) -> None:
     """What bounds of the largest error need, which may rest on points even where the contraction
-    does not; and the maximiser of a control problem."""
-    if isinstance(problem, HJB) and problem.maximiser is not None:
-        made.checked.append(
-            f"None of the {len(problem.controls):,} controls given is better than the "
-            "maximiser, at any point of the norms."
-        )
-        made.assumed.append(
-            "The maximiser is the best of all controls, between those that it was compared "
-            "with too."
-        )
-    used = any(part.strip().startswith(MAXIMUM) for name in named for part in name.split(","))
-    if not used and BOUNDARY_GAP.search(certificate.reason or "") is None:
+    does not."""
+    used = any(cited.maximum_principle for cited in _cited(certificate))
+    if not used and _gap(certificate) is None:
         return
     needs = ["A is positive definite"]
     if problem.has_reaction:
@@ -426,13 +275,12 @@ def _maximum_principle(
     if problem.domain.dimension > 2:
         needs.append("the Cordès condition holds or A is continuous")
     listed = f"{', '.join(needs[:-1])} and {needs[-1]}" if len(needs) > 1 else needs[0]
-    if getattr(problem, "constant_coefficients", False):
+    if problem.constant_coefficients:
         made.proved.append(
             "What the maximum principle needs is known, since the coefficients are constant: "
             f"{listed}."
         )
         return
-    controls = ", for all controls" if isinstance(problem, HJB) else ""
     made.checked.append(
         f"What the maximum principle needs{controls}: {listed}; by interval arithmetic where "
         "the formulas allow it, else at sampled points."
@@ -443,22 +291,24 @@ def _maximum_principle(
 
 
 def _convexity(
-    made: Claims, certificate: "Certificate", problem: AbstractProblem, facts: Mapping[str, Any]
+    made: Claims, certificate: Certificate, problem: MongeAmpere, facts: Mapping[str, Any]
 ) -> None:
     """In one dimension the equation is linear, and convexity plays no part; an answer that is not
     convex is certified through w + δ|x|²/2."""
     made.checked.append("f ≥ 0, and its integral is finite, as far as the points show.")
     if problem.domain.dimension == 1:
         return
-    named = EIGENVALUE.search(certificate.reason or "")
     found = [
-        (facts.get("convexity") or {}).get("smallest_eigenvalue"),
-        float(named[1]) if named is not None else None,
+        reason.values["eigenvalue"]
+        for reason in certificate.reasons
+        if reason.kind is Why.negative_eigenvalue
     ]
-    smallest = min((value for value in found if value is not None), default=0.0)
+    measured = (facts.get("convexity") or {}).get("smallest_eigenvalue")
+    smallest: float = min([*found, *([] if measured is None else [measured])], default=0.0)
     lost = smallest < 0
     proof = "over the whole domain, by interval arithmetic"
-    if not lost and "shift" not in (certificate.theorem or ""):
+    cited = certificate.citation
+    if not lost and (cited is None or Modifier.shifted not in cited.modifiers):
         _known(made, "the convexity of the answer", certificate.epsilon_source, proof)
         return
     _known(
@@ -478,43 +328,6 @@ def _convexity(
             "The answer itself is not known to be convex: the eigenvalues of D²w are too near "
             "zero to be sure."
         )
-
-
-def _transport(made: Claims, certificate: "Certificate") -> None:
-    """The bounds of T5, and what is searched and never proved."""
-    proof = "over their whole domains, by interval arithmetic"
-    _known(
-        made,
-        "the bounds of D²u and of the target density",
-        certificate.epsilon_source,
-        proof,
-        "hold",
-    )
-    made.checked.append(
-        "The map takes the boundary into the target, at points and by a search from the worst "
-        "of them; what leaves the target counts twice."
-    )
-    made.assumed.append(
-        "The search on the boundary has found the worst: where the map takes the boundary is "
-        "never proved."
-    )
-    made.checked.append(
-        "The potential has no kink: its gradient is continuous, so that the densities see all "
-        "of its second derivatives."
-    )
-    made.checked.append("No jump of the densities was found.")
-
-
-def _gloss(name: str, dimension: int) -> str:
-    if dimension == 1 and name.startswith("T4"):
-        return (
-            "in one dimension the equation is linear, and the maximum principle bounds the error "
-            "by the residual"
-        )
-    found = next(
-        (gloss for start, gloss in THEOREMS.items() if name.lower().startswith(start.lower())), None
-    )
-    return found or "see the documentation of certificates"
 
 
 def claims_list(made: Claims) -> str:

@@ -13,6 +13,7 @@ import jax
 import numpy as np
 
 from cordes.certificates.residual.candidate import AnswerCandidate
+from cordes.certificates.theorem import Theorem
 from cordes.jet import Jet
 from cordes.problems.condition import cordes_multiplier, epsilon_at
 from cordes.problems.linear import Linear
@@ -151,7 +152,8 @@ def _bound(solution: "Solution", points: np.ndarray) -> Quantity | None:
     if picture is None or picture.bound is None:
         return None
     place = "almost every point" if points.shape[1] > 3 else "each point"
-    green = (certificate.maximum_theorem or "").startswith("Green")
+    cited = certificate.maximum_citation
+    green = cited is not None and cited.theorem is Theorem.green
     cut = ", cut at the bound of the largest error, which Green's function gives" if green else ""
     caption = f"The error at {place} is at most this, by the maximum principle{cut}."
     return Quantity("bound", "bound of |error|", caption, np.asarray(picture.bound(points)))

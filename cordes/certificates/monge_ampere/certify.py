@@ -21,122 +21,62 @@ samples bounds nothing between them.
 """
 
 import math
-from typing import Any, NamedTuple
 
 import numpy as np
 
-from cordes.certificates.certificate import Certificate, NoBoundError, Picture
-from cordes.certificates.residual.candidate import Candidate, FunctionCandidate
+from cordes.certificates.certificate import Certificate, Picture
+from cordes.certificates.monge_ampere.density import SEARCH_SEED, check_density
+from cordes.certificates.monge_ampere.sides import EPSILON, Densities, Sides, root_differences
+from cordes.certificates.reason import NoBoundError, Reason, Why
+from cordes.certificates.residual.candidate import AbstractCandidate, FunctionCandidate
 from cordes.certificates.residual.convexity import (
     Convexity,
     cofactors_of,
-    descend,
     edge_points,
     eigenvalues,
-    inside,
     polished,
     proved,
     smallest_eigenvalue,
 )
 from cordes.certificates.residual.hypotheses import boundary_gap, not_seen, refusal
-from cordes.certificates.residual.norms import (
-    AGREEMENT,
-    Measure,
-    Norm,
-    Quadrature,
-    Sample,
-    refined_quadrature,
-)
-from cordes.domains.constants import circumscribed, largest_polar_factor, polar_factor
+from cordes.certificates.residual.measured import Sampling, Watched, measured
+from cordes.certificates.residual.norms import AGREEMENT, Measure, Quadrature
+from cordes.certificates.theorem import Citation, Modifier, Theorem
+from cordes.domains.constants import circumscribed, largest_polar_factor
 from cordes.problems.monge_ampere import MongeAmpere
 from cordes.runtime.plain import show
 
 # Points of the search for convexity: functions are cheaper than networks, whose quadrature points
 # are looked at too.
-SEARCH_POINTS, FUNCTION_POINTS, SEARCH_SEED = 1024, 8192, 5_550_203
-# Points after which refinement ends, by dimension; points of a sample, and the norms that one
-# sample serves.
-BUDGETS = {1: 20_000, 2: 120_000, 3: 200_000}
-SAMPLE_POINTS, SAMPLE_SEED, NORMS_OF_A_SAMPLE = 1 << 15, 5_550_202, 4
-EPSILON = float(np.finfo(np.float64).eps)
+SEARCH_POINTS, FUNCTION_POINTS = 1024, 8192
+# The norms that one sample serves.
+SAMPLE_SEED, NORMS_OF_A_SAMPLE = 5_550_202, 4
 # A positive eigenvalue that falls to this share of what it was is no reason for another search.
 STILL = 0.9
-# The lower limit of a determinant's root is trusted up to this relative rounding; beyond it is
-# zero.
-TRUSTED = 0.25
 # An eigenvalue of D²w below zero by this share of the mean of f^(1/d) is no rounding and no ripple:
 # the answer is not convex.
 LOST = 0.05
 # A bound that exceeds the range of w is useless; the loss of convexity is to blame where the shift
 # has at least this share of it.
 BLAME = 0.1
-# A pole of f is suspected where f exceeds its mean so much; of an integrable one the largest values
-# have less than this share of those before.
-SUSPECT, POLE_SHARE, POLE_ROUNDS = 1e3, 0.5, 120
-# The sets of the largest values: points in each, their number, each a tenth of the last one, random
-# steps, and how far apart those compared are.
-TAIL_POINTS, TAIL_LEVELS, TAIL_MOVES, TAIL_SPAN = 2048, 12, 12, 5
-NO_ENERGY = (
+NO_ENERGY = Reason(
+    Why.not_covered,
     "no bounds of ∇v and D²v: the linear equations behind Monge–Ampère have no common Cordès "
-    "constant"
+    "constant",
 )
 
 
-class Densities(NamedTuple):
-    """At points: f, D²w, and a bound of the rounding error of det(D²w + δI) for the shift δ in
-    use."""
-
-    f: np.ndarray
-    hessian: np.ndarray
-    rounding: np.ndarray
-
-
-class Sides(NamedTuple):
-    """Norms of the two sides; `shift` is δ, and `center` and `radius` belong to a ball around the
-    domain."""
-
-    upper: Norm
-    lower: Norm
-    shift: float
-    center: np.ndarray
-    radius: float
-    gap: float
-
-    def pointwise(self, domain: Any, x: np.ndarray) -> np.ndarray:
-        """The bound of |u - w| at points."""
-        factor, square = (
-            domain.dimension * polar_factor(domain, x),
-            np.sum((x - self.center) ** 2, axis=1),
-        )
-        above = self.shift / 2 * square + factor * self.upper.upper
-        below = (
-            self.shift / 2 * np.maximum(self.radius**2 - square, 0.0) + factor * self.lower.upper
-        )
-        return np.maximum(above, below) * (1 + 4 * EPSILON) + self.gap
-
-    def largest(self, domain: Any) -> float:
-        """The bound of the largest error."""
-        theorem = (
-            domain.dimension
-            * largest_polar_factor(domain)
-            * max(self.upper.upper, self.lower.upper)
-        )
-        return float((self.raised + theorem) * (1 + 4 * EPSILON) + self.gap)
-
-    @property
-    def raised(self) -> float:
-        """What the shift costs."""
-        return self.shift * self.radius**2 / 2
-
-
 def certify_monge_ampere(
-    problem: MongeAmpere, candidate: Candidate, singular: np.ndarray, confidence: float = 0.99
+    problem: MongeAmpere,
+    candidate: AbstractCandidate,
+    singular: np.ndarray,
+    confidence: float = 0.99,
 ) -> Certificate:
     """The bounds that the theorem gives, or the reason why there are none. `singular` (K, d) are
     points around which the residual may be large."""
     reason = refusal(problem, candidate)
     if reason is not None:
-        return Certificate(reason=_Attempt(problem, candidate).with_convexity(reason))
+        return Certificate(reasons=_Attempt(problem, candidate).with_convexity(reason))
     return bounds(
         problem, candidate, singular, confidence, boundary_gap(problem, candidate).addition
     )
@@ -144,7 +84,7 @@ def certify_monge_ampere(
 
 def bounds(
     problem: MongeAmpere,
-    candidate: Candidate,
+    candidate: AbstractCandidate,
     singular: np.ndarray,
     confidence: float = 0.99,
     gap: float = 0.0,
@@ -154,13 +94,13 @@ def bounds(
     try:
         return _Attempt(problem, candidate).certificate(singular, confidence, gap)
     except NoBoundError as why:
-        return Certificate(reason=str(why))
+        return Certificate(reasons=(why.reason,))
 
 
 class _Attempt:
     """One problem with one answer."""
 
-    def __init__(self, problem: MongeAmpere, candidate: Candidate):
+    def __init__(self, problem: MongeAmpere, candidate: AbstractCandidate):
         self.problem, self.candidate, self.domain = problem, candidate, problem.domain
         self.dimension = problem.domain.dimension
 
@@ -170,9 +110,9 @@ class _Attempt:
         measure, local = self._measured(singular, confidence, shift)
         unseen = not_seen(self.problem, self.candidate, measure.points)
         if unseen is not None:
-            raise NoBoundError(unseen)
+            return Certificate(reasons=(unseen,))
         convexity, shift, local = self._seen_again(convexity, shift, measure, local)
-        self._check_density(measure, local.f)
+        check_density(self.problem, measure, local.f)
         sides = self._norms(measure, local, shift, gap)
         largest = sides.largest(self.domain)
         if convexity is not None:
@@ -183,19 +123,21 @@ class _Attempt:
 
     # Convexity
 
-    def with_convexity(self, reason: str) -> str:
+    def with_convexity(self, reason: Reason) -> tuple[Reason, ...]:
         """Another reason, behind the loss of convexity where there is one: an answer that went
         astray misses its boundary values, too."""
         convexity = self._search()
         if convexity is None or not convexity.smallest < -LOST * self.problem.curvature:
-            return reason
-        lost = (
+            return (reason,)
+        lost = Reason(
+            Why.convexity_lost,
             f"convexity lost: D²w has the eigenvalue {convexity.smallest:.4g} at x = "
-            f"{show(convexity.point)}"
+            f"{show(convexity.point)}",
+            {"eigenvalue": convexity.smallest, "point": convexity.point},
         )
-        return "; ".join(
-            [lost, *([self.problem.rough.why] if self.problem.rough is not None else []), reason]
-        )
+        rough = self.problem.rough
+        data = () if rough is None else (Reason(Why.rough_data, rough.why),)
+        return lost, *data, reason
 
     def _smallest(self, x: np.ndarray) -> np.ndarray:
         return eigenvalues(np.asarray(self.candidate.jet(x).hessian))[:, 0]
@@ -220,8 +162,10 @@ class _Attempt:
             return 0.0
         if not np.isfinite(convexity.smallest):
             raise NoBoundError(
+                Why.not_finite,
                 "the second derivatives of the answer are not finite numbers near x = "
-                f"{show(convexity.point)}"
+                f"{show(convexity.point)}",
+                point=convexity.point,
             )
         rounding = 2 * self._eigenvalue_rounding(convexity.point)
         return (
@@ -284,14 +228,19 @@ class _Attempt:
         if not np.all(np.isfinite(f)):
             bad = int(np.argmax(~np.isfinite(f)))
             raise NoBoundError(
+                Why.not_a_density,
                 f"f is not a density: f = {f[bad]} at x = {show(x[bad])}; the bound needs an f "
-                "that is finite at almost every point"
+                "that is finite at almost every point",
+                point=x[bad],
             )
         if np.min(f) < 0:
             bad = int(np.argmin(f))
             raise NoBoundError(
+                Why.not_a_density,
                 f"f is negative: f = {f[bad]:.6g} at x = {show(x[bad])}; no convex function "
-                "solves this. Use jnp.maximum(f, 0) if rounding is the cause."
+                "solves this. Use jnp.maximum(f, 0) if rounding is the cause.",
+                point=x[bad],
+                value=float(f[bad]),
             )
         hessian = np.asarray(self.candidate.jet(x).hessian, dtype=np.float64)
         finite = np.all(np.isfinite(hessian), axis=(1, 2))
@@ -301,8 +250,10 @@ class _Attempt:
         finite &= np.isfinite(rounding)
         if not np.all(finite):
             raise NoBoundError(
+                Why.not_finite,
                 "the answer or its second derivatives are not finite numbers at x = "
-                f"{show(x[int(np.argmin(finite))])}"
+                f"{show(x[int(np.argmin(finite))])}",
+                point=x[int(np.argmin(finite))],
             )
         return Densities(f, hessian, rounding)
 
@@ -321,24 +272,19 @@ class _Attempt:
     def _measured(
         self, singular: np.ndarray, confidence: float, shift: float
     ) -> tuple[Measure, Densities]:
-        domain, d = self.domain, self.dimension
+        d = self.dimension
 
         def evaluate(x: np.ndarray) -> Densities:
             return self._evaluate(x, shift)
 
         def indicator(local: Densities) -> np.ndarray:
-            return np.stack([np.maximum(*_sides(local, shift)) ** d, local.f], axis=1)
+            return np.stack([np.maximum(*root_differences(local, shift)) ** d, local.f], axis=1)
 
-        refined = refined_quadrature(
-            domain, self.problem.interfaces, singular, evaluate, indicator, BUDGETS
-        )
-        if refined is not None:
-            return refined
-        points = domain.interior_points(SAMPLE_POINTS, SAMPLE_SEED)
-        return Sample(points, domain.volume, confidence, NORMS_OF_A_SAMPLE), evaluate(points)
+        sampling = Sampling(SAMPLE_SEED, NORMS_OF_A_SAMPLE, confidence)
+        return measured(self.problem, Watched(evaluate, indicator), sampling, singular)
 
     def _norms(self, measure: Measure, local: Densities, shift: float, gap: float) -> Sides:
-        upper, lower = _sides(local, shift)
+        upper, lower = root_differences(local, shift)
         both = measure.norm(np.maximum(upper, lower), self.dimension)
         # One side alone has kinks where the difference changes its sign; the cells are refined for
         # both together.
@@ -351,80 +297,6 @@ class _Attempt:
 
     # What can go wrong
 
-    def _check_density(self, measure: Measure, f: np.ndarray) -> None:
-        """f must have a finite integral: looked at through n and 2n points, and through its largest
-        values, since a logarithm grows too slowly for them."""
-        norm = measure.norm(f, 1.0)
-        if not norm.converged:
-            raise NoBoundError(
-                "f may not be a density: n and 2n points per direction give integrals of f that "
-                f"differ by {100 * norm.spread:.2g} %; declare the interface if f jumps. A pole "
-                "whose integral is infinite has no bound."
-            )
-        mean = norm.upper / self.domain.volume
-        top, (start, end) = np.argsort(-f)[:4], self.domain.bounding_box
-
-        def negative(x: np.ndarray) -> np.ndarray:
-            return -np.nan_to_num(self.problem.source_density(x), nan=0.0, posinf=np.inf)
-
-        pole, value = descend(
-            self.domain,
-            negative,
-            measure.points[top],
-            -f[top],
-            0.1 * float(np.max(end - start)),
-            POLE_ROUNDS,
-        )
-        best = int(np.argmin(value))
-        if -value[best] > SUSPECT * mean and self._infinite_tail(mean):
-            raise NoBoundError(
-                "f is not a density: its integral over any neighbourhood of x = "
-                f"{show(pole[best])} is infinite, as far as its largest values show; the theorem "
-                "needs an integrable f"
-            )
-
-    def _infinite_tail(self, mean: float) -> bool:
-        """Whether the largest values of f keep their share of the integral: around poles, lines and
-        surfaces alike.
-
-        Points are moved into the sets f > t whose volumes are a tenth of one another, t being the
-        quantile: those above it are copied and walk at random within the set, in steps of all
-        lengths and along differences of two of them, which have the shape of the set. t times the
-        volume is the share of values near t in the integral, which falls with the volume where the
-        integral is finite.
-        """
-        rng = np.random.default_rng(SEARCH_SEED)
-        lower, upper = self.domain.bounding_box
-        size = float(np.max(upper - lower))
-
-        def density(points: np.ndarray) -> np.ndarray:
-            return np.nan_to_num(
-                np.asarray(self.problem.source_density(points), dtype=np.float64),
-                nan=0.0,
-                posinf=np.finfo(np.float64).max,
-            )
-
-        x = self.domain.interior_points(TAIL_POINTS, SEARCH_SEED)
-        f, levels = density(x), []
-        for _ in range(TAIL_LEVELS):
-            order = np.argsort(-f, kind="stable")[: len(x) // 10]
-            levels.append(float(f[order[-1]]))
-            x, f = np.tile(x[order], (10, 1)), np.tile(f[order], 10)
-            for move in range(TAIL_MOVES):
-                if move % 2:
-                    length = 10.0 ** rng.uniform(-2.0, 0.0, (len(x), 1))
-                    tries = x + length * (x[rng.permutation(len(x))] - x[rng.permutation(len(x))])
-                else:
-                    length = size * 10.0 ** rng.uniform(-1.0 - TAIL_LEVELS, 0.0, (len(x), 1))
-                    tries = x + length * rng.standard_normal(x.shape)
-                f_tries = np.where(
-                    self.domain.contains(tries), density(inside(self.domain, tries)), -1.0
-                )
-                better = f_tries >= levels[-1]
-                x, f = np.where(better[:, None], tries, x), np.where(better, f_tries, f)
-        shares = np.array(levels) * 10.0 ** -np.arange(1.0, TAIL_LEVELS + 1)
-        return levels[-1] > SUSPECT * mean and shares[-1] > POLE_SHARE * shares[-1 - TAIL_SPAN]
-
     def _check_convergence(self, sides: Sides, largest: float) -> None:
         """What n and 2n points make of the norms matters as far as it changes the whole bound."""
         if not 0 < largest < math.inf:
@@ -434,9 +306,11 @@ class _Attempt:
             spread = max(share * norm.upper * norm.spread for norm in (sides.upper, sides.lower))
         if not spread <= AGREEMENT:
             raise NoBoundError(
+                Why.not_converged,
                 "the norm of the residual did not converge: n and 2n points per direction differ "
                 f"by {100 * spread:.2g} %; a jump or a peak may be unresolved: declare the "
-                "interface, or solve more accurately"
+                "interface, or solve more accurately",
+                spread=spread,
             )
 
     def _check_use(self, convexity: Convexity, sides: Sides, largest: float) -> None:
@@ -449,16 +323,19 @@ class _Attempt:
             and largest > reach
             and (sides.raised > BLAME * largest or sides.raised > reach)
         ):
-            rough = getattr(self.problem, "rough", None)
+            rough = self.problem.rough
             remedy = (
                 "start from a convex function, or solve with more features"
                 if rough is None
                 else f"{rough.why}, so that D²u is not bounded there"
             )
             raise NoBoundError(
+                Why.convexity_lost,
                 f"convexity lost: D²w has the eigenvalue {convexity.smallest:.4g} at x = "
                 f"{show(convexity.point)}. Made convex, the answer would be known to "
-                f"{largest:.2g} only, more than its own range {reach:.2g}: {remedy}"
+                f"{largest:.2g} only, more than its own range {reach:.2g}: {remedy}",
+                eigenvalue=convexity.smallest,
+                point=convexity.point,
             )
 
     # The result
@@ -467,7 +344,11 @@ class _Attempt:
         self, measure: Measure, sides: Sides, largest: float, convexity: Convexity | None
     ) -> Certificate:
         domain, candidate, problem = self.domain, self.candidate, self.problem
-        theorem = "T4 with shift" if sides.shift > 0 else "T4"
+        theorem = Citation(Theorem.T4)
+        if sides.shift > 0:
+            theorem = theorem.with_(Modifier.shifted)
+        if self.dimension == 1:
+            theorem = theorem.with_(Modifier.one_dimensional)
         L2 = largest * math.sqrt(domain.volume)
         if isinstance(measure, Quadrature):
             norm = measure.norm(sides.pointwise(domain, measure.points))
@@ -475,9 +356,13 @@ class _Attempt:
         reasons = [NO_ENERGY]
         if convexity is not None and sides.shift > 0:
             reasons.append(
-                f"D²w has the eigenvalue {convexity.smallest:.3g} at x = "
-                f"{show(convexity.point)}; making it positive costs {sides.raised:.2g} of the "
-                "bound"
+                Reason(
+                    Why.negative_eigenvalue,
+                    f"D²w has the eigenvalue {convexity.smallest:.3g} at x = "
+                    f"{show(convexity.point)}; making it positive costs {sides.raised:.2g} of the "
+                    "bound",
+                    {"eigenvalue": convexity.smallest, "point": convexity.point},
+                )
             )
 
         def residual(x: np.ndarray) -> np.ndarray:
@@ -487,16 +372,16 @@ class _Attempt:
             L2=L2,
             rms=L2 / math.sqrt(domain.volume),
             Linf=largest,
-            theorem=theorem,
-            maximum_theorem=theorem,
+            citation=theorem,
+            maximum_citation=theorem,
             level=measure.level,
             confidence=measure.confidence,
             epsilon_source=convexity.source if convexity is not None else "analytic",
-            reason="; ".join(reasons),
+            reasons=tuple(reasons),
             points=len(measure.points),
             spread=max(sides.upper, sides.lower, key=lambda norm: norm.upper).spread,
-            theorems={"L2": theorem, "Linf": theorem},
-            alternatives={theorem: largest},
+            citations={"L2": theorem, "Linf": theorem},
+            alternatives={str(theorem): largest},
             picture=Picture(
                 problem,
                 residual,
@@ -504,32 +389,3 @@ class _Attempt:
                 measure.points,
             ),
         )
-
-
-def _sides(local: Densities, shift: float) -> tuple[np.ndarray, np.ndarray]:
-    """(f_w^{1/d} - f^{1/d})⁺ and (f^{1/d} - f_w^{1/d})⁺ at points, rounded up.
-
-    The root of the determinant is a concave function of positive matrices: its tangent bounds it
-    from above, so that a rounding error ρ of the determinant raises the root by ρ/(d root^{d-1}) at
-    most. From below the tangent is taken twice, which holds for relative errors up to 1/4. A
-    determinant is never clipped: the shift makes all eigenvalues non-negative, and those below zero
-    by rounding alone belong to the lower limit zero.
-    """
-    d = local.hessian.shape[1]
-    if d == 1:
-        high, low = local.hessian[:, 0, 0] + local.rounding, local.hessian[:, 0, 0] - local.rounding
-    else:
-        # Before the last word on the shift is spoken a point may show a negative eigenvalue: it
-        # counts as far from any solution.
-        values = np.abs(np.linalg.eigvalsh(local.hessian) + shift)
-        root = np.exp(np.mean(np.log(np.maximum(values, 1e-300)), axis=1)) * np.all(
-            values > 0, axis=1
-        )
-        relative = local.rounding / np.maximum(root**d, 1e-300)
-        # |a^{1/d} - b^{1/d}| ≤ |a - b|^{1/d} where there is no tangent.
-        high = np.where(root > 0, root * (1 + relative / d), local.rounding ** (1 / d))
-        low = np.where(relative <= TRUSTED, root * (1 - 2 * relative / d), 0.0)
-    source = local.f ** (1 / d)
-    return np.maximum(high - source * (1 - 4 * EPSILON), 0.0), np.maximum(
-        source * (1 + 4 * EPSILON) - low, 0.0
-    )

@@ -1,0 +1,312 @@
+"""From the bounds that theorems give to a certificate: the smallest of each norm, what they do not
+cover, and what boundary values that are not exact cost."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from cordes.certificates.certificate import Certificate, Picture
+from cordes.certificates.reason import Reason, Why
+from cordes.certificates.residual.hypotheses import Gap
+from cordes.certificates.residual.norms import Measure, Quadrature, bounded, unresolved
+from cordes.certificates.theorem import Citation, Theorem
+from cordes.certificates.theorems.contraction import AbstractCoverage
+from cordes.certificates.theorems.energy_bounds import EnergyBound, about_laplacian, energy_bounds
+from cordes.certificates.theorems.equation import AbstractEquation
+from cordes.certificates.theorems.maximum import ABP, LIKE_A_POLE, Maximum
+from cordes.domains.constants import polar_factor
+from cordes.domains.domain import AbstractDomain
+
+# A bound whose contraction is only sampled must be this much smaller to be preferred.
+PREFERENCE = 1.5
+
+
+class Maxima(NamedTuple):
+    """The best bound of the largest error by the maximum principle, all of them, and why there is
+    none."""
+
+    best: Maximum | None
+    others: list[Maximum]
+    why: Reason | None = None
+
+
+def no_maxima(kind: Why, sentence: str, **values: float) -> Maxima:
+    return Maxima(None, [], Reason(kind, sentence, values))
+
+
+def chosen(
+    equation: AbstractEquation, best: Maximum, others: list[Maximum], size: np.ndarray
+) -> Maxima:
+    """The best of them where its norms converged and it is finite; `size` is the residual behind
+    it."""
+    if not best.converged:
+        spread = max(norm.spread for norm in best.norms)
+        return no_maxima(
+            Why.not_converged,
+            f"the ABP norm did not converge: {unresolved(equation.measure, spread)}",
+            spread=spread,
+        )
+    if not math.isfinite(best.bound):
+        return Maxima(None, [], _no_maximum(size))
+    return Maxima(best, others)
+
+
+def _no_maximum(size: np.ndarray) -> Reason:
+    """Why the bounds of the maximum are infinite."""
+    if bounded(size, LIKE_A_POLE):
+        return Reason(Why.large_drift, "the drift is too large for the ABP bound")
+    return Reason(
+        Why.pole,
+        f"no bound of the largest error: the residual has a pole, it reaches {np.max(size):.3g} "
+        "at the points of the norms",
+        {"size": float(np.max(size))},
+    )
+
+
+def best_bounds(
+    equation: AbstractEquation,
+    coverage: AbstractCoverage,
+    maximum: Callable[[list[EnergyBound]], Maxima],
+) -> Certificate:
+    """All theorems applied to one equation whose residual is known on a measure. `maximum` gives
+    what the maximum principle says, once the energy bounds are known."""
+    energies, failures = energy_bounds(equation, coverage)
+    disagreement = disagreement_of(equation.measure, energies)
+    energies = [energy for energy in energies if energy.norm.converged]
+    found = maximum(energies)
+    reasons = [*failures, *disagreement, *([found.why] if found.why is not None else [])]
+    return assemble(equation, energies, found, reasons)
+
+
+def disagreement_of(measure: Measure, energies: list[EnergyBound]) -> list[Reason]:
+    """Why the energy bounds are not given, where their norms did not converge."""
+    spreads = [energy.norm.spread for energy in energies]
+    if not energies or min(spreads) <= 0.01:
+        return []
+    remedy = (
+        "; a jump or a peak may be unresolved: declare the interface, or solve more accurately"
+        if min(spreads) < math.inf
+        else ""
+    )
+    sentence = (
+        f"the norm of the residual did not converge: {unresolved(measure, min(spreads))}{remedy}"
+    )
+    return [Reason(Why.not_converged, sentence, {"spread": min(spreads)})]
+
+
+def assemble(
+    equation: AbstractEquation,
+    energies: list[EnergyBound],
+    found: Maxima,
+    reasons: Sequence[Reason],
+) -> Certificate:
+    """The smallest bound of each norm."""
+    domain, measure, maximum = equation.domain, equation.measure, found.best
+    best = min(energies, key=_preference, default=None)
+    if best is not None and best.contraction.source != "sampled":
+        # One word says how the contraction is known: it must hold for all bounds.
+        energies = [energy for energy in energies if energy.contraction.source != "sampled"]
+    tops = _tops(domain, energies, maximum)
+    Linf, highest = min(tops, key=_named, default=(None, None))
+    L2, theorem = min(
+        _squares(equation, best, maximum, Linf, highest), key=_named, default=(None, None)
+    )
+    points = len(measure.points)
+    if L2 is None:
+        none = (Reason(Why.no_theorem, "no theorem applies"),)
+        return Certificate(
+            reasons=tuple(reasons) or none,
+            points=points,
+            picture=_picture(equation, [], None),
+        )
+    curvature = min(
+        (energy for energy in energies if energy.H2 is not None),
+        key=lambda energy: energy.H2 or 0.0,
+        default=None,
+    )
+    slope = min(energies, key=lambda energy: energy.H1, default=None)
+    energy, lambda_ = _energy(energies)
+    cited = {
+        "energy": best and best.theorem,
+        "L2": theorem,
+        "H1": slope and slope.theorem,
+        "H2": curvature and curvature.theorem,
+        "Linf": highest,
+    }
+    return Certificate(
+        H2=curvature and curvature.H2,
+        H1=slope and slope.H1,
+        L2=L2,
+        rms=L2 / math.sqrt(domain.volume),
+        Linf=Linf,
+        energy=energy,
+        lambda_=lambda_,
+        citation=theorem,
+        maximum_citation=highest,
+        contraction=best.contraction.value if best is not None else None,
+        constant=best.constant if best is not None else None,
+        level=measure.level,
+        confidence=measure.confidence,
+        epsilon_source=best.contraction.source if best is not None else None,
+        reasons=tuple(reasons),
+        points=points,
+        spread=_spread(best, maximum),
+        citations={name: by for name, by in cited.items() if by},
+        alternatives={str(by): value for value, by in tops}
+        | {str(each.theorem): each.bound for each in found.others},
+        picture=_picture(equation, found.others, Linf),
+    )
+
+
+def _named(bound: tuple[float, Citation]) -> tuple[float, str]:
+    """Of two bounds that are equal, the one whose name is first."""
+    return bound[0], str(bound[1])
+
+
+def _tops(
+    domain: AbstractDomain, energies: list[EnergyBound], maximum: Maximum | None
+) -> list[tuple[float, Citation]]:
+    """Bounds of the largest error: by Green's function, and by the maximum principle."""
+    greens = [
+        (value, Citation(Theorem.green, behind=energy.theorem))
+        for energy in energies
+        if (value := energy.Linf(domain)) is not None
+    ]
+    return greens + ([(maximum.bound, maximum.theorem)] if maximum is not None else [])
+
+
+def _squares(
+    equation: AbstractEquation,
+    best: EnergyBound | None,
+    maximum: Maximum | None,
+    Linf: float | None,
+    highest: Citation | None,
+) -> list[tuple[float, Citation]]:
+    """Bounds of ‖v‖: by the energy, and from bounds of |v| at every point."""
+    found = [(best.L2, best.theorem)] if best is not None else []
+    if Linf is not None and highest is not None:
+        found.append((Linf * math.sqrt(equation.domain.volume), highest))
+    if maximum is not None and isinstance(equation.measure, Quadrature):
+        pointwise = equation.measure.norm(maximum.pointwise)
+        found += [(pointwise.upper, maximum.theorem)] if pointwise.converged else []
+    return found
+
+
+def _spread(best: EnergyBound | None, maximum: Maximum | None) -> float | None:
+    """What n and 2n points make of the norm behind the bounds."""
+    if best is not None:
+        return best.norm.spread
+    return max((norm.spread for norm in maximum.norms), default=None) if maximum else None
+
+
+def _preference(energy: EnergyBound) -> float:
+    return energy.L2 * (PREFERENCE if energy.contraction.source == "sampled" else 1.0)
+
+
+def _energy(energies: list[EnergyBound]) -> tuple[tuple[float, float] | None, float | None]:
+    """The bracket of ‖Δv - λv‖: from M = I where such a theorem holds, else from ‖M:D²v‖ ≤ |M| ‖Δv‖
+    and ‖Δv‖ ≤ √d ‖D²v‖ with λ = 0."""
+    plain = [energy for energy in energies if energy.transform is None]
+    identity = [energy for energy in plain if about_laplacian(energy)]
+    if identity:
+        best = min(identity, key=lambda energy: energy.upper / max(energy.lower, 1e-300))
+        same = [energy for energy in identity if energy.scheme.lambda_ == best.scheme.lambda_]
+        return (
+            max(energy.lower for energy in same),
+            min(energy.upper for energy in same),
+        ), best.scheme.lambda_
+    free = [energy for energy in plain if energy.scheme.lambda_ == 0]
+    if not free:
+        return None, None
+    lower = max(energy.lower / float(np.linalg.norm(energy.matrix)) for energy in free)
+    upper = min(
+        math.sqrt(len(energy.matrix)) * energy.upper / np.linalg.eigvalsh(energy.matrix)[0]
+        for energy in free
+    )
+    return (lower, float(upper)), 0.0
+
+
+def _picture(equation: AbstractEquation, others: list[Maximum], largest: float | None) -> Picture:
+    """The pointwise bound is that of ABP, cut at the best bound of the maximum."""
+    size = next(
+        (each.norms[0].upper for each in others if each.theorem == ABP and each.converged), None
+    )
+
+    def bound(points: np.ndarray) -> np.ndarray:
+        return np.minimum(
+            polar_factor(equation.domain, points) * size, math.inf if largest is None else largest
+        )
+
+    return Picture(
+        equation.problem,
+        equation.residual_at,
+        bound if size is not None else None,
+        equation.measure.points,
+    )
+
+
+def with_gap(
+    gap: Gap, certificate: Certificate, no_maximum_principle: Callable[[], Reason | None]
+) -> Certificate:
+    """The bounds of u minus the values that a computer gives for the answer, whose boundary values
+    differ from g by a little.
+
+    Let u₁ solve the equation with the boundary values of the answer: the theorems bound u₁ - u_θ,
+    and |u - u₁| is no more than the gap by the maximum principle. It says nothing about
+    derivatives: their bounds stay where the difference is rounding, and the exact answer has the
+    right boundary values.
+    """
+    if certificate.rms is None or certificate.L2 is None:
+        return certificate
+    why = None if gap.exact else no_maximum_principle()
+    if why is not None:
+        return Certificate(
+            reasons=(
+                Reason(
+                    Why.boundary_gap,
+                    f"the boundary values miss g by {gap.size:.2g}, and what follows from it is "
+                    f"not known: {why}",
+                    {"gap": gap.size},
+                ),
+            )
+        )
+    more, picture = gap.addition, certificate.picture
+    shape = (
+        certificate.L2 / certificate.rms
+        if certificate.rms > 0
+        else math.sqrt(picture.problem.domain.volume)
+        if picture is not None
+        else 1.0
+    )
+    certificate = replace(
+        certificate,
+        L2=certificate.L2 + more * shape,
+        rms=certificate.rms + more,
+        Linf=None if certificate.Linf is None else certificate.Linf + more,
+        alternatives={name: value + more for name, value in certificate.alternatives.items()},
+        picture=None if picture is None else picture._replace(bound=_raised(picture.bound, more)),
+    )
+    if gap.exact:
+        return certificate
+    reason = Reason(
+        Why.boundary_gap,
+        f"no bounds of ∇v and D²v: the boundary values miss g by {gap.size:.2g}",
+        {"gap": gap.size},
+    )
+    return replace(
+        certificate,
+        H2=None,
+        H1=None,
+        energy=None,
+        lambda_=None,
+        reasons=(*certificate.reasons, reason),
+    )
+
+
+def _raised(
+    bound: Callable[[np.ndarray], np.ndarray] | None, more: float
+) -> Callable[[np.ndarray], np.ndarray] | None:
+    return None if bound is None else lambda points: bound(points) + more

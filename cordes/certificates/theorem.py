@@ -1,0 +1,148 @@
+"""The theorems: what each says, what it needs, and how it was applied. docs/certificates.md has the
+proofs."""
+
+import enum
+from typing import NamedTuple
+
+
+class Supremum(enum.Enum):
+    """What a theorem needs to know over the whole domain."""
+
+    contraction = "the contraction (ε)"
+    convexity = "the convexity of the answer"
+    eigenvalues = "a bound of the eigenvalues of D²u"
+    curvature = "the bounds of D²u"
+
+
+class Theorem(enum.Enum):
+    """A name, what it says in a sentence, the supremum that it needs, and whether it rests on the
+    maximum principle of linear equations."""
+
+    T1b = (
+        "T1b",
+        "scaled by d/tr A, the operator differs from the Laplacian by a contraction, so that the "
+        "residual bounds the error",
+    )
+    T1c = (
+        "T1c",
+        "scaled by a multiplier that suits this residual, the operator differs from the Laplacian "
+        "by a contraction, so that the residual bounds the error",
+    )
+    T2 = (
+        "T2",
+        "with drift and reaction the scaled operator differs from Δ − λ by a contraction, so that "
+        "the residual bounds the error",
+    )
+    smears_sueli = (
+        "Smears–Süli",
+        "with drift and reaction the scaled operator differs from Δ − λ by a contraction (the "
+        "condition of Smears and Süli)",
+    )
+    green = (
+        "Green",
+        "Green's function turns the bound of the energy into one of the largest error",
+    )
+    ABP = (
+        "ABP",
+        "the maximum principle of Aleksandrov, Bakelman and Pucci bounds the error by an integral "
+        "of the residual",
+        Supremum.contraction,
+        True,
+    )
+    barrier = (
+        "barrier",
+        "a barrier, a function that the operator takes below the residual, lies above the error "
+        "by the maximum principle",
+        Supremum.contraction,
+        True,
+    )
+    T4 = (
+        "T4",
+        "the maximum principle for convex functions bounds the error by the difference of the "
+        "roots of the determinants",
+        Supremum.convexity,
+    )
+    T5 = (
+        "T5",
+        "by duality the potential bounds the distance from both sides, and with bounds of D²u the "
+        "error of the map",
+        Supremum.curvature,
+    )
+
+    def __init__(
+        self,
+        label: str,
+        gloss: str,
+        supremum: Supremum = Supremum.contraction,
+        maximum_principle: bool = False,
+    ):
+        self.label, self.gloss = label, gloss
+        self.supremum, self.maximum_principle = supremum, maximum_principle
+
+
+class Modifier(enum.Enum):
+    """How a theorem was applied: what its name gains, and what is said and needed instead, where
+    that changes."""
+
+    drift = (" with drift",)
+    # T1d: after a linear change of variables, y = M^{-1/2}x.
+    preconditioned = (" with T1d",)
+    transformed = (
+        " after the exponential transform",
+        "an exponential transform takes the drift away; then the scaled operator differs from Δ − "
+        "λ by a contraction",
+    )
+    shifted = (
+        " with shift",
+        "if the answer plus δ|x|²/2 is convex, the maximum principle for convex functions bounds "
+        "the error of that sum, and δ the rest",
+        Supremum.eigenvalues,
+    )
+    shrunk = (", shrunk",)
+    # Convexity plays no part, and the name stays.
+    one_dimensional = (
+        "",
+        "in one dimension the equation is linear, and the maximum principle bounds the error by "
+        "the residual",
+    )
+
+    def __init__(self, suffix: str, gloss: str | None = None, supremum: Supremum | None = None):
+        self.suffix, self.gloss, self.supremum = suffix, gloss, supremum
+
+
+class Citation(NamedTuple):
+    """A theorem as it was applied: a variant of its own, modifiers, and the theorem behind it whose
+    bound it carries on."""
+
+    theorem: Theorem
+    variant: str = ""
+    modifiers: tuple[Modifier, ...] = ()
+    behind: "Citation | None" = None
+
+    def __str__(self) -> str:
+        variant = f" ({self.variant})" if self.variant else ""
+        modified = "".join(modifier.suffix for modifier in self.modifiers)
+        behind = f", {self.behind}" if self.behind is not None else ""
+        return f"{self.theorem.label}{variant}{modified}{behind}"
+
+    def with_(self, modifier: Modifier) -> "Citation":
+        return self._replace(modifiers=(*self.modifiers, modifier))
+
+    @property
+    def gloss(self) -> str:
+        """What it says; a modifier may say it better."""
+        said = [modifier.gloss for modifier in self.modifiers if modifier.gloss is not None]
+        return said[-1] if said else self.theorem.gloss
+
+    @property
+    def supremum(self) -> Supremum:
+        """What must be known over the whole domain."""
+        needed = [modifier.supremum for modifier in self.modifiers if modifier.supremum is not None]
+        return needed[-1] if needed else self.theorem.supremum
+
+    @property
+    def maximum_principle(self) -> bool:
+        """Whether it, or the theorem behind it, rests on the maximum principle."""
+        return self.theorem.maximum_principle or (
+            self.behind is not None and self.behind.maximum_principle
+        )
