@@ -19,10 +19,11 @@ from jax.typing import ArrayLike
 from cordes.ansatz.networks.inputs import Inputs
 from cordes.ansatz.networks.network import AbstractNetwork, Frozen
 from cordes.ansatz.singular.functions import SingularFunctions
+from cordes.ansatz.singular.traced import combination
 from cordes.domains.boundary_fit import Fit, recorded_fits
 from cordes.domains.domain import AbstractDomain
 from cordes.jet import Jet, contract, jet_of
-from cordes.runtime.blocks import in_blocks
+from cordes.runtime.blocks import in_blocks, is_traced
 
 # Features are evaluated in groups of this size: one compilation serves all widths.
 COLUMNS = 250
@@ -119,22 +120,36 @@ class Ansatz:
 
     def value(self, network: AbstractNetwork, amplitudes: ArrayLike, x: np.ndarray) -> np.ndarray:
         total = in_blocks(lambda block: self._value(network, block), (x,))
-        return (
-            total + self.singular.values(x) @ np.asarray(amplitudes)
-            if self.singular.count
-            else total
-        )
+        if not self.singular.count:
+            return total
+        if is_traced(x):
+            return total + combination(self.singular, amplitudes).value(x)
+        return total + self.singular.values(x) @ np.asarray(amplitudes)
+
+    def gradient(
+        self, network: AbstractNetwork, amplitudes: ArrayLike, x: np.ndarray
+    ) -> np.ndarray:
+        if not (is_traced(x) and self.singular.count):
+            return self.jet(network, amplitudes, x).gradient
+        # Without the Hessian of singular functions, which JAX could not differentiate.
+        slope = combination(self.singular, amplitudes).gradient(x)
+        return self._smooth_jet(network, x).gradient + slope
 
     def jet(self, network: AbstractNetwork, amplitudes: ArrayLike, x: np.ndarray) -> Jet:
+        total = self._smooth_jet(network, x)
+        if not self.singular.count:
+            return total
+        if is_traced(x):
+            return jax.tree.map(jnp.add, total, combination(self.singular, amplitudes).jet(x))
+        return jax.tree.map(np.add, total, self.singular.combined_jet(x, np.asarray(amplitudes)))
+
+    def _smooth_jet(self, network: AbstractNetwork, x: np.ndarray) -> Jet:
         # Wide networks are cut into parts of one size: one compilation serves all widths.
         parts = [
             in_blocks(lambda block, part=part: self._network_jet(part, block), (x,))
             for part in network.parts(COLUMNS)
         ]
-        total = in_blocks(self._jet, (x, *jax.tree.map(lambda *leaves: sum(leaves), *parts)))
-        if not self.singular.count:
-            return total
-        return jax.tree.map(np.add, total, self.singular.combined_jet(x, np.asarray(amplitudes)))
+        return in_blocks(self._jet, (x, *jax.tree.map(lambda *leaves: sum(leaves), *parts)))
 
     def apply(
         self,

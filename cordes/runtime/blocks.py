@@ -1,6 +1,7 @@
 """Compiled functions on many points: blocks of one size, so that each function is compiled once."""
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import numpy as np
@@ -8,13 +9,21 @@ import numpy as np
 BLOCK = 1024
 
 
+def is_traced(value: Any) -> bool:
+    """Whether something consists, also in part, of numbers that JAX does not know yet."""
+    return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(value))
+
+
 def in_blocks(function: Callable, arrays: tuple, block: int = BLOCK):
     """Apply a compiled function to blocks of a fixed number of points: each shape is compiled once
-    and memory stays bounded.
+    and memory stays bounded. Inside of a trace there is one block, which whoever compiles it has
+    chosen.
 
     Cutting and joining is done by NumPy, since every new shape of an eager JAX operation would be
     compiled as well.
     """
+    if is_traced(arrays):
+        return function(*arrays)
     count = len(arrays[0])
     if count == 0:
         raise ValueError("no points")

@@ -29,7 +29,7 @@ class PolicySolution(AbstractSolution):
 
     problem: HJB
 
-    def policy(self, x: Any) -> np.ndarray:
+    def policy(self, x: Any) -> Any:
         """The best control at points (..., d), shape (..., *control)."""
         flat, shape = self._asked(x)
         controls = self.problem.policy(flat, self.jet(flat))

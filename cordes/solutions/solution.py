@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from cordes.ansatz.ansatz import Ansatz
@@ -18,6 +19,7 @@ from cordes.errors import FrozenError, OptionError
 from cordes.jet import Jet
 from cordes.problems.problem import AbstractProblem
 from cordes.results import Result
+from cordes.runtime.blocks import in_blocks, is_traced
 from cordes.solutions.outside import Lookout, OutsideDomainWarning
 
 if TYPE_CHECKING:
@@ -59,7 +61,7 @@ class Kept:
     compiled, and points outside of the domain are warned about."""
 
     def __init__(self, problem: AbstractProblem):
-        self.residual = jax.jit(jax.vmap(problem.residual))
+        self.residual = jax.jit(lambda x, *jet: jax.vmap(problem.residual)(x, Jet(*jet)))
         self.lookout = Lookout(problem.domain)
 
 
@@ -69,9 +71,10 @@ class NotThisKindError(OptionError, AttributeError):
 
 @dataclasses.dataclass(eq=False, repr=False, kw_only=True)
 class AbstractSolution(abc.ABC):
-    """Callable on arrays (..., d). `result` says how the solve ended, `residual_rms` how large the
-    scaled residual is on fresh points, `certificate` how wrong the answer can be, if it was asked
-    for. A solution does not change: `replace` makes another one."""
+    """Callable on arrays (..., d), also inside of `jax.jit`, `jax.vmap` and `jax.grad`. `result`
+    says how the solve ended, `residual_rms` how large the scaled residual is on fresh points,
+    `certificate` how wrong the answer can be, if it was asked for. A solution does not change:
+    `replace` makes another one."""
 
     problem: AbstractProblem
     ansatz: Ansatz
@@ -121,9 +124,10 @@ class AbstractSolution(abc.ABC):
         weights = jax.tree.leaves(self.network.parameters)
         return sum(int(np.size(leaf)) for leaf in weights) + self.amplitudes.size
 
-    def __call__(self, x: Any) -> np.ndarray:
+    def __call__(self, x: Any) -> Any:
         """u at points (..., d) of the closed domain; the first call with points outside warns
-        (`OutsideDomainWarning`): values there mean nothing."""
+        (`OutsideDomainWarning`): values there mean nothing. Arrays of NumPy, but inside of a trace
+        of JAX, where nothing is looked at."""
         flat, shape = self._asked(x)
         return self.ansatz.value(self.network, self.amplitudes, flat).reshape(shape)
 
@@ -131,22 +135,23 @@ class AbstractSolution(abc.ABC):
         """u, ∇u and D²u at points (..., d) in one pass, without a look at where the points are."""
         flat, shape = self._flatten(x)
         jet = self.ansatz.jet(self.network, self.amplitudes, flat)
-        return Jet(*(np.asarray(part).reshape((*shape, *part.shape[1:])) for part in jet))  # pyright: ignore
+        return Jet(*(part.reshape((*shape, *part.shape[1:])) for part in jet))
 
-    def gradient(self, x: Any) -> np.ndarray:
+    def gradient(self, x: Any) -> Any:
         """∇u, shape (..., d)."""
         flat, shape = self._asked(x)
-        return np.asarray(self.jet(flat).gradient).reshape((*shape, flat.shape[1]))
+        gradient = self.ansatz.gradient(self.network, self.amplitudes, flat)
+        return gradient.reshape((*shape, flat.shape[1]))
 
-    def hessian(self, x: Any) -> np.ndarray:
+    def hessian(self, x: Any) -> Any:
         """D²u, shape (..., d, d)."""
         flat, shape = self._asked(x)
-        return np.asarray(self.jet(flat).hessian).reshape((*shape, flat.shape[1], flat.shape[1]))
+        return self.jet(flat).hessian.reshape((*shape, flat.shape[1], flat.shape[1]))
 
-    def residual(self, x: Any) -> np.ndarray:
+    def residual(self, x: Any) -> Any:
         """Lu - f at points (..., d), without the multiplier."""
         flat, shape = self._asked(x)
-        return np.asarray(self._kept.residual(flat, self.jet(flat))).reshape(shape)
+        return in_blocks(self._kept.residual, (flat, *self.jet(flat))).reshape(shape)
 
     @functools.cached_property
     def convexity(self) -> "Convexity | None":
@@ -270,8 +275,8 @@ class AbstractSolution(abc.ABC):
 
         return save(self, path)
 
-    def _flatten(self, x: Any) -> tuple[np.ndarray, tuple[int, ...]]:
-        points = np.asarray(x, dtype=np.float64)
+    def _flatten(self, x: Any) -> tuple[Any, tuple[int, ...]]:
+        points = (jnp if is_traced(x) else np).asarray(x, dtype=np.float64)
         d = self.problem.domain.dimension
         if points.ndim == 0 or points.shape[-1] != d:
             raise OptionError(
@@ -280,9 +285,10 @@ class AbstractSolution(abc.ABC):
             )
         return points.reshape(-1, d), points.shape[:-1]
 
-    def _asked(self, x: Any) -> tuple[np.ndarray, tuple[int, ...]]:
+    def _asked(self, x: Any) -> tuple[Any, tuple[int, ...]]:
         flat, shape = self._flatten(x)
-        self._kept.lookout.look(flat)
+        if not is_traced(flat):
+            self._kept.lookout.look(flat)
         return flat, shape
 
     def __repr__(self) -> str:

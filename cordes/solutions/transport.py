@@ -9,6 +9,7 @@ import numpy as np
 
 from cordes.errors import OptionError
 from cordes.problems.transport import Transport
+from cordes.runtime.blocks import is_traced
 from cordes.solutions.solution import AbstractSolution, Error, error_points
 
 if TYPE_CHECKING:
@@ -38,13 +39,18 @@ class TransportSolution(AbstractSolution):
 
     problem: Transport
 
-    def map(self, x: Any) -> np.ndarray:
+    def map(self, x: Any) -> Any:
         """Where points (..., d) go."""
         return self.gradient(x)
 
     def inverse(self, y: Any) -> np.ndarray:
         """Where points (..., d) of the target come from: ∇u(x) = y by Newton's method, which is
         that of a convex function: x·y - u(x) is largest there."""
+        if is_traced(y):
+            raise OptionError(
+                "The inverse of the map is found step by step, which JAX cannot trace: call it "
+                "outside of jax.jit, jax.vmap and jax.grad."
+            )
         flat, shape = self._flatten(y)
         domain = self.problem.domain
         lower, upper = domain.bounding_box

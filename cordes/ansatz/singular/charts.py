@@ -96,8 +96,11 @@ class Chart:
             rays=start + np.array([0.0, offset, np.pi]), matrices=linear @ point.matrices @ linear.T
         )
 
-    def place(self, x: np.ndarray) -> Place:
-        jets = self._both(x)
+    def seen(self, x: np.ndarray) -> tuple[Jet, Jet]:
+        """The jets of D and φ from which `place` is made."""
+        return self._both(x)
+
+    def place(self, jets: Sequence[Jet]) -> Place:
         value, gradient, hessian = (np.stack(parts, axis=1) for parts in zip(*jets, strict=True))
         y = self.location + value @ self._to_plane.T
         return Place(

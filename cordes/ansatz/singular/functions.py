@@ -155,7 +155,10 @@ class SingularFunctions:
             for point, chart in zip(points, self._charts, strict=True)
         )
         here = np.asarray(domain.center)[None]
-        self.counts = tuple(self._columns(here, *parts).shape[1] for parts in self._parts)
+        self.counts = tuple(
+            self._columns(here, jets, *parts).shape[1]
+            for jets, parts in zip(self.seen(here), self._parts, strict=True)
+        )
         self.count = sum(self.counts)
 
     @property
@@ -171,8 +174,8 @@ class SingularFunctions:
             np.asarray(array, dtype=np.float64) for array in (x, zeroth, first, second)
         )
         columns = [np.zeros((len(x), 0))]
-        for family, factor, chart in self._parts:
-            B = factor.jet(x)
+        for (family, factor, chart), seen in zip(self._parts, self.seen(x), strict=True):
+            B = factor.jet(x, seen)
             # The expression for B·F, sorted by derivatives of F.
             of_value = (
                 zeroth * B.value
@@ -182,7 +185,7 @@ class SingularFunctions:
             of_gradient = B.value[:, None] * first + 2 * np.einsum("nij,nj->ni", second, B.gradient)
             of_hessian, y = np.asarray(B.value)[:, None, None] * second, x
             if chart is not None:
-                place = chart.place(x)
+                place = chart.place(seen)
                 y, (of_gradient, of_hessian) = place.y, place.forms(of_gradient, of_hessian)
             columns += self._polar_rows(y, family, of_value, of_gradient, of_hessian)
         return np.concatenate(columns, axis=1)
@@ -211,29 +214,49 @@ class SingularFunctions:
             of_T1 = (ft / r - 2 * rt / r**2) * R + 2 * rt / r * R1
             yield np.real(of_T * T + of_T1 * T1 + (tt / r**2 * R) * T2)
 
-    def values(self, x: np.ndarray) -> np.ndarray:
+    def seen(self, x: np.ndarray) -> list[tuple[Jet, ...]]:
+        """What JAX computes for each singular point, also inside of a trace: the jets of the curves
+        there. All else is NumPy."""
+        return [factor.seen(x) for factor in self._factors]
+
+    def values(self, x: np.ndarray, seen: Sequence[tuple[Jet, ...]] | None = None) -> np.ndarray:
         """S at points (N, 2), shape (N, count)."""
-        columns = [self._columns(x, *parts) for parts in self._parts]
+        seen = self.seen(x) if seen is None else seen
+        columns = [
+            self._columns(x, jets, *parts) for jets, parts in zip(seen, self._parts, strict=True)
+        ]
         return np.concatenate([np.zeros((len(x), 0)), *columns], axis=1)
 
     def _columns(
-        self, x: np.ndarray, family: Family, factor: "BoundaryFactor", chart: Chart | None
+        self,
+        x: np.ndarray,
+        seen: tuple[Jet, ...],
+        family: Family,
+        factor: "BoundaryFactor",
+        chart: Chart | None,
     ) -> np.ndarray:
-        B = factor.jet(x).value[:, None]
-        terms = _terms(family, self._frame(x if chart is None else chart.place(x).y, family.local))
+        B = factor.jet(x, seen).value[:, None]
+        y = x if chart is None else chart.place(seen).y
+        terms = _terms(family, self._frame(y, family.local))
         # A very acute corner, seen through A, has no exponent that is small enough: no functions.
         return np.concatenate(
             [np.zeros((len(x), 0)), *(np.real(B * R * T) for (R, _, _), (T, _, _) in terms)], axis=1
         )
 
-    def combined_jet(self, x: np.ndarray, amplitudes: np.ndarray) -> Jet:
+    def combined_jet(
+        self,
+        x: np.ndarray,
+        amplitudes: np.ndarray,
+        seen: Sequence[tuple[Jet, ...]] | None = None,
+    ) -> Jet:
         """The jet of Σ amplitude·S: value (N,), gradient (N, 2), Hessian (N, 2, 2). The amplitudes
         are summed over each angular table first, so that polar derivatives are turned into
         Cartesian ones once for each point and family."""
         start = 0
         total = Jet(*(np.zeros((len(x), *shape)) for shape in ((), (2,), (2, 2))))  # pyright: ignore
-        for family, factor, chart in self._parts:
-            place = None if chart is None else chart.place(x)
+        given = self.seen(x) if seen is None else seen
+        for (family, factor, chart), jets in zip(self._parts, given, strict=True):
+            place = None if chart is None else chart.place(jets)
             frame = self._frame(x if place is None else place.y, family.local)
             polar = np.zeros((6, len(x)))
             for (R, R1, R2), (T, T1, T2) in _terms(family, frame):
@@ -252,7 +275,7 @@ class SingularFunctions:
                 if place is None
                 else place.pulled_back(self._cartesian(frame, polar))
             )
-            B = Jet(*(np.asarray(entry) for entry in factor.jet(x)))  # pyright: ignore
+            B = Jet(*(np.asarray(entry) for entry in factor.jet(x, jets)))
             cross = B.gradient[:, :, None] * F.gradient[:, None]
             total = Jet(
                 total.value + B.value * F.value,
@@ -367,10 +390,16 @@ class BoundaryFactor:
         self.slopes = normals[away] / heights[away, None]
         self.starts = vertices[away]
 
-    def jet(self, x: np.ndarray) -> Jet:
+    def seen(self, x: np.ndarray) -> tuple[Jet, ...]:
+        """The jets of curves at points, as far as there are any."""
+        if self.chart is not None:
+            return self.chart.seen(x)
+        return () if self.curved is None else (self.curved(x),)
+
+    def jet(self, x: np.ndarray, seen: tuple[Jet, ...]) -> Jet:
         if self.chart is not None:
             return self.chart.guard(x)
-        value, gradient, hessian = self._product(x)
+        value, gradient, hessian = self._product(x, seen)
         rest = 1 - value
         outer = gradient[:, :, None] * gradient[:, None, :]
         first, second = 4 * rest**3, -12 * rest**2
@@ -380,10 +409,12 @@ class BoundaryFactor:
             first[:, None, None] * hessian + second[:, None, None] * outer,
         )  # pyright: ignore[reportArgumentType]
 
-    def _product(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _product(
+        self, x: np.ndarray, seen: tuple[Jet, ...]
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """P with its derivatives."""
         if self.curved is not None:
-            value, gradient, hessian = (np.asarray(part) for part in self.curved(x))
+            value, gradient, hessian = (np.asarray(part) for part in seen[0])
             return value, gradient, hessian
         value, gradient, hessian = np.ones(len(x)), np.zeros((len(x), 2)), np.zeros((len(x), 2, 2))
         for slope, start in zip(self.slopes, self.starts, strict=True):

@@ -1,0 +1,84 @@
+"""Singular functions inside of a trace of JAX, with two derivatives.
+
+They are written with NumPy, and are called back from the compiled program. What JAX itself has to
+compute for them, the jets of curves, is computed in the trace and handed over: a call that waits
+for JAX inside of JAX could wait forever.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from cordes.ansatz.singular.functions import SingularFunctions
+from cordes.errors import OptionError
+from cordes.jet import Jet
+
+
+class Combination(NamedTuple):
+    """Σ amplitude·S as functions of points (N, 2): value (N,), gradient (N, 2), Hessian
+    (N, 2, 2)."""
+
+    value: Callable[[Array], Array]
+    gradient: Callable[[Array], Array]
+    hessian: Callable[[Array], Array]
+
+    def jet(self, x: Array) -> Jet:
+        return Jet(self.value(x), self.gradient(x), self.hessian(x))
+
+
+def combination(functions: SingularFunctions, amplitudes: Any) -> Combination:
+    """The value has the gradient as its derivative, that has the Hessian, and this has none."""
+    weights = np.asarray(amplitudes)
+
+    def jet(x: np.ndarray, seen: list[tuple[Jet, ...]]) -> Jet:
+        return functions.combined_jet(x, weights, seen)
+
+    @jax.custom_jvp
+    def hessian(x: Array) -> Array:
+        return _called(functions, lambda x, seen: jet(x, seen).hessian, x, (2, 2))
+
+    @jax.custom_jvp
+    def gradient(x: Array) -> Array:
+        return _called(functions, lambda x, seen: jet(x, seen).gradient, x, (2,))
+
+    @jax.custom_jvp
+    def value(x: Array) -> Array:
+        return _called(functions, lambda x, seen: functions.values(x, seen) @ weights, x, ())
+
+    @value.defjvp
+    def _(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+        (x,), (dx,) = primals, tangents
+        return value(x), jnp.sum(gradient(x) * dx, axis=-1)
+
+    @gradient.defjvp
+    def _(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+        (x,), (dx,) = primals, tangents
+        return gradient(x), jnp.einsum("nij,nj->ni", hessian(x), dx)
+
+    @hessian.defjvp
+    def _(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+        raise OptionError(
+            "The singular functions of the answer have two derivatives, and a third one was asked "
+            "for: use at most the Hessian, or solve with singular=False."
+        )
+
+    return Combination(value, gradient, hessian)
+
+
+def _called(
+    functions: SingularFunctions, host: Callable, x: Array, shape: tuple[int, ...]
+) -> Array:
+    """A function of points and what JAX sees there, computed by NumPy, of this shape at a point."""
+
+    def at_points(x: Any, seen: Any) -> np.ndarray:
+        x, axes = np.asarray(x), np.ndim(x) - 1
+        batch = x.shape[:-1]
+        flat = jax.tree.map(lambda part: np.asarray(part).reshape(-1, *part.shape[axes:]), seen)
+        return np.asarray(host(x.reshape(-1, 2), flat)).reshape(*batch, *shape)
+
+    kind = jax.ShapeDtypeStruct((*x.shape[:-1], *shape), x.dtype)
+    return jax.pure_callback(at_points, kind, x, functions.seen(x), vmap_method="broadcast_all")  # pyright: ignore
