@@ -30,7 +30,7 @@ def test_no_problem_is_missing():
 @pytest.mark.filterwarnings("ignore::cordes.CordesConditionWarning")
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=[pytest.mark.quick] if name in QUICK else []) for name in FACTS],
+    [pytest.param(n, marks=pytest.mark.quick if n in QUICK else pytest.mark.long) for n in FACTS],
 )
 def test_an_answer_is_what_it_was(solved, name):
     answer = solved(name)
