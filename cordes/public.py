@@ -20,8 +20,8 @@ from cordes.problems.transport import Transport
 from cordes.results import Result
 from cordes.runtime import distribution
 from cordes.solutions.solution import OutsideDomainWarning, Solution
-from cordes.solutions.storage import load
 from cordes.solvers.choose import solve
+from cordes.storage import load
 
 __all__ = [
     "HJB",

@@ -95,6 +95,12 @@ class Certificate:
         """The reasons as one text; None where there is none."""
         return joined(self.reasons)
 
+    def _repr_html_(self) -> str:
+        # Pages are made of these.
+        from cordes.reports.pages.notebook import notebook_html
+
+        return notebook_html(self)
+
     def __getstate__(self) -> dict[str, Any]:
         """For Python's own pickle: all but the picture, which is made of functions."""
         return vars(self) | {"picture": None}

@@ -59,6 +59,12 @@ class Condition:
     source: str
     negative: NegativeReaction | None = None
 
+    def _repr_html_(self) -> str:
+        # Pages are made of these.
+        from cordes.reports.pages.notebook import notebook_html
+
+        return notebook_html(self)
+
     def __str__(self) -> str:
         verdict = "satisfied" if self.satisfied else "VIOLATED"
         best = f", best λ = {self.lambda_:.4g}" if self.lambda_ is not None else ""

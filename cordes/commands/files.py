@@ -12,9 +12,9 @@ from cordes.errors import FileError
 from cordes.problems.problem import AbstractProblem
 from cordes.reports.facts import certificate_of
 from cordes.reports.pages.answer import write_report
+from cordes.runtime.files import check_writable
 from cordes.solutions.kinds import PolicySolution
 from cordes.solutions.solution import Solution
-from cordes.solutions.storage import check_writable
 
 
 def needs_answer(problem: AbstractProblem) -> bool:

@@ -6,7 +6,7 @@ from cordes.commands.arguments import ReportArguments
 from cordes.commands.output import Report
 from cordes.commands.process import Call
 from cordes.reports.pages.comparison import write_comparison
-from cordes.solutions.storage import check_writable
+from cordes.runtime.files import check_writable
 
 
 def make_report(given: ReportArguments, call: Call) -> Report:

@@ -182,6 +182,12 @@ class AbstractProblem(abc.ABC):
         vars(other).update(vars(self))
         return other
 
+    def _repr_html_(self) -> str:
+        # Pages are made of these.
+        from cordes.reports.pages.notebook import notebook_html
+
+        return notebook_html(self)
+
     def __reduce__(self) -> tuple:
         """For Python's own pickle, which takes functions by name: a problem of the gallery or of
         TOML goes by its source, any other by its arguments."""

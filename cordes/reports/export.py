@@ -8,7 +8,7 @@ import numpy as np
 
 from cordes.errors import OptionError
 from cordes.reports.kit.vtk import structured_cells, write_vtu
-from cordes.solutions.storage import check_writable
+from cordes.runtime.files import check_writable
 
 if TYPE_CHECKING:
     from cordes.solutions.solution import Solution

@@ -18,7 +18,7 @@ from matplotlib.colors import BoundaryNorm, LogNorm, Normalize
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-from cordes.solutions.storage import check_writable
+from cordes.runtime.files import check_writable
 
 if TYPE_CHECKING:
     from cordes.solutions.kinds import PolicySolution

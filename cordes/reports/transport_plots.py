@@ -9,7 +9,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
-from cordes.solutions.storage import check_writable
+from cordes.runtime.files import check_writable
 
 if TYPE_CHECKING:
     from cordes.solutions.transport import TransportSolution

@@ -271,9 +271,21 @@ class AbstractSolution(abc.ABC):
 
     def save(self, path: str | Path) -> Path:
         """Weights and facts as data; `cordes.load` brings them back."""
-        from cordes.solutions.storage import save
+        from cordes.storage import save
 
         return save(self, path)
+
+    def _repr_html_(self) -> str:
+        # Pages are made of these.
+        from cordes.reports.pages.notebook import notebook_html
+
+        return notebook_html(self)
+
+    def __reduce__(self) -> tuple:
+        """For Python's own pickle: the data of a saved answer, the problem and the certificate."""
+        from cordes.storage import to_bytes, unpickled
+
+        return unpickled, (to_bytes(self), self.problem, self.certificate)
 
     def _flatten(self, x: Any) -> tuple[Any, tuple[int, ...]]:
         points = (jnp if is_traced(x) else np).asarray(x, dtype=np.float64)

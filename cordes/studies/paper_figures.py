@@ -18,8 +18,8 @@ from cordes.problems.problem import AbstractProblem
 from cordes.reports.facts import REFERENCES
 from cordes.reports.plots import where_cut
 from cordes.runtime.blocks import in_blocks
+from cordes.runtime.files import check_writable
 from cordes.solutions.solution import Error, Solution
-from cordes.solutions.storage import check_writable
 from cordes.studies.pages.paper import (
     Contender,
     Values,

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.io
 
 from cordes.errors import CordesError, FileError, unknown
-from cordes.solutions.storage import check_writable
+from cordes.runtime.files import check_writable
 from cordes.surfaces.mesh import Mesh, SurfaceError, merge_duplicates
 
 Parts = tuple[np.ndarray, np.ndarray]

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import cordes
+from cordes import storage
 from cordes.domains import boundary_fit
 from cordes.errors import FileError
 from cordes.problems.files import load_problem
-from cordes.solutions import storage
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SQUARE = cordes.Box([-1, -1], [1, 1])
@@ -135,7 +135,7 @@ def test_a_wrong_byte_anywhere_is_refused_or_harmless(saved, tmp_path):
     """Which exception the archive raises depends on the byte: zlib.error, NotImplementedError,
     BadZipFile and others have been seen."""
     data, path, refused = saved.read_bytes(), tmp_path / "damaged.cordes", 0
-    whole, facts = storage._read(saved)
+    whole, facts = storage._read(saved.read_bytes(), str(saved))
     positions = np.unique(
         np.concatenate(
             [
@@ -150,7 +150,7 @@ def test_a_wrong_byte_anywhere_is_refused_or_harmless(saved, tmp_path):
         damaged[position] ^= 0xFF
         path.write_bytes(bytes(damaged))
         try:
-            found, found_facts = storage._read(path)
+            found, found_facts = storage._read(path.read_bytes(), str(path))
         except FileError:
             refused += 1
         else:

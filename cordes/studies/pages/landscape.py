@@ -14,7 +14,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator
 
 from cordes.errors import OptionError
-from cordes.solutions.storage import check_writable
+from cordes.runtime.files import check_writable
 from cordes.studies.conditioning import Spectrum
 from cordes.studies.landscape import Landscape
 

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from cordes.solutions.storage import check_writable
+from cordes.runtime.files import check_writable
 
 if TYPE_CHECKING:
     from cordes.studies.runs import Run

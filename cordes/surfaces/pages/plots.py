@@ -17,7 +17,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize, to_rgb
 from matplotlib.figure import Figure
 
-from cordes.solutions.storage import check_writable
+from cordes.runtime.files import check_writable
 from cordes.surfaces.conformal import cotangent_laplacian, flat_areas
 from cordes.surfaces.density import subdivision
 from cordes.surfaces.distortion import measure, star_sums

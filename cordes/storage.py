@@ -6,6 +6,7 @@ quoted in it and come back by themselves; a problem written in Python is code, s
 in again. Values of the answer at a few points are kept too, and compared when it is loaded.
 """
 
+import io
 import json
 import os
 from pathlib import Path
@@ -24,6 +25,7 @@ from cordes.errors import FileError
 from cordes.gallery.names import from_source
 from cordes.problems.problem import AbstractProblem
 from cordes.results import Result
+from cordes.runtime.files import check_writable
 from cordes.runtime.plain import plain
 from cordes.solutions.kinds import make_solution
 from cordes.solutions.solution import Solution
@@ -34,21 +36,25 @@ FORMAT = 1
 KINDS = {"random-features": RandomFeatures, "mlp": MLP}
 
 
-def check_writable(path: str | Path) -> Path:
-    """Refuse an output before any long work."""
-    path = Path(path)
-    folder = path.parent if str(path.parent) else Path()
-    if path.is_dir():
-        raise FileError(f"{path} is a folder: give the name of a file.")
-    if not folder.is_dir():
-        raise FileError(f"The folder {folder} does not exist: make it first.")
-    if not os.access(path if path.exists() else folder, os.W_OK):
-        raise FileError(f"{path} cannot be written: permission denied.")
+def save(solution: Solution, path: str | Path) -> Path:
+    path = check_writable(path)
+    temporary = path.with_name(path.name + ".part")
+    temporary.write_bytes(to_bytes(solution))
+    # Replaced in one step: a kill in the middle leaves the old file.
+    os.replace(temporary, path)
     return path
 
 
-def save(solution: Solution, path: str | Path) -> Path:
-    path = check_writable(path)
+def load(path: str | Path, problem: AbstractProblem | None = None) -> Solution:
+    """The answer kept in a file. `problem` is needed when it was written in Python."""
+    path = Path(path)
+    if not path.is_file():
+        raise FileError(f"There is no file {path}.")
+    return from_bytes(path.read_bytes(), problem, str(path))
+
+
+def to_bytes(solution: Solution) -> bytes:
+    """What a file holds."""
     network = solution.network
     kind = next(name for name, class_ in KINDS.items() if isinstance(network, class_))
     probes = solution.problem.domain.interior_points(16, seed=2024)
@@ -84,18 +90,16 @@ def save(solution: Solution, path: str | Path) -> Path:
         _equation(solution.problem, probes),
     )
     arrays["facts"] = np.frombuffer(json.dumps(plain(facts)).encode(), dtype=np.uint8)
-    temporary = path.with_name(path.name + ".part")
-    with open(temporary, "wb") as file:
-        np.savez_compressed(file, allow_pickle=False, **arrays)
-    # Replaced in one step: a kill in the middle leaves the old file.
-    os.replace(temporary, path)
-    return path
+    file = io.BytesIO()
+    np.savez_compressed(file, allow_pickle=False, **arrays)
+    return file.getvalue()
 
 
-def load(path: str | Path, problem: AbstractProblem = None) -> Solution:
-    """The answer kept in a file. `problem` is needed when it was written in Python."""
-    path = Path(path)
-    arrays, facts = _read(path)
+def from_bytes(
+    data: bytes, problem: AbstractProblem | None = None, path: str = "This answer"
+) -> Solution:
+    """The answer that bytes hold, with the checks of `load`; messages call them `path`."""
+    arrays, facts = _read(data, path)
     problem = problem if problem is not None else _problem_of(facts["problem"], path)
     if repr(problem.domain) != facts["problem"]["domain"]:
         raise FileError(
@@ -151,12 +155,9 @@ def _equation(problem: AbstractProblem, points: np.ndarray) -> np.ndarray:
     return np.concatenate([np.asarray(part).reshape(len(points), -1) for part in parts], axis=1)
 
 
-def _read(path: Path) -> tuple[dict[str, np.ndarray], dict]:
-    if not path.is_file():
-        raise FileError(f"There is no file {path}.")
+def _read(data: bytes, path: str) -> tuple[dict[str, np.ndarray], dict]:
     try:
-        # Opened here: np.load leaves a damaged archive open.
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as archive:
+        with np.load(io.BytesIO(data), allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
         facts = json.loads(arrays.pop("facts").tobytes())
         version, missing = (
@@ -184,18 +185,16 @@ def _basis(degree: int, powers: list, multiplier: int) -> Basis:
     return Basis(degree, tuple((power, odd) for power, odd in powers), multiplier)
 
 
-def _problem_of(facts: dict, path: Path) -> AbstractProblem:
+def _problem_of(facts: dict, path: str) -> AbstractProblem:
     if not facts["source"]:
         raise FileError(
             f"{path} answers a problem written in Python, which is not kept: pass it in again, "
-            f"cordes.load({str(path)!r}, problem=…)."
+            f"cordes.load({path!r}, problem=…)."
         )
     return from_source(facts["source"], facts["name"])
 
 
-def _network(
-    facts: dict, arrays: dict[str, np.ndarray], inputs: Any, path: Path
-) -> AbstractNetwork:
+def _network(facts: dict, arrays: dict[str, np.ndarray], inputs: Any, path: str) -> AbstractNetwork:
     import equinox as eqx
 
     if facts["kind"] not in KINDS:
@@ -215,3 +214,8 @@ def _network(
     return eqx.tree_at(
         lambda n: (n.layers, n.coefficients), network, (layers, arrays["coefficients"])
     )
+
+
+def unpickled(data: bytes, problem: AbstractProblem, certificate: Any) -> Solution:
+    """What Python's own pickle calls for a solution; cordes itself neither reads nor writes one."""
+    return from_bytes(data, problem).replace(certificate=certificate)
