@@ -24,6 +24,7 @@ from cordes.certificates.certificate import Certificate
 from cordes.certificates.residual.candidate import ROUNDING_OF_TERMS
 from cordes.certificates.transport.certify import bounds
 from cordes.domains import Ball, Box, Ellipsoid, Polygon
+from cordes.formulas.intervals import UnsupportedOperation
 from cordes.jet import Jet
 
 CASES, SEED = 100, 20_265
@@ -34,6 +35,11 @@ LARGEST = {1: 12.0, 2: 8.0, 3: 4.0}
 TRUTH_POINTS = {1: 80, 2: 40, 3: 16}
 # The bounds hold up to the rounding and the quadrature of the truth.
 ROUNDING = 1e-7
+
+
+def _without_formula(y: Any) -> Any:
+    """The density of a case is known at points only."""
+    raise UnsupportedOperation("the density has no formula")
 
 
 class Flattened(NamedTuple):
@@ -125,6 +131,8 @@ class Case:
             uniform=density.waves is None,
             source_density=self.source_density,
             target_density=density,
+            nu=_without_formula,
+            interfaces=(),
             name=kind,
         )
 

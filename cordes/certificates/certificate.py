@@ -112,89 +112,48 @@ class Certificate:
 
     def facts(self) -> dict[str, Any]:
         """The certificate as data."""
-        energy = (
-            None
-            if self.energy is None
-            else {"lower": self.energy[0], "upper": self.energy[1], "lambda": self.lambda_}
-        )
-        names = ("theorem", "level", "confidence", "H2", "H1", "L2", "rms", "Linf")
-        later = (
-            "map_L2",
-            "W2",
-            "maximum_theorem",
-            "contraction",
-            "constant",
-            "epsilon_source",
-            "points",
-            "reason",
-        )
-        return (
-            {name: getattr(self, name) for name in names}
-            | {"energy": energy}
-            | {name: getattr(self, name) for name in later}
-        )
+        names = ("theorem", "level", "confidence", "H2", "H1", "L2", "rms", "Linf", "energy")
+        names += ("map_L2", "W2", "maximum_theorem", "contraction", "constant", "epsilon_source")
+        facts = {name: getattr(self, name) for name in (*names, "points", "reason")}
+        if self.energy is not None:
+            lower, upper = self.energy
+            facts["energy"] = {"lower": lower, "upper": upper, "lambda": self.lambda_}
+        return facts
 
     def rows(self, verbose: bool = False) -> list[tuple[str, str]]:
         """What a person wants to know, one line each; `verbose` for all reasons why a theorem does
         not apply and not only the nearest."""
         if self.map_L2 is not None and self.W2 is not None:
-            return self._transport_rows()
-        rows = []
-        for name, value in (
-            ("root mean square error", self.rms),
-            ("largest error", self.Linf),
-            ("‖v‖", self.L2),
-            ("‖∇v‖", self.H1),
-            ("‖D²v‖", self.H2),
-        ):
-            rows.append(
-                (name, "no bound" if value is None else f"≤ {directed(value, 3, up=True):.3g}")
-            )
+            return self._transport_rows(self.map_L2, *self.W2)
+        bounds = {
+            "root mean square error": self.rms,
+            "largest error": self.Linf,
+            "‖v‖": self.L2,
+            "‖∇v‖": self.H1,
+            "‖D²v‖": self.H2,
+        }
+        rows = [(name, _at_most(bound)) for name, bound in bounds.items()]
         if self.energy is not None:
             shift = f" - {self.lambda_:.4g} v" if self.lambda_ else ""
-            rows.append(
-                (
-                    f"‖Δv{shift}‖",
-                    (
-                        f"between {directed(self.energy[0], 3, up=False):.3g} and "
-                        f"{directed(self.energy[1], 3, up=True):.3g}"
-                    ),
-                )
-            )
+            rows.append((f"‖Δv{shift}‖", _between(*self.energy, digits=3)))
         if self.theorem is not None:
             rows.append(("theorem", self.theorem))
         if self.contraction is not None:
-            rows.append(
-                (
-                    "contraction",
-                    (
-                        f"{self.contraction:.4g} ({self.epsilon_source}) in "
-                        f"{self.theorems.get('energy', self.theorem)}"
-                    ),
-                )
-            )
+            by = self.theorems.get("energy", self.theorem)
+            rows.append(("contraction", f"{self.contraction:.4g} ({self.epsilon_source}) in {by}"))
         if self.maximum_theorem is not None:
             rows.append(("largest error by", self.maximum_theorem))
         if self.level is not None:
             rows.append(("level", self._level()))
-        if self.reason is not None:
-            rows.append(
-                (
-                    "reason" if self.rms is None else "not covered",
-                    self.reason if verbose else str(short(self.reasons)),
-                )
-            )
+        reason = self.reason if verbose else short(self.reasons)
+        if reason is not None:
+            rows.append(("reason" if self.rms is None else "not covered", reason))
         return rows
 
-    def _transport_rows(self) -> list[tuple[str, str]]:
-        assert self.map_L2 is not None
-        assert self.W2 is not None
-        low, high = directed(self.W2[0], 9, up=False), directed(self.W2[1], 9, up=True)
+    def _transport_rows(self, error: float, low: float, high: float) -> list[tuple[str, str]]:
         rows = [
-            ("error of the map, L²(μ)", f"≤ {directed(self.map_L2, 3, up=True):.3g}"),
-            ("distance W₂", f"between {low:.9g} and {high:.9g}"),
-        ]
-        rows += [
+            ("error of the map, L²(μ)", _at_most(error)),
+            ("distance W₂", _between(low, high, digits=9)),
             ("theorem", str(self.theorem)),
             ("Hessian bounds", str(self.epsilon_source)),
             ("level", self._level()),
@@ -235,3 +194,12 @@ class Certificate:
                 "functions of its picture behind. Draw it before, or certify the answer again."
             )
         return plot_certificate(self, self.picture, path)
+
+
+def _at_most(bound: float | None) -> str:
+    return "no bound" if bound is None else f"≤ {directed(bound, 3, up=True):.3g}"
+
+
+def _between(low: float, high: float, digits: int) -> str:
+    ends = directed(low, digits, up=False), directed(high, digits, up=True)
+    return f"between {ends[0]:.{digits}g} and {ends[1]:.{digits}g}"

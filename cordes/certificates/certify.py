@@ -18,7 +18,7 @@ from cordes.certificates.residual.candidate import (
     AnswerCandidate,
     FunctionCandidate,
 )
-from cordes.certificates.residual.hypotheses import kink_across_rays
+from cordes.certificates.residual.rays import kink_across_rays
 from cordes.certificates.transport.certify import certify_transport
 from cordes.errors import OptionError, unknown
 from cordes.gallery.names import as_problem

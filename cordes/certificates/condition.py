@@ -87,11 +87,11 @@ class Sampled(NamedTuple):
     epsilon: np.ndarray
 
     @property
-    def worst(self) -> "Place":
+    def worst(self) -> "Worst":
         least = int(np.argmin(self.epsilon))
-        return Place(float(self.epsilon[least]), "sampled", self.points[least % len(self.points)])
+        return Worst(float(self.epsilon[least]), "sampled", self.points[least % len(self.points)])
 
-    def condition(self, domain: AbstractDomain, worst: "Place") -> Condition:
+    def condition(self, domain: AbstractDomain, worst: "Worst") -> Condition:
         multiplier = cordes_multiplier(self.local.A)
         return Condition(
             worst.epsilon,
@@ -104,7 +104,7 @@ class Sampled(NamedTuple):
         )
 
 
-class Place(NamedTuple):
+class Worst(NamedTuple):
     """The smallest ε, how it is known, and where it is."""
 
     epsilon: float
@@ -186,15 +186,15 @@ def _sampled(problem: AbstractProblem, points: np.ndarray, equations: Coefficien
     return Sampled(points, local, lambda_, epsilon_at(*local, lambda_))
 
 
-def _claimed(problem: AbstractProblem, worst: Place) -> Place | None:
+def _claimed(problem: AbstractProblem, worst: Worst) -> Worst | None:
     """The bound that the user vouches for, if there is one and no point contradicts it."""
     if problem.epsilon is None:
         return None
     problem.check_claimed_epsilon(worst.epsilon, worst.point)
-    return Place(problem.epsilon, "analytic", worst.point)
+    return Worst(problem.epsilon, "analytic", worst.point)
 
 
-def _covered_controls(problem: HJB, points: np.ndarray, lambda_: float | None) -> Place:
+def _covered_controls(problem: HJB, points: np.ndarray, lambda_: float | None) -> Worst:
     """The worst of the controls, each over the whole domain."""
     found = []
     for a in problem.controls:
@@ -213,7 +213,7 @@ def _covered_controls(problem: HJB, points: np.ndarray, lambda_: float | None) -
 
 def _covered(
     domain: AbstractDomain, linearise: Callable, coefficients: Callable, seen: Sampled
-) -> Place:
+) -> Worst:
     """ε over the whole domain by interval arithmetic, where that comes close enough: a lower bound
     that no point between the samples can undercut.
 
@@ -222,7 +222,7 @@ def _covered(
     """
     d, lambda_, worst = domain.dimension, seen.lambda_, seen.worst
     if d == 1 and lambda_ is None:
-        return Place(1.0, "analytic", worst.point)
+        return Worst(1.0, "analytic", worst.point)
     coverage = Coverage(
         domain,
         lambda x: linearise(x)[:3],
@@ -243,7 +243,7 @@ def _covered(
     # A violation between the samples is reported even where the search did not finish; rounding
     # must not make the sampled value look better.
     return (
-        Place(min(epsilon, worst.epsilon), found.source, found.point)
+        Worst(min(epsilon, worst.epsilon), found.source, found.point)
         if found.source == "interval" or epsilon < worst.epsilon
         else worst
     )

@@ -5,7 +5,7 @@ import enum
 from typing import NamedTuple
 
 
-class Supremum(enum.Enum):
+class Needed(enum.Enum):
     """What a theorem needs to know over the whole domain."""
 
     contraction = "the contraction (ε)"
@@ -46,34 +46,34 @@ class Theorem(enum.Enum):
         "ABP",
         "the maximum principle of Aleksandrov, Bakelman and Pucci bounds the error by an integral "
         "of the residual",
-        Supremum.contraction,
+        Needed.contraction,
         True,
     )
     barrier = (
         "barrier",
         "a barrier, a function that the operator takes below the residual, lies above the error "
         "by the maximum principle",
-        Supremum.contraction,
+        Needed.contraction,
         True,
     )
     T4 = (
         "T4",
         "the maximum principle for convex functions bounds the error by the difference of the "
         "roots of the determinants",
-        Supremum.convexity,
+        Needed.convexity,
     )
     T5 = (
         "T5",
         "by duality the potential bounds the distance from both sides, and with bounds of D²u the "
         "error of the map",
-        Supremum.curvature,
+        Needed.curvature,
     )
 
     def __init__(
         self,
         label: str,
         gloss: str,
-        supremum: Supremum = Supremum.contraction,
+        supremum: Needed = Needed.contraction,
         maximum_principle: bool = False,
     ):
         self.label, self.gloss = label, gloss
@@ -96,7 +96,7 @@ class Modifier(enum.Enum):
         " with shift",
         "if the answer plus δ|x|²/2 is convex, the maximum principle for convex functions bounds "
         "the error of that sum, and δ the rest",
-        Supremum.eigenvalues,
+        Needed.eigenvalues,
     )
     shrunk = (", shrunk",)
     # Convexity plays no part, and the name stays.
@@ -106,7 +106,7 @@ class Modifier(enum.Enum):
         "the residual",
     )
 
-    def __init__(self, suffix: str, gloss: str | None = None, supremum: Supremum | None = None):
+    def __init__(self, suffix: str, gloss: str | None = None, supremum: Needed | None = None):
         self.suffix, self.gloss, self.supremum = suffix, gloss, supremum
 
 
@@ -135,7 +135,7 @@ class Citation(NamedTuple):
         return said[-1] if said else self.theorem.gloss
 
     @property
-    def supremum(self) -> Supremum:
+    def supremum(self) -> Needed:
         """What must be known over the whole domain."""
         needed = [modifier.supremum for modifier in self.modifiers if modifier.supremum is not None]
         return needed[-1] if needed else self.theorem.supremum

@@ -12,7 +12,7 @@ import pytest
 import cordes
 from cordes.certificates.certificate import Certificate
 from cordes.certificates.reason import NoBoundError, Reason, Why, contraction_too_large, joined
-from cordes.certificates.theorem import Citation, Modifier, Supremum, Theorem
+from cordes.certificates.theorem import Citation, Modifier, Needed, Theorem
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 SQUARE = cordes.Box([0, 0], [1, 1])
@@ -51,10 +51,10 @@ def test_names_of_theorems_as_they_were_applied(citation, name):
 
 
 def test_what_theorems_need():
-    assert Citation(Theorem.T4).supremum is Supremum.convexity
-    assert Citation(Theorem.T4).with_(Modifier.shifted).supremum is Supremum.eigenvalues
-    assert Citation(Theorem.T5, "ii").supremum is Supremum.curvature
-    assert Citation(Theorem.T1b).supremum is Supremum.contraction
+    assert Citation(Theorem.T4).supremum is Needed.convexity
+    assert Citation(Theorem.T4).with_(Modifier.shifted).supremum is Needed.eigenvalues
+    assert Citation(Theorem.T5, "ii").supremum is Needed.curvature
+    assert Citation(Theorem.T1b).supremum is Needed.contraction
     used = {theorem for theorem in Theorem if Citation(theorem).maximum_principle}
     assert used == {Theorem.ABP, Theorem.barrier}
     assert not Citation(Theorem.green, behind=Citation(Theorem.T1b)).maximum_principle

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import cordes
+from cordes.errors import CordesError
 from cordes.problems.problem import AbstractProblem
 
 # Dispatches that have no general way.
@@ -41,8 +42,8 @@ def dispatches():
     """All of them by their full names, found in the modules that speak of singledispatch."""
     found = {}
     for module in pkgutil.walk_packages(cordes.__path__, "cordes."):
-        origin = importlib.util.find_spec(module.name).origin
-        if "singledispatch" in Path(origin).read_text(encoding="utf-8"):
+        spec = importlib.util.find_spec(module.name)
+        if "singledispatch" in Path(str(spec and spec.origin)).read_text(encoding="utf-8"):
             for value in vars(importlib.import_module(module.name)).values():
                 if hasattr(value, "registry") and on_problems(value):
                     found[f"{value.__module__}.{value.__name__}"] = value
@@ -73,7 +74,7 @@ def test_every_kind_is_known_and_others_are_refused_by_name(name):
     try:
         dispatch(Unheard(), *others)
         refused = False
-    except cordes.errors.CordesError as error:
+    except CordesError as error:
         refused = "Unheard" in str(error)
     except Exception:
         refused = False

@@ -76,11 +76,9 @@ class Compared:
         plain, scaled = self.pairs.best(
             x, seen, [lambda at: np.ones(len(at.trace)), TraceSplit().multiplier]
         )
-        root, control, beaten = (
-            self.pairs.extremes(x).root,
-            self.problem.controls[plain.index],
-            np.zeros(len(x)),
-        )
+        root = self.pairs.extremes(x).root
+        control = self.problem.controls[plain.index]
+        beaten = np.zeros(len(x))
         if self.problem.maximiser is not None and seen.jet is not None:
             control = self.problem.policy(x, seen.jet, scaled=False)
             plain, scaled, beaten = self._by_maximiser(x, seen, control, plain)

@@ -178,14 +178,9 @@ class ContinuumCoverage(AbstractCoverage):
         `chosen_controls` are those of the maximiser at the points of the measure, which leave it by
         rounding at most."""
         self.problem, self.pairs, self.measured = problem, pairs, measured
-        d, flat = (
-            problem.domain.dimension,
-            np.concatenate(
-                [
-                    each.reshape(len(each), -1)
-                    for each in (problem.controls, controls, chosen_controls)
-                ]
-            ),
+        d = problem.domain.dimension
+        flat = np.concatenate(
+            [each.reshape(len(each), -1) for each in (problem.controls, controls, chosen_controls)]
         )
         low, high = np.min(flat, axis=0), np.max(flat, axis=0)
         self._free, self._fixed = np.flatnonzero(high > low), low
@@ -265,10 +260,8 @@ class ContinuumCoverage(AbstractCoverage):
         falls with ρ'.
         """
         d = self.local.A.shape[-1]
-        largest, multiplier = (
-            self.over_domain(TraceSplit(), np.eye(d)),
-            self.largest_multiplier(np.eye(d)),
-        )
+        largest = self.over_domain(TraceSplit(), np.eye(d))
+        multiplier = self.largest_multiplier(np.eye(d))
         if "sampled" in (largest.source, multiplier.source) or not largest.value < 1:
             return None
         products = []

@@ -137,14 +137,12 @@ def _compiled(A: Callable, b: Callable, c: Callable, f: Callable) -> dict[str, C
 
     def equation(a: Any, root: Any, x: Any, *parts: Any) -> tuple:
         """tr A, |A₀|, |b| in the coordinates y = M^{-1/2}x, c, L^a u - f^a and its rounding."""
-        matrix, drift, reaction, right, jet, error = (
-            A(x, a),
-            b(x, a),
-            c(x, a),
-            f(x, a),
-            Jet(*parts[:3]),
-            Jet(*parts[3:]),
-        )
+        matrix = A(x, a)
+        drift = b(x, a)
+        reaction = c(x, a)
+        right = f(x, a)
+        jet = Jet(*parts[:3])
+        error = Jet(*parts[3:])
         carried = root @ matrix @ root
         trace, size = jnp.trace(carried), jnp.maximum(jnp.max(jnp.abs(carried)), 1e-300)
         rest = (carried - trace / len(x) * jnp.eye(len(x))) / size
@@ -240,10 +238,8 @@ class Pairs:
         for first, (*parts, defect, rounding) in self._over_blocks(
             "equation", inverse_root(matrix), x, *arrays
         ):
-            at, last = (
-                Invariants(x.shape[1], *(part.ravel() for part in parts)),
-                first + defect.shape[1],
-            )
+            at = Invariants(x.shape[1], *(part.ravel() for part in parts))
+            last = first + defect.shape[1]
             if seen.defect is None or seen.rounding is None:
                 yield first, at, self.problem.sign * defect, rounding
             else:
@@ -302,10 +298,8 @@ class Pairs:
             sums = np.sum(columns, axis=2)
             index = np.argmax(sums, axis=1)
             better = sums[np.arange(n), index] > total
-            total, worst = (
-                np.where(better, sums[np.arange(n), index], total),
-                np.where(better, first + index, worst),
-            )
+            total = np.where(better, sums[np.arange(n), index], total)
+            worst = np.where(better, first + index, worst)
         assert largest is not None
         return largest, worst
 

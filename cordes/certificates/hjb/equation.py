@@ -26,7 +26,7 @@ from cordes.certificates.theorems.energy import (
     TraceSplit,
     choose_weighted,
 )
-from cordes.certificates.theorems.equation import AbstractEquation
+from cordes.certificates.theorems.equation import AbstractEquation, Trial
 from cordes.certificates.theorems.exponential import Transform
 from cordes.problems.hjb import HJB
 from cordes.runtime.plain import show
@@ -97,16 +97,9 @@ class ControlledEquation(AbstractControlEquation):
     def schemes(self, pilot: Pilot) -> Sequence[Scheme]:
         return choose_weighted(pilot) if pilot.drift or pilot.reaction else [TraceSplit()]
 
-    def scaled(
-        self,
-        scheme: Scheme,
-        coverage: AbstractCoverage,
-        matrix: np.ndarray,
-        transform: Transform | None,
-    ) -> tuple[np.ndarray, np.ndarray]:
-        best = self.pairs.best(
-            self.measure.points, self.evaluated.seen, [scheme.multiplier], matrix
-        )[0]
+    def scaled(self, trial: Trial) -> tuple[np.ndarray, np.ndarray]:
+        x, seen = self.measure.points, self.evaluated.seen
+        best = self.pairs.best(x, seen, [trial.scheme.multiplier], trial.matrix)[0]
         return best.size, best.least
 
     def failure(
@@ -144,17 +137,11 @@ class ContinuumEquation(AbstractControlEquation):
     def schemes(self, pilot: Pilot) -> Sequence[Scheme]:
         return choose_common(pilot)
 
-    def scaled(
-        self,
-        scheme: Scheme,
-        coverage: AbstractCoverage,
-        matrix: np.ndarray,
-        transform: Transform | None,
-    ) -> tuple[np.ndarray, np.ndarray]:
-        assert isinstance(coverage, ContinuumCoverage)
-        best = self.evaluated.plain
-        common = scheme.multiplier(coverage.local.take(np.zeros(1, int)).invariants(matrix))[0]
-        g = common * coverage.scale(self.measure.points)
+    def scaled(self, trial: Trial) -> tuple[np.ndarray, np.ndarray]:
+        assert isinstance(trial.coverage, ContinuumCoverage)
+        best, local = self.evaluated.plain, trial.coverage.local.take(np.zeros(1, int))
+        common = trial.scheme.multiplier(local.invariants(trial.matrix))[0]
+        g = common * trial.coverage.scale(self.measure.points)
         return g * best.size, g * best.least
 
     def failure(

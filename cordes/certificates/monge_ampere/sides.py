@@ -37,10 +37,8 @@ class Sides(NamedTuple):
 
     def pointwise(self, domain: AbstractDomain, x: np.ndarray) -> np.ndarray:
         """The bound of |u - w| at points."""
-        factor, square = (
-            domain.dimension * polar_factor(domain, x),
-            np.sum((x - self.center) ** 2, axis=1),
-        )
+        factor = domain.dimension * polar_factor(domain, x)
+        square = np.sum((x - self.center) ** 2, axis=1)
         above = self.shift / 2 * square + factor * self.upper.upper
         below = (
             self.shift / 2 * np.maximum(self.radius**2 - square, 0.0) + factor * self.lower.upper

@@ -286,11 +286,9 @@ class FunctionCandidate(AbstractCandidate):
                 + jnp.abs(f),
             )
 
-        compiled, values, jets = (
-            jax.jit(jax.vmap(parts)),
-            jax.jit(jax.vmap(function)),
-            jax.jit(jax.vmap(jet_of(function))),
-        )
+        compiled = jax.jit(jax.vmap(parts))
+        values = jax.jit(jax.vmap(function))
+        jets = jax.jit(jax.vmap(jet_of(function)))
         self._parts = lambda x: in_blocks(compiled, (x,))
         self._values = lambda x: in_blocks(values, (x,))
         self._jets = lambda x: in_blocks(jets, (x,))

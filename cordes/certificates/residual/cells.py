@@ -287,10 +287,8 @@ class CellMesh:
         table = np.stack([heights(wanted, np.full(len(wanted), s)) for s in samples])
         step, which, phi = np.nonzero((table[:-1] > 0) != (table[1:] > 0))
         number, rows = wanted[which], np.arange(len(which))
-        ends, values = (
-            (samples[step], samples[step + 1]),
-            (table[step, which, phi], table[step + 1, which, phi]),
-        )
+        ends = (samples[step], samples[step + 1])
+        values = (table[step, which, phi], table[step + 1, which, phi])
         zero = (
             _zeros(lambda s: heights(number, s)[rows, phi], *ends, *values)
             if len(number)
@@ -300,10 +298,8 @@ class CellMesh:
             bounded = wanted[
                 np.any(np.abs(table[end]) <= ON_INTERFACE * np.max(np.abs(table), axis=0), axis=1)
             ]
-            number, zero = (
-                np.concatenate([number, bounded]),
-                np.concatenate([zero, np.full(len(bounded), samples[end])]),
-            )
+            number = np.concatenate([number, bounded])
+            zero = np.concatenate([zero, np.full(len(bounded), samples[end])])
         near = [
             (zero + share * side).clip(0, 1) for share in NEAR_INTERFACE for side in (-1.0, 1.0)
         ]

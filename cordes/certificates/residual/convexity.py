@@ -232,10 +232,8 @@ def _least_eigenvalue(hessian: Interval) -> np.ndarray:
     """
     lower, upper = hessian.lower, hessian.upper
     # Both orders of differentiation enclose the same number.
-    lower, upper = (
-        np.maximum(lower, np.swapaxes(lower, 1, 2)),
-        np.minimum(upper, np.swapaxes(upper, 1, 2)),
-    )
+    lower = np.maximum(lower, np.swapaxes(lower, 1, 2))
+    upper = np.minimum(upper, np.swapaxes(upper, 1, 2))
     finite = np.all(np.isfinite(lower) & np.isfinite(upper), axis=(1, 2))
     lower, upper = (np.where(finite[:, None, None], end, 0.0) for end in (lower, upper))
     middle, d = lower / 2 + upper / 2, lower.shape[1]

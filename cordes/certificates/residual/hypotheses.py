@@ -5,9 +5,8 @@ Assumed, because it cannot be checked: the domain is convex (our own domains are
 mean what their formulas say between the points looked at.
 """
 
-import functools
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -18,18 +17,15 @@ from cordes.certificates.residual.candidate import (
     AnswerCandidate,
     FunctionCandidate,
 )
-from cordes.domains import Box
+from cordes.certificates.residual.jumps import undeclared_jump
 from cordes.domains.domain import AbstractDomain
 from cordes.formulas.intervals import UnsupportedOperation, enclose
 from cordes.formulas.regularity import jump
-from cordes.formulas.trace import asks_for_equality
 from cordes.jet import jet_of
-from cordes.problems.hjb import HJB
-from cordes.problems.jumps import Jump, find_jumps, straight
 from cordes.problems.problem import AbstractProblem
 from cordes.runtime.plain import show
 
-BOUNDARY_SEED, JUMP_SEED = 5_550_003, 5_550_004
+BOUNDARY_SEED = 5_550_003
 BOUNDARY_POINTS, INSIDE_POINTS, COMPARED_POINTS = 2000, 1024, 1 << 14
 # Boundary values are compared with g at points only: what is found there counts twice.
 BOUNDARY_SAFETY = 2.0
@@ -41,17 +37,9 @@ LAST_PLACES = 16.0
 # for larger ones: per direction at the start by dimension, those that are halved, and how often in
 # each direction.
 STEEP, START_CELLS, DUG_CELLS, DEPTH = 10.0, {1: 256, 2: 16, 3: 8}, 32, 40
-# Controls that are searched for jumps at once, and in all.
-BLOCK_OF_CONTROLS, SEARCHED_CONTROLS = 16, 512
 # Largest difference to g on the boundary that rounding explains, relative to the size of the
 # answer.
 MISMATCH = 1e-10
-# In many dimensions the entries of A along all chords are too many numbers, and fewer chords are
-# searched.
-CHORDS, CHORD_NUMBERS, LEAST_CHORDS = 256, 1 << 19, 32
-# Distances from a singular point, in units of the domain, at which its rays are crossed, and the
-# step across relative to them.
-RAY_RADII, RAY_STEP = np.array([1e-3, 1e-2, 0.1, 0.3]), 1e-5
 EPSILON = float(np.finfo(np.float64).eps)
 SINGLE_PRECISION = Reason(
     Why.precision,
@@ -70,16 +58,12 @@ def refusal(problem: AbstractProblem, candidate: AbstractCandidate) -> Reason | 
             'the boundary values are only penalised (boundary="soft"), not exact: solve with '
             'boundary="hard".',
         )
-    for check in (_mismatch, roughness, _undeclared_jump):
-        found = check(problem, candidate)
-        if found is not None:
-            return found
-    return None
-
-
-def _mismatch(problem: AbstractProblem, candidate: AbstractCandidate) -> Reason | None:
-    """Boundary values that differ from g: the energy bounds need exact ones."""
-    return boundary_gap(problem, candidate).reason
+    # The energy bounds need exact boundary values.
+    return (
+        boundary_gap(problem, candidate).reason
+        or roughness(problem, candidate)
+        or undeclared_jump(problem)
+    )
 
 
 class Gap(NamedTuple):
@@ -257,116 +241,6 @@ def _dig(
     return largest, place
 
 
-def _undeclared_jump(problem: AbstractProblem, candidate: AbstractCandidate) -> Reason | None:
-    """Jumps of the coefficients away from the declared interfaces: n and 2n points would disagree,
-    or agree by accident."""
-    domain = problem.domain
-    suspects = []
-    for name, function in all_data(problem):
-        if isinstance(function, Reason):
-            return function
-        if jump(function, domain, problem.interfaces) is not None:
-            suspects.append((name, function))
-    if not suspects:
-        return None
-    chords = int(np.clip(CHORD_NUMBERS // domain.dimension**2, LEAST_CHORDS, CHORDS))
-    points = domain.interior_points(2 * chords, JUMP_SEED, "sobol")
-    sides = [
-        np.zeros(len(points)),
-        *(np.asarray(jax.jit(jax.vmap(phi))(points)) > 0 for phi in problem.interfaces),
-    ]
-    points = points[np.lexsort(sides)]
-    lower, upper = domain.bounding_box
-    size = float(np.max(upper - lower))
-    for name, function in suspects:
-        for found in jumps_along_chords(function, points):
-            if not any(_near(phi, found.point, size) for phi in problem.interfaces):
-                return Reason(
-                    Why.jump,
-                    f"{name} jumps near x = {show(found.point)} and no interface is declared "
-                    "there: the norm of the residual cannot be trusted across it, n and 2n "
-                    "points need not agree. Pass interfaces=[phi] with phi = 0 on the jump.",
-                    {"point": found.point},
-                )
-    return None
-
-
-def jumps_along_chords(function: Callable, points: np.ndarray) -> list[Jump]:
-    """Jumps of a function of one point on the chords between every second point and the next."""
-    values = jax.jit(jax.vmap(function))
-    return find_jumps(
-        lambda x: np.asarray(values(x)), points[0::2], points[1::2], straight, samples=129
-    )
-
-
-@functools.singledispatch
-def all_data(problem: AbstractProblem) -> Iterator[tuple[str, Callable | Reason]]:
-    """The data of a problem as functions of one point, or why they cannot be looked at."""
-    yield from problem.data().items()
-
-
-@all_data.register
-def _of_controls(problem: HJB) -> Iterator[tuple[str, Callable | Reason]]:
-    """None for data that are continuous in x and the control together, else one for each block of
-    the controls, unless these are too many."""
-    controls = problem.controls
-    if len(controls) <= BLOCK_OF_CONTROLS:
-        yield from problem.data().items()
-        return
-    for name, function in (("A", problem.A), ("b", problem.b), ("c", problem.c), ("f", problem.f)):
-        if _continuous_together(problem, function):
-            continue
-        if len(controls) > SEARCHED_CONTROLS:
-            sentence = (
-                f"{name} may jump, and {len(controls)} controls are too many to look at each of "
-                f"them (up to {SEARCHED_CONTROLS}): use fewer controls, or a formula that is "
-                "continuous in x and the control"
-            )
-            yield name, Reason(Why.jump, sentence)
-            return
-        for first in range(0, len(controls), BLOCK_OF_CONTROLS):
-            yield name, problem.data(controls[first : first + BLOCK_OF_CONTROLS])[name]
-
-
-def _continuous_together(problem: HJB, function: Callable) -> bool:
-    """Whether a function of (x, a) is proved to be continuous over the boxes of the domain and of
-    the controls, away from the interfaces."""
-    d, shape = problem.domain.dimension, problem.controls.shape[1:]
-
-    def together(z: Any) -> Any:
-        return function(z[:d], z[d:].reshape(shape))
-
-    try:
-        # A control that is singled out by a == 1 is of measure zero among all numbers, and `jump`
-        # would not look at it.
-        if asks_for_equality(together, d + int(np.prod(shape)), d):
-            return False
-    except UnsupportedOperation:
-        return False
-    flat = problem.controls.reshape(len(problem.controls), -1)
-    low, high = np.min(flat, axis=0), np.max(flat, axis=0)
-    high = np.where(high > low, high, low + 1.0)
-    box = Box(
-        *(
-            np.concatenate(ends)
-            for ends in zip(problem.domain.bounding_box, (low, high), strict=True)
-        )
-    )
-    return (
-        jump(
-            together,
-            box,
-            [lambda z, phi=phi: phi(z[:d]) for phi in problem.interfaces],
-        )
-        is None
-    )
-
-
-def _near(phi: Any, point: np.ndarray, size: float) -> bool:
-    slope = float(np.linalg.norm(jax.grad(phi)(point)))
-    return abs(float(phi(point))) <= 1e-6 * size * (1e-9 + slope)
-
-
 def maximum_principle_fails(problem: AbstractProblem, cordes: bool) -> Reason | None:
     """Hypothesis (H): two dimensions, or the Cordès condition, or a continuous A. Else the maximum
     principle may fail for functions in H²."""
@@ -384,51 +258,3 @@ def needs_cordes_or_continuity(found: object) -> Reason:
         "no bound of the largest error: in three and more dimensions it needs the Cordès "
         f"condition or a continuous A ({found})",
     )
-
-
-def kink_across_rays(solution: Any) -> float:
-    """The largest jump of the gradient across the rays of the singular functions, beyond rounding:
-    zero by construction, measured all the same, because large amplitudes magnify the smallest fault
-    of an angle.
-
-    Differences at distances h and 2h are combined so that a smooth function leaves a term of the
-    second order in h.
-    """
-    singular, amplitudes = solution.singular_functions
-    lower, upper = solution.problem.domain.bounding_box
-    size = float(np.max(upper - lower))
-    largest = 0.0
-    for family in singular.families:
-        point = family.point
-        rays = point.rays[1:-1] if point.on_boundary else point.rays[1:]
-        if point.sectors == 1:
-            continue
-        angles, radii = np.repeat(rays, len(RAY_RADII)), size * np.tile(RAY_RADII, len(rays))
-        along = np.stack([np.cos(angles), np.sin(angles)], axis=1)
-        across = np.stack([-along[:, 1], along[:, 0]], axis=1)
-        x = point.location + radii[:, None] * along
-        inside = solution.problem.domain.contains(x)
-        x, across, step = x[inside], across[inside], RAY_STEP * radii[inside, None]
-        if not len(x):
-            continue
-        change, rounding = np.zeros(x.shape), np.zeros(x.shape)
-        for weight, distance in ((2, 1), (-2, -1), (-1, 2), (1, -2)):
-            gradient, terms = _singular_gradient(singular, amplitudes, x + distance * step * across)
-            change, rounding = (
-                change + weight * gradient,
-                rounding + abs(weight) * 8 * EPSILON * terms,
-            )
-        largest = max(largest, float(np.max(np.abs(change) - rounding)))
-    return max(largest, 0.0)
-
-
-def _singular_gradient(
-    singular: Any, amplitudes: np.ndarray, x: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    n, nothing = len(x), np.zeros((len(x), 2, 2))
-    columns = [
-        singular.rows(x, np.zeros(n), np.tile(direction, (n, 1)), nothing)
-        for direction in np.eye(2)
-    ]
-    values = np.stack([column @ amplitudes for column in columns], axis=1)
-    return values, np.stack([np.abs(column) @ np.abs(amplitudes) for column in columns], axis=1)

@@ -76,20 +76,16 @@ class Quadrature(NamedTuple):
         )
         # Differences in many cells cancel by accident, as independent errors do; few large ones, at
         # a peak or a pole, need not, and miss more than they show.
-        doubt, total = (
-            abs(float(np.sum(fine - coarse))) + SAFETY * float(np.linalg.norm(fine - coarse)),
-            float(np.sum(fine)),
-        )
+        doubt = abs(float(np.sum(fine - coarse))) + SAFETY * float(np.linalg.norm(fine - coarse))
+        total = float(np.sum(fine))
 
         def norm(integral: float) -> float:
             return scale * max(integral, 0.0) ** (1 / power)
 
         value = norm(total)
         difference = abs(value - norm(float(np.sum(coarse))))
-        lower, upper = (
-            max(min(norm(total - doubt), value - difference), 0.0),
-            max(norm(total + doubt), value + difference),
-        )
+        lower = max(min(norm(total - doubt), value - difference), 0.0)
+        upper = max(norm(total + doubt), value + difference)
         return Norm(lower, upper, difference / value if value > 0 else math.inf)
 
 

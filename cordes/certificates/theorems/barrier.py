@@ -159,10 +159,8 @@ def _barriers(setting: Setting, trained: Trained) -> list[Barrier]:
     """The functions at the points of the measure, rounded to the safe side, with their suprema."""
     (features, coefficients), principle = trained, setting.principle
     points = principle.measure.points
-    values, minus_operators = (
-        features.value(points, coefficients),
-        features.applied(points, principle.evaluated.local, coefficients),
-    )
+    values = features.value(points, coefficients)
+    minus_operators = features.applied(points, principle.evaluated.local, coefficients)
     columns = zip(values.T, minus_operators.T, coefficients.T, strict=True)
     return [
         Barrier("network", value, minus, _peak(features, each, points, value, setting.seed))
@@ -181,10 +179,8 @@ def _peak(
     around the best ones, and a margin."""
     domain, generator = features.domain, np.random.default_rng([seed, 32452843])
     fresh = domain.interior_points(PEAK_POINTS, seed + 3, "sobol")
-    x, value = (
-        np.concatenate([points, fresh]),
-        np.concatenate([value, features.value(fresh, coefficients)]),
-    )
+    x = np.concatenate([points, fresh])
+    value = np.concatenate([value, features.value(fresh, coefficients)])
     radius = 2 * float(np.max(features.inputs.scale)) * PEAK_POINTS ** (-1 / domain.dimension)
     for _ in range(PEAK_ROUNDS):
         best = np.argsort(-value)[:PEAK_STARTS]

@@ -109,11 +109,9 @@ class BarrierFeatures:
         )
 
     def _make_tiles(self, singular: np.ndarray, points: np.ndarray, seed: int) -> Tile:
-        d, size, quantities = (
-            self.domain.dimension,
-            float(np.max(self.inputs.scale)),
-            in_blocks(self._quantities, (points,)),
-        )
+        d = self.domain.dimension
+        size = float(np.max(self.inputs.scale))
+        quantities = in_blocks(self._quantities, (points,))
         tiles = []
         for k, (window, count) in enumerate(self._windows(singular, size)):
             if k > 0 and np.sum(self._exponent(window, quantities, points) < 1) < RESOLVED:
@@ -136,11 +134,9 @@ class BarrierFeatures:
     def _windows(self, singular: np.ndarray, size: float) -> list[tuple[Window, int]]:
         """Windows with the number of tiles in each; the first one is open."""
         interfaces = len(self.inputs.interfaces)
-        zero, none, anywhere = (
-            np.zeros(()),
-            np.zeros(interfaces),
-            np.asarray(self.domain.center, float),
-        )
+        zero = np.zeros(())
+        none = np.zeros(interfaces)
+        anywhere = np.asarray(self.domain.center, float)
         windows = [(Window(zero, none, zero, anywhere), OPEN_TILES[self.domain.dimension])]
         windows += [
             (Window(np.asarray(1 / width), none, zero, anywhere), LAYER_TILES) for width in LAYERS

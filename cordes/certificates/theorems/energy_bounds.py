@@ -15,14 +15,13 @@ from cordes.certificates.residual.norms import Norm, Sample
 from cordes.certificates.theorem import Citation, Modifier
 from cordes.certificates.theorems.contraction import AbstractCoverage, Contraction
 from cordes.certificates.theorems.energy import (
-    Pilot,
     Scheme,
     TraceSplit,
     Triangle,
     choose_tightened,
     gradient_factor,
 )
-from cordes.certificates.theorems.equation import AbstractEquation
+from cordes.certificates.theorems.equation import AbstractEquation, Trial
 from cordes.certificates.theorems.exponential import Transform
 from cordes.certificates.theorems.pointwise import green_constant
 from cordes.certificates.theorems.preconditioner import preconditioners
@@ -93,31 +92,6 @@ class EnergyBound(NamedTuple):
         if constant is None:
             return None
         return constant * self.upper * (1.0 if self.transform is None else self.transform.largest)
-
-
-class Trial(NamedTuple):
-    """A theorem that holds at the pilot points, and the bound that it promises there."""
-
-    scheme: Scheme
-    matrix: np.ndarray
-    eigenvalue: float
-    pilot: Pilot
-    transform: Transform | None
-    coverage: AbstractCoverage
-
-    @property
-    def size(self) -> float:
-        return self.pilot.size(self.scheme)
-
-    @property
-    def energy(self) -> float:
-        """The bound of ‖L_λ v‖ that it promises."""
-        return self.size * (self.eigenvalue + self.scheme.lambda_)
-
-    @property
-    def plain(self) -> bool:
-        """Whether it says something about Δv itself."""
-        return self.transform is None and np.array_equal(self.matrix, np.eye(len(self.matrix)))
 
 
 def energy_bounds(
@@ -240,7 +214,7 @@ def _applied(
     def norm(scheme: Scheme) -> Norm:
         """The upper limit for the residual rounded up, the lower one for the residual rounded
         down."""
-        size, least = equation.scaled(scheme, trial.coverage, trial.matrix, trial.transform)
+        size, least = equation.scaled(trial._replace(scheme=scheme))
         return equation.measure.norm(size, 2.0, bound)._replace(
             lower=equation.measure.norm(least, 2.0, bound).lower
         )

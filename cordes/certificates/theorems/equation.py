@@ -3,7 +3,7 @@
 import abc
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import NamedTuple, final
 
 import numpy as np
 
@@ -16,6 +16,31 @@ from cordes.certificates.theorems.exponential import Transform, find_transform
 from cordes.domains.domain import AbstractDomain
 from cordes.problems.linear import Linear
 from cordes.problems.problem import AbstractProblem
+
+
+class Trial(NamedTuple):
+    """A theorem that holds at the pilot points, and the bound that it promises there."""
+
+    scheme: Scheme
+    matrix: np.ndarray
+    eigenvalue: float
+    pilot: Pilot
+    transform: Transform | None
+    coverage: AbstractCoverage
+
+    @property
+    def size(self) -> float:
+        return self.pilot.size(self.scheme)
+
+    @property
+    def energy(self) -> float:
+        """The bound of ‖L_λ v‖ that it promises."""
+        return self.size * (self.eigenvalue + self.scheme.lambda_)
+
+    @property
+    def plain(self) -> bool:
+        """Whether it says something about Δv itself."""
+        return self.transform is None and np.array_equal(self.matrix, np.eye(len(self.matrix)))
 
 
 class AbstractEquation(abc.ABC):
@@ -54,13 +79,7 @@ class AbstractEquation(abc.ABC):
         """The theorems that may apply."""
 
     @abc.abstractmethod
-    def scaled(
-        self,
-        scheme: Scheme,
-        coverage: AbstractCoverage,
-        matrix: np.ndarray,
-        transform: Transform | None,
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def scaled(self, trial: Trial) -> tuple[np.ndarray, np.ndarray]:
         """|g r| at the points of the measure, rounded up and rounded down."""
 
     @abc.abstractmethod
@@ -113,17 +132,10 @@ class LinearEquation(AbstractEquation):
     def schemes(self, pilot: Pilot) -> Sequence[Scheme]:
         return choose_weighted(pilot) if pilot.drift or pilot.reaction else [TraceSplit()]
 
-    def scaled(
-        self,
-        scheme: Scheme,
-        coverage: AbstractCoverage,
-        matrix: np.ndarray,
-        transform: Transform | None,
-    ) -> tuple[np.ndarray, np.ndarray]:
-        at = coverage.local.take(
-            np.arange(len(self.pilot_points), len(coverage.points))
-        ).invariants(matrix)
-        multiplier = scheme.multiplier(at)
+    def scaled(self, trial: Trial) -> tuple[np.ndarray, np.ndarray]:
+        measured = np.arange(len(self.pilot_points), len(trial.coverage.points))
+        at = trial.coverage.local.take(measured).invariants(trial.matrix)
+        multiplier, transform = trial.scheme.multiplier(at), trial.transform
         growth = 1.0 if transform is None else transform.growth(self.measure.points)
         return multiplier * (self.evaluated.size * growth), multiplier * self.evaluated.least
 

@@ -246,12 +246,10 @@ def _determinant(matrix: Any) -> Any:
         return matrix[0, 0]
     if matrix.shape[0] == 2:
         return matrix[0, 0] * matrix[1, 1] - matrix[0, 1] ** 2
-    a, b, c, d, e, f = (
-        matrix[0, 0],
-        matrix[0, 1],
-        matrix[0, 2],
-        matrix[1, 1],
-        matrix[1, 2],
-        matrix[2, 2],
-    )
+    a = matrix[0, 0]
+    b = matrix[0, 1]
+    c = matrix[0, 2]
+    d = matrix[1, 1]
+    e = matrix[1, 2]
+    f = matrix[2, 2]
     return a * (d * f - e**2) - b * (b * f - c * e) + c * (b * e - c * d)

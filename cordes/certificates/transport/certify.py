@@ -40,7 +40,8 @@ import numpy as np
 from cordes.certificates.certificate import Certificate, Picture
 from cordes.certificates.reason import NoBoundError, Reason, Why
 from cordes.certificates.residual.candidate import AbstractCandidate
-from cordes.certificates.residual.hypotheses import SINGLE_PRECISION, jumps_along_chords, roughness
+from cordes.certificates.residual.hypotheses import SINGLE_PRECISION, roughness
+from cordes.certificates.residual.jumps import jumps_along_chords
 from cordes.certificates.residual.norms import Measure
 from cordes.certificates.theorem import Citation, Modifier, Theorem
 from cordes.certificates.transport.bounds import Bounds, bounds_of

@@ -41,10 +41,8 @@ def curvature_of(
     def negative(x: np.ndarray) -> np.ndarray:
         return -hessian_at(x)
 
-    low, high = (
-        smallest_eigenvalue(domain, hessian_at, points),
-        smallest_eigenvalue(domain, negative, points),
-    )
+    low = smallest_eigenvalue(domain, hessian_at, points)
+    high = smallest_eigenvalue(domain, negative, points)
     if not (low.smallest > 0 and np.isfinite(high.smallest)):
         return Curvature(low.smallest, -high.smallest, low.point, "sampled")
     alpha = _proved(domain, hessian_at, function, low, 1.0)

@@ -15,13 +15,11 @@ from cordes.runtime.blocks import in_blocks
 # Polynomials of the flux up to this degree, by dimension; the weights of its divergence that are
 # tried; points at a time; rounding in units of ε; and what is added to the diagonal of the scaled
 # normal equations, since rotations and the other fields are not independent.
-FLUX_DEGREE, FLUX_EMPHASES, FLUX_BLOCK, FLUX_ROUNDING, FLUX_RIDGE = (
-    {1: 32, 2: 12, 3: 6},
-    (1.0, 4.0, 16.0),
-    4096,
-    64.0,
-    1e-11,
-)
+FLUX_DEGREE = {1: 32, 2: 12, 3: 6}
+FLUX_EMPHASES = (1.0, 4.0, 16.0)
+FLUX_BLOCK = 4096
+FLUX_ROUNDING = 64.0
+FLUX_RIDGE = 1e-11
 EPSILON = float(np.finfo(np.float64).eps)
 
 
@@ -121,11 +119,9 @@ class Flux:
         carried, divergence = np.concatenate(blocks, axis=1), np.concatenate(divergences, axis=1)
         wanted, best = root * excess, poincare * float(np.linalg.norm(root * excess))
         # Normal equations: seven digits of the best F are enough, any F is allowed.
-        stiffness, mass, load = (
-            carried.T @ carried,
-            divergence.T @ divergence,
-            divergence.T @ wanted,
-        )
+        stiffness = carried.T @ carried
+        mass = divergence.T @ divergence
+        load = divergence.T @ wanted
         for emphasis in FLUX_EMPHASES:
             scale = (emphasis * poincare) ** 2
             matrix = stiffness + scale * mass

@@ -57,10 +57,8 @@ class ComputedMap:
     def __init__(self, problem: Transport, candidate: AbstractCandidate, confidence: float):
         self.problem, self.candidate, self.confidence = problem, candidate, confidence
         self.domain, self.target = problem.domain, problem.target_domain
-        self.dimension, self.center = (
-            problem.domain.dimension,
-            np.asarray(problem.target_domain.center),
-        )
+        self.dimension = problem.domain.dimension
+        self.center = np.asarray(problem.target_domain.center)
         self.function = candidate.function if isinstance(candidate, FunctionCandidate) else None
 
     def curvature(self) -> Curvature:
@@ -106,15 +104,11 @@ class ComputedMap:
             worst = int(np.argmin(spectrum[:, 0]))
             _check_convex(float(spectrum[worst, 0]), x[worst])
         T = self.center + (1 - shrink) * (gradient - self.center)
-        mu, nu = (
-            _positive("source", self.problem.source_density, x, x),
-            _positive("target", self.problem.target_density, T, x),
-        )
-        determinant, cofactors, scale = (
-            np.prod(spectrum, axis=1),
-            cofactors_of(hessian),
-            (1 - shrink) ** d,
-        )
+        mu = _positive("source", self.problem.source_density, x, x)
+        nu = _positive("target", self.problem.target_density, T, x)
+        determinant = np.prod(spectrum, axis=1)
+        cofactors = cofactors_of(hessian)
+        scale = (1 - shrink) ** d
         _, rounding = self.candidate.applied(
             x,
             nu[:, None, None] * cofactors,
@@ -184,11 +178,9 @@ class ComputedMap:
         except DomainError:
             return []
         (x, coarse), (finer, fine) = rules
-        points, none, nothing = (
-            np.concatenate([x, finer]),
-            np.zeros(len(coarse)),
-            np.zeros(len(fine)),
-        )
+        points = np.concatenate([x, finer])
+        none = np.zeros(len(coarse))
+        nothing = np.zeros(len(fine))
         nodes = CellNodes(
             points,
             np.concatenate([coarse, nothing]),

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cordes.certificates.certificate import Certificate
-from cordes.certificates.theorem import Supremum
+from cordes.certificates.theorem import Needed
 from cordes.reports.kit.page import number, table, text
 
 LEVELS = {
@@ -64,7 +64,7 @@ def _sampled(certificate: Certificate) -> str:
     if certificate.epsilon_source != "sampled":
         return ""
     cited = certificate.citation
-    needed = Supremum.contraction if cited is None else cited.supremum
+    needed = Needed.contraction if cited is None else cited.supremum
     return f"; {needed.value}: at sampled points only"
 
 
@@ -89,10 +89,8 @@ def measured_sentence(facts: Mapping[str, Any]) -> str:
     """What a comparison with the exact solution, or with a classical one, gave; empty where there
     is none."""
     if facts["error"] is not None:
-        largest, mean = (
-            number(facts["error"]["linf"], 2, "error.linf"),
-            number(facts["error"]["l2"], 2, "error.l2"),
-        )
+        largest = number(facts["error"]["linf"], 2, "error.linf")
+        mean = number(facts["error"]["l2"], 2, "error.l2")
         what = "map" if facts.get("transport") else "solution"
         return (
             f"Measured against the exact {what}: largest error {largest}, root mean square {mean}."

@@ -299,12 +299,13 @@ def _convexity(
     if problem.domain.dimension == 1:
         return
     found = [
-        reason.values["eigenvalue"]
+        float(reason.values["eigenvalue"])
         for reason in certificate.reasons
         if reason.kind is Why.negative_eigenvalue
     ]
-    measured = (facts.get("convexity") or {}).get("smallest_eigenvalue")
-    smallest: float = min([*found, *([] if measured is None else [measured])], default=0.0)
+    if facts.get("convexity"):
+        found.append(float(facts["convexity"]["smallest_eigenvalue"]))
+    smallest = min(found, default=0.0)
     lost = smallest < 0
     proof = "over the whole domain, by interval arithmetic"
     cited = certificate.citation

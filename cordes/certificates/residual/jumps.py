@@ -1,0 +1,136 @@
+"""Jumps of the data that no interface declares: n and 2n points would disagree, or agree by
+accident."""
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import numpy as np
+
+from cordes.certificates.reason import Reason, Why
+from cordes.domains import Box
+from cordes.formulas.intervals import UnsupportedOperation
+from cordes.formulas.regularity import jump
+from cordes.formulas.trace import asks_for_equality
+from cordes.problems.hjb import HJB
+from cordes.problems.jumps import Jump, find_jumps, straight
+from cordes.problems.problem import AbstractProblem
+from cordes.runtime.plain import show
+
+JUMP_SEED = 5_550_004
+# Controls that are searched for jumps at once, and in all.
+BLOCK_OF_CONTROLS, SEARCHED_CONTROLS = 16, 512
+# In many dimensions the entries of A along all chords are too many numbers, and fewer chords are
+# searched.
+CHORDS, CHORD_NUMBERS, LEAST_CHORDS = 256, 1 << 19, 32
+
+
+def undeclared_jump(problem: AbstractProblem) -> Reason | None:
+    """Jumps of the coefficients away from the declared interfaces: n and 2n points would disagree,
+    or agree by accident."""
+    domain = problem.domain
+    suspects = []
+    for name, function in all_data(problem):
+        if isinstance(function, Reason):
+            return function
+        if jump(function, domain, problem.interfaces) is not None:
+            suspects.append((name, function))
+    if not suspects:
+        return None
+    chords = int(np.clip(CHORD_NUMBERS // domain.dimension**2, LEAST_CHORDS, CHORDS))
+    points = domain.interior_points(2 * chords, JUMP_SEED, "sobol")
+    sides = [
+        np.zeros(len(points)),
+        *(np.asarray(jax.jit(jax.vmap(phi))(points)) > 0 for phi in problem.interfaces),
+    ]
+    points = points[np.lexsort(sides)]
+    lower, upper = domain.bounding_box
+    size = float(np.max(upper - lower))
+    for name, function in suspects:
+        for found in jumps_along_chords(function, points):
+            if not any(_near(phi, found.point, size) for phi in problem.interfaces):
+                return Reason(
+                    Why.jump,
+                    f"{name} jumps near x = {show(found.point)} and no interface is declared "
+                    "there: the norm of the residual cannot be trusted across it, n and 2n "
+                    "points need not agree. Pass interfaces=[phi] with phi = 0 on the jump.",
+                    {"point": found.point},
+                )
+    return None
+
+
+def jumps_along_chords(function: Callable, points: np.ndarray) -> list[Jump]:
+    """Jumps of a function of one point on the chords between every second point and the next."""
+    values = jax.jit(jax.vmap(function))
+    return find_jumps(
+        lambda x: np.asarray(values(x)), points[0::2], points[1::2], straight, samples=129
+    )
+
+
+@functools.singledispatch
+def all_data(problem: AbstractProblem) -> Iterator[tuple[str, Callable | Reason]]:
+    """The data of a problem as functions of one point, or why they cannot be looked at."""
+    yield from problem.data().items()
+
+
+@all_data.register
+def _of_controls(problem: HJB) -> Iterator[tuple[str, Callable | Reason]]:
+    """None for data that are continuous in x and the control together, else one for each block of
+    the controls, unless these are too many."""
+    controls = problem.controls
+    if len(controls) <= BLOCK_OF_CONTROLS:
+        yield from problem.data().items()
+        return
+    for name, function in (("A", problem.A), ("b", problem.b), ("c", problem.c), ("f", problem.f)):
+        if _continuous_together(problem, function):
+            continue
+        if len(controls) > SEARCHED_CONTROLS:
+            sentence = (
+                f"{name} may jump, and {len(controls)} controls are too many to look at each of "
+                f"them (up to {SEARCHED_CONTROLS}): use fewer controls, or a formula that is "
+                "continuous in x and the control"
+            )
+            yield name, Reason(Why.jump, sentence)
+            return
+        for first in range(0, len(controls), BLOCK_OF_CONTROLS):
+            yield name, problem.data(controls[first : first + BLOCK_OF_CONTROLS])[name]
+
+
+def _continuous_together(problem: HJB, function: Callable) -> bool:
+    """Whether a function of (x, a) is proved to be continuous over the boxes of the domain and of
+    the controls, away from the interfaces."""
+    d, shape = problem.domain.dimension, problem.controls.shape[1:]
+
+    def together(z: Any) -> Any:
+        return function(z[:d], z[d:].reshape(shape))
+
+    try:
+        # A control that is singled out by a == 1 is of measure zero among all numbers, and `jump`
+        # would not look at it.
+        if asks_for_equality(together, d + int(np.prod(shape)), d):
+            return False
+    except UnsupportedOperation:
+        return False
+    flat = problem.controls.reshape(len(problem.controls), -1)
+    low, high = np.min(flat, axis=0), np.max(flat, axis=0)
+    high = np.where(high > low, high, low + 1.0)
+    box = Box(
+        *(
+            np.concatenate(ends)
+            for ends in zip(problem.domain.bounding_box, (low, high), strict=True)
+        )
+    )
+    return (
+        jump(
+            together,
+            box,
+            [lambda z, phi=phi: phi(z[:d]) for phi in problem.interfaces],
+        )
+        is None
+    )
+
+
+def _near(phi: Any, point: np.ndarray, size: float) -> bool:
+    slope = float(np.linalg.norm(jax.grad(phi)(point)))
+    return abs(float(phi(point))) <= 1e-6 * size * (1e-9 + slope)
