@@ -113,12 +113,12 @@ class Worst(NamedTuple):
 
 
 def check(given: AbstractProblem | Solution | str | Path) -> Condition:
-    """Measure the Cordès condition of a problem (which may be a name of the gallery or a path) at
-    interior and boundary points that no solver uses.
+    """Measure the Cordès condition of a problem at interior and boundary points that no solver
+    uses.
 
-    For an `HJB` problem ε is the smallest over all controls, with one λ for all. The linear
-    equation behind a `MongeAmpere` problem depends on the answer: pass a `Solution`, and the
-    condition is that of the cofactors of its Hessian.
+    The problem may be a name of the gallery or a path. For an `HJB` problem ε is the smallest over
+    all controls, with one λ for all. The linear equation behind a `MongeAmpere` problem depends on
+    the answer: pass a `Solution`, and the condition is that of the cofactors of its Hessian.
     """
     if isinstance(given, Solution):
         return checked(given.problem) if given.problem.linear else _check_solution(given)
