@@ -5,13 +5,14 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.core import Tracer
 
 BLOCK = 1024
 
 
 def is_traced(value: Any) -> bool:
     """Whether something consists, also in part, of numbers that JAX does not know yet."""
-    return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(value))
+    return any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(value))
 
 
 def in_blocks(function: Callable, arrays: tuple, block: int = BLOCK):

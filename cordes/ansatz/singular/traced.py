@@ -22,11 +22,11 @@ class Combination(NamedTuple):
     """Σ amplitude·S as functions of points (N, 2): value (N,), gradient (N, 2), Hessian
     (N, 2, 2)."""
 
-    value: Callable[[Array], Array]
-    gradient: Callable[[Array], Array]
-    hessian: Callable[[Array], Array]
+    value: Callable[[Any], Array]
+    gradient: Callable[[Any], Array]
+    hessian: Callable[[Any], Array]
 
-    def jet(self, x: Array) -> Jet:
+    def jet(self, x: Any) -> Jet:
         return Jet(self.value(x), self.gradient(x), self.hessian(x))
 
 
