@@ -24,11 +24,12 @@ from cordes.ansatz.ansatz import feature_matrix
 from cordes.ansatz.networks.random_features import RandomFeatures
 from cordes.gallery.high_dimension import coupled_cube
 from cordes.runtime.compilation import CompileTimer
-from cordes.solvers.dual import CHUNK, Carry, Sizes, dual_step, equation_of
+from cordes.solvers.dual import DualCarry, DualPlan, dual_step, equation_of
+from cordes.solvers.gauss_newton import CHUNK
 from cordes.solvers.least_squares import OVERSAMPLING
-from cordes.solvers.rank_revealing import solve_rank_revealing
-from cordes.solvers.system import System
-from cordes.solvers.training import initial_state
+from cordes.solvers.rows.rank_revealing import solve_rank_revealing
+from cordes.solvers.rows.system import System
+from cordes.solvers.train import initial_weights
 
 
 class Exponent(NamedTuple):
@@ -106,9 +107,9 @@ def step_cost(
     included: a mean over a compiled chunk of them."""
     system = System(coupled_cube(d), singular=False, inputs="interfaces")
     equation = equation_of(system)
-    template = initial_state(system, None, width, depth, "sine", 0, "glorot").network
-    sizes = Sizes(points, points // 2, 0.9, 4e-6)
-    carry = Carry(
+    template = initial_weights(system, None, width, depth, "sine", 0, "glorot").network
+    sizes = DualPlan(points, points // 2, 0.9, 4e-6)
+    carry = DualCarry(
         template.parameters,
         jax.tree.map(jnp.zeros_like, template.parameters),
         jnp.ones(()),

@@ -78,11 +78,13 @@ def run_case(
     import numpy as np
 
     import cordes
+    from cordes.runtime.clock import Clock
     from cordes.runtime.compilation import CompileTimer
     from cordes.runtime.progress import Progress
     from cordes.solutions.kinds import make_solution
-    from cordes.solvers.dual import equation_of, solve_dual
-    from cordes.solvers.system import Clock, System
+    from cordes.solvers.dual import equation_of
+    from cordes.solvers.rows.system import System
+    from cordes.solvers.train import Budget
 
     case, begun = CASES[name], time.perf_counter()
     problem = cordes.gallery[name]
@@ -128,16 +130,8 @@ def run_case(
                 )
             return now > seconds or len(reached) == len(case.milestones)
 
-        answer = solve_dual(
-            system,
-            None,
-            seed,
-            clock,
-            Progress(name, False),
-            steps=1_000_000,
-            watch=watch,
-            **options,
-        )
+        solver = cordes.GaussNewton(steps=1_000_000, **options)
+        answer = solver.run_dual(system, Budget(None, clock, seed, Progress(name, False), watch))
         total, compiled = clock.seconds, timer.seconds
     facts = {
         "method": "gauss-newton",

@@ -40,9 +40,9 @@ from cordes.ansatz.ansatz import feature_matrix
 from cordes.ansatz.networks.directional import hidden_columns
 from cordes.ansatz.networks.random_features import RandomFeatures
 from cordes.solvers import dual, gauss_newton
-from cordes.solvers.rank_revealing import DAMPING, RANK_TOLERANCE, solve_rank_revealing
-from cordes.solvers.system import System
-from cordes.solvers.training import initial_state, residual
+from cordes.solvers.rows.rank_revealing import DAMPING, RANK_TOLERANCE, solve_rank_revealing
+from cordes.solvers.rows.system import System
+from cordes.solvers.train import initial_weights, residual
 
 # Dampings relative to the mean of the diagonal: the three that the solver tries around its first
 # one, and one at which squares have no digits left.
@@ -115,7 +115,7 @@ def reference_steps(J: np.ndarray, r: np.ndarray, dampings: Sequence[float]) -> 
 def primal_jacobian(name: str, points: int, width: int) -> tuple[np.ndarray, np.ndarray]:
     """One layer of sines in two dimensions, as the solver starts it."""
     system = System(cordes.gallery[name], singular=False, inputs="interfaces")
-    state = initial_state(system, None, width, 1, "sine", 0, "fourier")
+    state = initial_weights(system, None, width, 1, "sine", 0, "fourier")
     rows = jax.tree.map(jnp.asarray, system.rows(system.points(points, 0)))
     vector, unravel = ravel_pytree(state.parameters)
     J, r = jax.jit(
@@ -131,7 +131,7 @@ def dual_jacobian(name: str, points: int, width: int, depth: int) -> tuple[np.nd
     """A deep network in many dimensions, as the solver starts it."""
     system = System(cordes.gallery[name], singular=False, inputs="interfaces")
     equation = dual.equation_of(system)
-    template = initial_state(system, None, width, depth, "sine", 0, "glorot").network
+    template = initial_weights(system, None, width, depth, "sine", 0, "glorot").network
     vector, unravel = ravel_pytree(template.parameters)
 
     def row(vector: Array, column: Any) -> Array:

@@ -37,12 +37,13 @@ from measuring import begin, say, table, write_json
 import cordes
 from cordes.ansatz.ansatz import COLUMNS
 from cordes.gallery.paper_tables import TABLES, Row, tightest
+from cordes.runtime.clock import Clock
 from cordes.runtime.compilation import CompileTimer
 from cordes.runtime.progress import Progress
 from cordes.solutions.kinds import make_solution
 from cordes.solutions.solution import Solution, error_points
-from cordes.solvers.dual import solve_dual
-from cordes.solvers.system import Clock, System
+from cordes.solvers.rows.system import System
+from cordes.solvers.train import Budget
 
 # The paper's last row there, 1e-6, was found with the exact solution as lift, as far as its few
 # epochs tell; 1e-5 is what is compared.
@@ -186,16 +187,8 @@ def by_training(
                 found.update({"seconds": now, "steps": step, "l2": error})
             return bool(found) or now > limit
 
-        answer = solve_dual(
-            system,
-            None,
-            seed,
-            clock,
-            Progress(name, False),
-            steps=1_000_000,
-            watch=watch,
-            **options,
-        )
+        solver = cordes.GaussNewton(steps=1_000_000, **options)
+        answer = solver.run_dual(system, Budget(None, clock, seed, Progress(name, False), watch))
         total, compile_seconds = clock.seconds, timer.seconds
     seconds = {
         "certify": 0.0,

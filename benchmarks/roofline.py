@@ -34,21 +34,21 @@ from cordes.problems.structured import DiagonalPlusRank
 from cordes.solutions.solution import error_points
 from cordes.solvers import gauss_newton
 from cordes.solvers.dual import (
-    CHUNK,
     LENGTHS,
     PROBES,
-    Carry,
-    Sizes,
+    DualCarry,
+    DualPlan,
     _gram,
     _times,
     _transposed,
     equation_of,
 )
 from cordes.solvers.dual import dual_step as one_dual_step
+from cordes.solvers.gauss_newton import CHUNK
 from cordes.solvers.least_squares import OVERSAMPLING
-from cordes.solvers.rank_revealing import solve_rank_revealing
-from cordes.solvers.system import System
-from cordes.solvers.training import initial_state, residual
+from cordes.solvers.rows.rank_revealing import solve_rank_revealing
+from cordes.solvers.rows.system import System
+from cordes.solvers.train import initial_weights, residual
 from cordes.studies.ensemble import EVERY, Ensemble, methods_of
 
 DOUBLE = 8
@@ -247,12 +247,12 @@ def dual_step(quick: bool, name: str, width: int, depth: int, points: int) -> li
         system.ansatz.inputs,
         system.domain.dimension,
     )
-    template = initial_state(system, None, width, depth, "sine", 0, "glorot").network
+    template = initial_weights(system, None, width, depth, "sine", 0, "glorot").network
     parameters = template.parameters
-    sizes = Sizes(n, trial, 0.9, DAMPING)
+    sizes = DualPlan(n, trial, 0.9, DAMPING)
     sources = equation.sources(0, 0, CHUNK, n + trial)
     zero = jax.tree.map(jnp.zeros_like, parameters)
-    carry = Carry(parameters, zero, jnp.ones(()), jnp.ones(()))
+    carry = DualCarry(parameters, zero, jnp.ones(()), jnp.ones(()))
 
     def rows(source):
         x, weight = equation.draw(source, n + trial)
@@ -340,7 +340,7 @@ def gauss_newton_step(quick: bool, name: str, points: int, width: int) -> list[M
     """The Gauss–Newton step of few dimensions: one layer of sines."""
     points, width = (100, 30) if quick else (points, width)
     system = System(cordes.gallery[name], inputs="interfaces")
-    state = initial_state(system, None, width, 1, "sine", 0, "fourier")
+    state = initial_weights(system, None, width, 1, "sine", 0, "fourier")
     rows = jax.tree.map(jnp.asarray, system.rows(system.points(points, 0)))
     vector, unravel = ravel_pytree(state.parameters)
     jacobian = lambda vector, rows: gauss_newton._jacobian(vector, unravel, state, rows)  # noqa: E731
@@ -373,7 +373,7 @@ def gauss_newton_step(quick: bool, name: str, points: int, width: int) -> list[M
         on_device(step, part, "float64", work, function, *arguments)
         for work, (part, function, arguments) in zip(works, cases, strict=True)
     ]
-    carry = gauss_newton.Carry(vector, jnp.zeros_like(vector), loss(vector, rows))
+    carry = gauss_newton.StepCarry(vector, jnp.zeros_like(vector), loss(vector, rows))
     whole = lambda carry, rows: gauss_newton._step(carry, rows, unravel, state, 0.9)  # noqa: E731
     solves = counts.times(factors, Work(2 * small**2 + 2 * n * P, DOUBLE * (small**2 + n * P)))
     work = counts.together(

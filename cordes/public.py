@@ -20,13 +20,17 @@ from cordes.problems.transport import Transport
 from cordes.results import Result
 from cordes.runtime import distribution
 from cordes.solutions.solution import OutsideDomainWarning, Solution
-from cordes.solvers.choose import solve
+from cordes.solvers.adam import Adam
+from cordes.solvers.gauss_newton import GaussNewton
+from cordes.solvers.least_squares import LeastSquares
+from cordes.solvers.solve import solve
 from cordes.storage import load
 
 __all__ = [
     "HJB",
     "AbstractDomain",
     "AbstractProblem",
+    "Adam",
     "Ball",
     "Box",
     "Certificate",
@@ -35,6 +39,8 @@ __all__ = [
     "CordesConditionWarning",
     "CordesError",
     "Ellipsoid",
+    "GaussNewton",
+    "LeastSquares",
     "Linear",
     "MongeAmpere",
     "OutsideDomainWarning",

@@ -16,21 +16,21 @@ import jax
 import numpy as np
 
 import cordes
+from cordes.ansatz.build import AnsatzOptions, Earlier, make_place
 from cordes.ansatz.networks.mlp import MLP
 from cordes.ansatz.networks.network import AbstractNetwork
 from cordes.ansatz.networks.random_features import RandomFeatures
 from cordes.ansatz.singular import SingularPoint
-from cordes.domains.boundary_fit import Basis, Fit
+from cordes.domains.lift import Basis, Fit
 from cordes.errors import FileError
 from cordes.gallery.names import from_source
 from cordes.problems.problem import AbstractProblem
 from cordes.results import Result
 from cordes.runtime.files import check_writable
 from cordes.runtime.plain import plain
+from cordes.solutions.answer import Answer
 from cordes.solutions.kinds import make_solution
 from cordes.solutions.solution import Solution
-from cordes.solvers.answer import Answer
-from cordes.solvers.choose import make_system
 
 FORMAT = 1
 KINDS = {"random-features": RandomFeatures, "mlp": MLP}
@@ -113,14 +113,13 @@ def from_bytes(
         else None
     )
     fits = [Fit(_basis(*data), arrays[f"fit{k}"]) for k, data in enumerate(facts.get("fits", []))]
-    system = make_system(
-        problem, settings["multiplier"], settings, settings["richness"], points, fits
-    )
-    network = _network(facts["network"], arrays, system.ansatz.inputs, path)
-    if len(arrays["amplitudes"]) != system.ansatz.singular.count:
+    earlier = Earlier(settings["richness"], points, next(iter(fits), None))
+    ansatz = make_place(problem, AnsatzOptions.kept_in(settings), earlier).ansatz
+    network = _network(facts["network"], arrays, ansatz.inputs, path)
+    if len(arrays["amplitudes"]) != ansatz.singular.count:
         raise FileError(
             f"{path} has {len(arrays['amplitudes'])} singular functions, the problem "
-            f"{system.ansatz.singular.count}: it is not the problem that was solved."
+            f"{ansatz.singular.count}: it is not the problem that was solved."
         )
     answer = Answer(
         network,
@@ -130,7 +129,7 @@ def from_bytes(
         facts["points"],
         facts["history"],
     )
-    solution = make_solution(problem, system.ansatz, answer, facts["seconds"], settings)
+    solution = make_solution(problem, ansatz, answer, facts["seconds"], settings)
     difference = float(np.max(np.abs(solution(arrays["probes"]) - arrays["values"])))
     if not difference <= 1e-8 * max(1.0, float(np.max(np.abs(arrays["values"])))):
         raise FileError(

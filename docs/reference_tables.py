@@ -11,19 +11,10 @@ import cordes
 from cordes import errors
 from cordes.gallery import gallery
 from cordes.problems.transport import MassError
-from cordes.solvers import options
-from cordes.solvers.adam import solve_adam
-from cordes.solvers.gauss_newton import solve_gauss_newton
-from cordes.solvers.least_squares import solve_least_squares
-from cordes.solvers.stochastic import solve_stochastic
+from cordes.solvers.options import SOLVERS
 from cordes.surfaces import SurfaceError
 
 DOCS = Path(__file__).resolve().parent
-SOLVERS = {
-    "least-squares": solve_least_squares,
-    "gauss-newton": solve_gauss_newton,
-    "adam": solve_adam,
-}
 MEANINGS = {
     "activation": "of the network: `sine`, `tanh`, `silu`",
     "depth": "hidden layers",
@@ -44,10 +35,10 @@ MEANINGS = {
     "steps": "Gauss–Newton steps, at most",
     "width": "units of a hidden layer",
 }
+# Options whose default depends on another one.
 UNSET = {
-    "estimator": "`'exact'`",
     "preset": "none",
-    "probes": f"`{inspect.signature(solve_stochastic).parameters['probes'].default!r}`",
+    "probes": f"`{cordes.Adam(estimator='stochastic').probes!r}`",
 }
 
 
@@ -96,13 +87,13 @@ def _errors() -> str:
 
 
 def _options() -> str:
-    """The options of each method with the defaults of its solver; `None` there means that the
-    method chooses."""
+    """The options of each method, the fields of its solver, with their defaults; `None` there means
+    that the method chooses."""
     rows = []
-    for method, names in options.OPTIONS.items():
-        parameters = inspect.signature(SOLVERS[method]).parameters
-        for name in sorted(names):
-            default = parameters[name].default if name in parameters else None
+    for method, kind in SOLVERS.items():
+        defaults = kind().data()
+        for name in sorted(kind.names()):
+            default = defaults.get(name)
             shown = UNSET.get(name, "chosen by the method") if default is None else f"`{default!r}`"
             rows.append((f"`{method}`", f"`{name}`", MEANINGS[name], shown))
     return _table(["method", "option", "what it is", "default"], rows)

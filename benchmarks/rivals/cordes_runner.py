@@ -38,7 +38,7 @@ class Observer:
     def plain(self) -> Any:
         """Lift and distance, which every trained network shares. Made late, so that it compiles
         nothing that the solve would have to compile."""
-        from cordes.solvers.system import System
+        from cordes.solvers.rows.system import System
 
         return System(self.problem, singular=False, inputs="coordinates").ansatz
 

@@ -20,8 +20,8 @@ from cordes.ansatz.networks.inputs import Inputs
 from cordes.ansatz.networks.network import AbstractNetwork, Frozen
 from cordes.ansatz.singular.functions import SingularFunctions
 from cordes.ansatz.singular.traced import combination
-from cordes.domains.boundary_fit import Fit, recorded_fits
 from cordes.domains.domain import AbstractDomain
+from cordes.domains.lift import Fit, Lift
 from cordes.jet import Jet, contract, jet_of
 from cordes.runtime.blocks import in_blocks, is_traced
 
@@ -56,18 +56,16 @@ class Ansatz:
         powers: tuple[float, ...] = (),
         hard: bool = True,
         base: Callable | None = None,
-        fits: Sequence[Fit] = (),
+        fit: Fit | None = None,
     ):
         """`interfaces` shape the lift, `shown` are those that the network sees, with `powers`; g =
         None means zero boundary values. `base` takes the place of the lift where boundary values
-        are not exact (`hard=False`). `fits` are those of the lift of an earlier ansatz (its
-        `fits`)."""
+        are not exact (`hard=False`). `fit` is that of the lift of an earlier ansatz."""
         self.domain = domain
         self.hard = hard
         self.inputs = Inputs(domain, shown, powers)
         self.singular = singular if singular is not None and hard else SingularFunctions(domain)
-        with recorded_fits(fits) as self.fits:
-            self._lift = base if not hard else domain.lift(g, interfaces) if g is not None else None
+        self._lift = base if not hard else _lift(domain, g, interfaces, fit)
         self._freeze = jax.jit(self.freeze_block)
         self._value = jax.jit(self._value_block)
         self._jet = jax.jit(self._jet_block)
@@ -84,6 +82,12 @@ class Ansatz:
 
     def lift(self, x: Array) -> Array:
         return self._lift(x) if self._lift is not None else jnp.zeros(())
+
+    @property
+    def fits(self) -> list[Fit]:
+        """The fit in the lift, if there is one: who saves an answer must save it too."""
+        fit = self._lift.fit if isinstance(self._lift, Lift) else None
+        return [] if fit is None else [fit]
 
     # Rows -----------------------------------------------------------------------------------------
 
@@ -194,6 +198,15 @@ class Ansatz:
             + cross
             + jnp.swapaxes(cross, 1, 2),
         )
+
+
+def _lift(
+    domain: AbstractDomain, g: Callable | None, interfaces: Sequence[Callable], fit: Fit | None
+) -> Callable | None:
+    if g is None:
+        return None
+    # Domains of a user's own may know nothing of fits.
+    return domain.lift(g, interfaces) if fit is None else domain.lift(g, interfaces, fit)
 
 
 @jax.jit

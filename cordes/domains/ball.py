@@ -17,6 +17,7 @@ from cordes.domains.checks import (
     real_vector,
 )
 from cordes.domains.domain import AbstractDomain, PointFunction, Scalar
+from cordes.domains.lift import Fit, Lift
 from cordes.domains.unit_ball import (
     ball_points,
     ball_quadrature,
@@ -108,7 +109,9 @@ class Ball(AbstractDomain):
         normals = sphere_points(check_count(count), self.dimension, np.random.default_rng(seed))
         return self.center + self._radius * normals, normals
 
-    def lift(self, g: PointFunction, interfaces: Sequence[PointFunction] = ()) -> PointFunction:
+    def lift(
+        self, g: PointFunction, interfaces: Sequence[PointFunction] = (), fit: Fit | None = None
+    ) -> Lift:
         """See `radial_lift`: a fit of g by polynomials and interface powers, and the radial
         extension of what is left."""
-        return radial_lift(self.center, self._radius * np.eye(self.dimension), g, interfaces)
+        return radial_lift(self.center, self._radius * np.eye(self.dimension), g, interfaces, fit)

@@ -7,13 +7,11 @@ interfaces, generic powers of the interface function; the exact formula then car
 remainder.
 """
 
-import contextlib
 import functools
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextvars import ContextVar
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -21,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from cordes.domains.domain import PointFunction
+from cordes.domains.lift import Basis, Fit, Lift, PointFunction
 from cordes.errors import CoefficientError
 
 # Kinks of piecewise smooth data: φ|φ| times polynomials also contains |φ|³, φ³|φ|, … when φ is
@@ -51,45 +49,6 @@ WORTHWHILE = 10.0
 
 
 Curve = Callable[[np.ndarray], np.ndarray]
-
-
-class Basis(NamedTuple):
-    """Polynomials of total degree at most `degree`, and those of degree at most `multiplier` times
-    each of the `powers` of each interface."""
-
-    degree: int
-    powers: tuple[tuple[float, bool], ...] = ()
-    multiplier: int = 0
-
-
-class Fit(NamedTuple):
-    """A basis and the coefficients of its functions."""
-
-    basis: Basis
-    coefficients: np.ndarray
-
-
-class Fits(NamedTuple):
-    """Fits that are to be taken as they are, and all that were used."""
-
-    given: list[Fit]
-    used: list[Fit]
-
-
-_fits: ContextVar[Fits | None] = ContextVar("fits", default=None)
-
-
-@contextlib.contextmanager
-def recorded_fits(given: Sequence[Fit] = ()) -> Iterator[list[Fit]]:
-    """All fits that are used inside; the first of them are the `given` ones. Many fits are equal to
-    rounding on the boundary and differ inside: another machine rounds otherwise and finds another
-    lift, so that who saves an answer must save the fit with it."""
-    fits = Fits(list(given), [])
-    token = _fits.set(fits)
-    try:
-        yield fits.used
-    finally:
-        _fits.reset(token)
 
 
 class Coordinates(NamedTuple):
@@ -192,9 +151,18 @@ def curve_points(
     return curve(np.mod(np.concatenate(found), period))
 
 
+def constant_lift(value: float) -> Lift:
+    """The lift of boundary values that are the same everywhere."""
+    return Lift(lambda x: jnp.asarray(value))
+
+
 def fit_boundary(
-    g: PointFunction, points: np.ndarray, normalise: Any, interfaces: Sequence[PointFunction]
-) -> PointFunction:
+    g: PointFunction,
+    points: np.ndarray,
+    normalise: Any,
+    interfaces: Sequence[PointFunction],
+    fit: Fit | None = None,
+) -> Lift:
     """A function of one point close to g at the boundary `points`, smooth away from the interfaces
     and of class C^{1,1} across them.
 
@@ -202,21 +170,15 @@ def fit_boundary(
     arrays (..., d). Interfaces that do not meet the boundary are left out. Bases are tried from the
     poorest to the richest, and cutoffs of small singular values from the coarsest to the finest;
     the first fit that reaches rounding is taken, else the first that is about as good as the best.
+    A `fit` that was found earlier is taken as it is.
     """
     values = boundary_values(g, points)
     scale = float(np.max(np.abs(values)))
     if scale == 0.0:
-        return lambda x: jnp.zeros(())
+        return Lift(lambda x: jnp.zeros(()))
     crossing, heights = _crossing(interfaces, points)
-    recorded = _fits.get()
-    best = (
-        recorded.given.pop(0)
-        if recorded is not None and recorded.given
-        else _best_fit(normalise(points), heights, values)
-    )
-    if recorded is not None:
-        recorded.used.append(best)
-    return _function(best.basis, best.coefficients, Coordinates(normalise, crossing))
+    fit = fit if fit is not None else _best_fit(normalise(points), heights, values)
+    return Lift(_function(fit.basis, fit.coefficients, Coordinates(normalise, crossing)), fit)
 
 
 def _best_fit(y: np.ndarray, heights: list[np.ndarray], values: np.ndarray) -> Fit:

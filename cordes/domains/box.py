@@ -11,6 +11,7 @@ import numpy as np
 from jax import Array
 
 from cordes.domains.boundary_fit import (
+    constant_lift,
     constant_value,
     curve_points,
     edge_parameters,
@@ -20,6 +21,7 @@ from cordes.domains.boundary_fit import (
 )
 from cordes.domains.checks import Frozen, check_count, check_directions, freeze, real_vector
 from cordes.domains.domain import AbstractDomain, PointFunction, Scalar
+from cordes.domains.lift import Fit, Lift
 from cordes.domains.unit_cube import cube_points, gauss_rule, tensor_rule
 from cordes.errors import DomainError
 
@@ -144,7 +146,9 @@ class Box(AbstractDomain):
         normals[rows, axes] = 2.0 * sides - 1
         return points, normals
 
-    def lift(self, g: PointFunction, interfaces: Sequence[PointFunction] = ()) -> PointFunction:
+    def lift(
+        self, g: PointFunction, interfaces: Sequence[PointFunction] = (), fit: Fit | None = None
+    ) -> Lift:
         """Transfinite interpolation of g (`face_blend`), which is as smooth as g on the faces.
 
         A kink of g on a face is carried inwards along the normal of the face, which is right for an
@@ -154,7 +158,7 @@ class Box(AbstractDomain):
         """
         constant = constant_value(g, self.lower)
         if constant is not None:
-            return lambda x: jnp.asarray(constant)
+            return constant_lift(constant)
         if self.dimension > LARGEST_LIFT_DIMENSION:
             raise DomainError(
                 f"Boundary values that vary cannot be extended into a box in {self.dimension} "
@@ -164,7 +168,7 @@ class Box(AbstractDomain):
             )
         blend = face_blend(self.lower, self.upper)
         fitted = self._fit(
-            g, [interface for interface in interfaces if not self._parallel_to_face(interface)]
+            g, [interface for interface in interfaces if not self._parallel_to_face(interface)], fit
         )
 
         def lift(x: Array) -> Array:
@@ -174,9 +178,9 @@ class Box(AbstractDomain):
             fits = jax.vmap(fitted)(jnp.concatenate([x[None], on_faces]))
             return fits[0] + weights @ (jax.vmap(g)(on_faces) - fits[1:])
 
-        return lift
+        return Lift(lift, None if fitted is None else fitted.fit)
 
-    def _fit(self, g: PointFunction, oblique: list[PointFunction]) -> PointFunction | None:
+    def _fit(self, g: PointFunction, oblique: list[PointFunction], fit: Fit | None) -> Lift | None:
         """The fit of g for oblique interfaces; None where there are none, or too many dimensions
         for a fit to be of use."""
         if not oblique or self.dimension > 3:
@@ -188,7 +192,9 @@ class Box(AbstractDomain):
             points = curve_points(
                 polygon_curve(self.vertices), edge_parameters(4, count), 4, oblique
             )
-        return fit_boundary(g, points, lambda x: (x - self.center) * (2 / self.widths), oblique)
+        return fit_boundary(
+            g, points, lambda x: (x - self.center) * (2 / self.widths), oblique, fit
+        )
 
     def _parallel_to_face(self, interface: PointFunction) -> bool:
         """Whether an interface function depends on one coordinate only, judged by its slopes at

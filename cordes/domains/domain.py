@@ -2,14 +2,15 @@
 it."""
 
 import abc
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
+from cordes.domains.lift import Fit, Lift, PointFunction
+
 Scalar = Float[Array, ""]
-PointFunction = Callable[[Array], Array]
 
 
 class AbstractDomain(eqx.Module):
@@ -71,6 +72,9 @@ class AbstractDomain(eqx.Module):
         """Points distributed uniformly over the boundary, with outward unit normals."""
 
     @abc.abstractmethod
-    def lift(self, g: PointFunction, interfaces: Sequence[PointFunction] = ()) -> PointFunction:
+    def lift(
+        self, g: PointFunction, interfaces: Sequence[PointFunction] = (), fit: Fit | None = None
+    ) -> Lift:
         """A function of one point that equals g on the boundary to rounding and is smooth inside,
-        made from the boundary values of g alone."""
+        made from the boundary values of g alone. A `fit` that an earlier lift had is taken as it
+        is."""

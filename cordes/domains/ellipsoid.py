@@ -18,6 +18,7 @@ from cordes.domains.checks import (
     real_vector,
 )
 from cordes.domains.domain import AbstractDomain, PointFunction, Scalar
+from cordes.domains.lift import Fit, Lift
 from cordes.domains.unit_ball import (
     ball_points,
     ball_quadrature,
@@ -158,7 +159,9 @@ class Ellipsoid(AbstractDomain):
             normals, axis=1, keepdims=True
         )
 
-    def lift(self, g: PointFunction, interfaces: Sequence[PointFunction] = ()) -> PointFunction:
+    def lift(
+        self, g: PointFunction, interfaces: Sequence[PointFunction] = (), fit: Fit | None = None
+    ) -> Lift:
         """See `radial_lift`: a fit of g by polynomials and interface powers, and the radial
         extension of what is left."""
-        return radial_lift(self.center, self.matrix, g, interfaces)
+        return radial_lift(self.center, self.matrix, g, interfaces, fit)

@@ -12,6 +12,7 @@ from jax import Array
 
 from cordes.domains.boundary_fit import (
     boundary_values,
+    constant_lift,
     constant_value,
     curve_points,
     edge_parameters,
@@ -21,6 +22,7 @@ from cordes.domains.boundary_fit import (
 )
 from cordes.domains.checks import Frozen, check_count, check_directions, freeze, real_array
 from cordes.domains.domain import AbstractDomain, PointFunction, Scalar
+from cordes.domains.lift import Fit, Lift
 from cordes.domains.unit_cube import cube_points, gauss_rule, tensor_rule
 from cordes.errors import DomainError
 
@@ -171,18 +173,20 @@ class Polygon(AbstractDomain):
             edge
         ], self.normals[edge]
 
-    def lift(self, g: PointFunction, interfaces: Sequence[PointFunction] = ()) -> PointFunction:
+    def lift(
+        self, g: PointFunction, interfaces: Sequence[PointFunction] = (), fit: Fit | None = None
+    ) -> Lift:
         """A fit of g by polynomials and interface powers, and the blend of corners (`corner_blend`)
         of what is left."""
         vertices = self.vertices
         constant = constant_value(g, vertices[0])
         if constant is not None:
-            return lambda x: jnp.asarray(constant)
+            return constant_lift(constant)
         parameters = edge_parameters(len(vertices), sample_count(2, len(interfaces)))
         points = curve_points(polygon_curve(vertices), parameters, len(vertices), interfaces)
         lower, upper = self.bounding_box
         fitted = fit_boundary(
-            g, points, lambda x: (2 * x - lower - upper) / (upper - lower), interfaces
+            g, points, lambda x: (2 * x - lower - upper) / (upper - lower), interfaces, fit
         )
         blend = corner_blend(vertices, self.normals)
         at_vertices = boundary_values(lambda x: g(x) - fitted(x), vertices)
@@ -196,7 +200,7 @@ class Polygon(AbstractDomain):
                 - vertex_weights @ at_vertices
             )
 
-        return lift
+        return Lift(lift, fitted.fit)
 
     def _heights(self, points: np.ndarray) -> np.ndarray:
         """Distances to the lines through the edges, positive inside, shape (..., n)."""

@@ -12,13 +12,14 @@ from jax import Array
 
 from cordes.domains.boundary_fit import (
     circle_parameters,
+    constant_lift,
     constant_value,
     curve_points,
     fit_boundary,
     sample_count,
 )
 from cordes.domains.checks import check_count
-from cordes.domains.domain import PointFunction
+from cordes.domains.lift import Fit, Lift, PointFunction
 from cordes.domains.unit_cube import cube_points, gauss_rule, tensor_rule
 from cordes.errors import DomainError
 
@@ -77,8 +78,12 @@ def ball_quadrature(count: int, dimension: int) -> tuple[np.ndarray, np.ndarray]
 
 
 def radial_lift(
-    center: np.ndarray, matrix: np.ndarray, g: PointFunction, interfaces: Sequence[PointFunction]
-) -> PointFunction:
+    center: np.ndarray,
+    matrix: np.ndarray,
+    g: PointFunction,
+    interfaces: Sequence[PointFunction],
+    fit: Fit | None = None,
+) -> Lift:
     """The lift on {c + My: |y| < 1}: G(x) = P(x) + |y|⁴ (g − P)(c + M y/|y|), with P fitted to the
     boundary values of g.
 
@@ -89,7 +94,7 @@ def radial_lift(
     dimension = len(center)
     constant = constant_value(g, center + matrix[:, 0])
     if constant is not None:
-        return lambda x: jnp.asarray(constant)
+        return constant_lift(constant)
     inverse = np.linalg.inv(matrix)
     count = sample_count(dimension, len(interfaces))
     if dimension == 2:
@@ -101,7 +106,7 @@ def radial_lift(
         )
     else:
         points = center + sphere_points(count, dimension, np.random.default_rng(0)) @ matrix.T
-    fitted = fit_boundary(g, points, lambda x: (x - center) @ inverse.T, interfaces)
+    fitted = fit_boundary(g, points, lambda x: (x - center) @ inverse.T, interfaces, fit)
 
     def lift(x: Array) -> Array:
         y = jnp.asarray((x - center) @ inverse.T)
@@ -116,7 +121,7 @@ def radial_lift(
         inside, outside = jax.vmap(fitted)(jnp.stack([x, boundary_point]))
         return inside + jnp.where(at_center, 0.0, square**2 * (g(boundary_point) - outside))
 
-    return lift
+    return Lift(lift, fitted.fit)
 
 
 def _normalised(vectors: np.ndarray) -> np.ndarray:

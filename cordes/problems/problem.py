@@ -8,6 +8,7 @@ its words in a report (`cordes.reports.pages.equation`), each registered for its
 import abc
 import functools
 import inspect
+import math
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, NamedTuple, Self
@@ -85,6 +86,8 @@ class AbstractProblem(abc.ABC):
     curvature: float = 0.0
     has_convex_form: bool = False
     impossible: bool = False
+    # A potential that takes the place of the lift, where u has no given values on the boundary.
+    base: Callable[[Array], Array] | None = None
     # How far the data span, where a solve may have to approach them in stages.
     spread: float = 1.0
     arguments: dict[str, Any]
@@ -120,6 +123,19 @@ class AbstractProblem(abc.ABC):
     @abc.abstractmethod
     def data(self) -> dict[str, Callable[[Array], Array]]:
         """Everything the user gave about the interior, as functions of one point."""
+
+    def policy(self, points: np.ndarray, jet: Jet, scaled: bool = True) -> np.ndarray | None:
+        """The best controls (N, …) at points (N, d) and a state there; None for kinds without."""
+        return None
+
+    def contraction(self) -> float:
+        """The factor of a fixed point that `coefficients(…, contracting=True)` freezes, for kinds
+        that say they have one; it converges from anywhere where it is less than one."""
+        return math.inf
+
+    def blended(self, share: float) -> Self:
+        """A problem on the way to data that span far, for kinds with a `spread`."""
+        raise NotImplementedError(f"{type(self).__name__} is not approached in stages.")
 
     @property
     def rough(self) -> Any:

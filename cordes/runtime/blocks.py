@@ -7,6 +7,8 @@ import jax
 import numpy as np
 from jax.core import Tracer
 
+from cordes.runtime.clock import check_deadline
+
 BLOCK = 1024
 
 
@@ -36,9 +38,11 @@ def in_blocks(function: Callable, arrays: tuple, block: int = BLOCK):
             np.concatenate([array, np.broadcast_to(array[-1:], (rest, *array.shape[1:]))])
             for array in padded
         ]
-    parts = [
-        function(*(array[k * block : (k + 1) * block] for array in padded)) for k in range(blocks)
-    ]
+    parts = []
+    for k in range(blocks):
+        # All long work goes through here, certificates among it.
+        check_deadline()
+        parts.append(function(*(array[k * block : (k + 1) * block] for array in padded)))
     return jax.tree.map(
         lambda *leaves: np.concatenate([np.asarray(leaf) for leaf in leaves])[:count], *parts
     )

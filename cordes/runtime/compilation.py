@@ -45,3 +45,35 @@ def _heard(event: str, duration_secs: float, **_: str | int) -> None:
         now = time.perf_counter()
         for timer in CompileTimer._open:
             timer._intervals.append((now - duration_secs, now))
+
+
+class Laps:
+    """The seconds of the parts of something, those of compilation apart: together they are the time
+    since it was entered."""
+
+    def __init__(self) -> None:
+        self._timer = CompileTimer()
+        self._last, self._compiled = time.perf_counter(), 0.0
+        self._parts: dict[str, float] = {}
+
+    def __enter__(self) -> "Laps":
+        self._timer.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._timer.__exit__(kind, error, trace)
+
+    def lap(self, part: str) -> None:
+        """What has passed since the last lap belongs to this part."""
+        now, compiled = time.perf_counter(), self._timer.seconds
+        passed, compiling = now - self._last, min(compiled - self._compiled, now - self._last)
+        for name, seconds in ((part, passed - compiling), ("compile", compiling)):
+            self._parts[name] = self._parts.get(name, 0.0) + seconds
+        self._last, self._compiled = now, compiled
+
+    def seconds(self, *parts: str) -> dict[str, float]:
+        """By part, compilation among them, and the total."""
+        found = {name: self._parts.get(name, 0.0) for name in parts}
+        return {**found, "total": sum(found.values())}

@@ -15,7 +15,7 @@ from cordes.solutions.transport import TransportSolution
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from cordes.solvers.answer import Answer
+    from cordes.solutions.answer import Answer
 
 
 @final

@@ -1,43 +1,222 @@
 """Adam on the mean square of the rows: what the paper does. The loop runs inside one compiled scan,
-ten epochs at a time."""
+ten epochs at a time. In hundreds of dimensions A:D²u is estimated from random directions instead
+(`cordes.solvers.stochastic`)."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jax import Array
 
 from cordes.ansatz.ansatz import Rows
-from cordes.errors import OptionError
-from cordes.results import Result
+from cordes.ansatz.networks.activations import activation_jet
+from cordes.errors import OptionError, unknown
+from cordes.problems.problem import AbstractProblem
 from cordes.runtime import distribution
-from cordes.runtime.progress import Progress
-from cordes.solvers.answer import Answer
-from cordes.solvers.system import Clock, System
-from cordes.solvers.training import (
-    State,
+from cordes.solutions.answer import Answer
+from cordes.solvers import stochastic
+from cordes.solvers.dual import equation_of, judge
+from cordes.solvers.rows.system import AbstractSystem
+from cordes.solvers.solver import AbstractSolver
+from cordes.solvers.train import (
+    Budget,
+    Pace,
+    Weights,
     cast,
-    early_end,
-    initial_state,
+    initial_weights,
     late_end,
     residual,
     residual_norm,
     stack,
+    train,
 )
 
+# What each estimate of A:D²u trains best with.
+EXACT = {
+    "width": 64,
+    "depth": 4,
+    "activation": "silu",
+    "learning_rate": 3e-4,
+    "points": 10_000,
+    "epochs": 5_000,
+    "precision": "float32",
+}
+STOCHASTIC = {
+    "width": 128,
+    "depth": 2,
+    "activation": "tanh",
+    "learning_rate": 1e-2,
+    "points": 500,
+    "epochs": 5_000,
+    "precision": "float64",
+    "probes": 16,
+}
+DEFAULTS = {"exact": EXACT, "stochastic": STOCHASTIC}
 # The paper states the learning rate and the points; the network's size is our choice, as is
-# float32.
-PAPER = {
-    "width": 64, "depth": 4, "activation": "silu", "learning_rate": 3e-4, "points": 10_000, "epochs": 40_000, "precision": "float32", "interface_inputs": False
-}  # fmt: skip
+# float32. Its networks see nothing of the interfaces.
+PAPER = {**EXACT, "epochs": 40_000, "interface_inputs": False}
 CHUNK, REPORT = 10, 50
+# Follows from the estimator.
+CHOSEN: Any = None
+
+
+class Adam(AbstractSolver):
+    """Full-batch Adam on points drawn once, `epochs` rounded down to a multiple of ten; the best
+    weights by the residual on fresh points are returned. `estimator="stochastic"` takes `probes`
+    random directions instead of all second derivatives and fresh points in every step, for linear
+    problems in hundreds of dimensions; what is not given follows from the estimator."""
+
+    width: int = CHOSEN
+    depth: int = CHOSEN
+    activation: str = CHOSEN
+    learning_rate: float = CHOSEN
+    points: int = CHOSEN
+    epochs: int = CHOSEN
+    precision: str = CHOSEN
+    estimator: str = "exact"
+    probes: int | None = None
+
+    method: ClassVar[str] = "adam"
+    trains: ClassVar[bool] = True
+    singular: ClassVar[bool] = False
+    inputs: ClassVar[str] = "interfaces"
+    outer_steps: ClassVar[int | None] = None
+    small: ClassVar[float] = 0.1
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"paper": PAPER}
+
+    def __post_init__(self) -> None:
+        if self.estimator not in DEFAULTS:
+            raise unknown("estimator", str(self.estimator), DEFAULTS)
+        for name, value in DEFAULTS[self.estimator].items():
+            if getattr(self, name) is None:
+                setattr(self, name, value)
+
+    def __check_init__(self) -> None:
+        activation_jet(self.activation)
+        if self.estimator == "exact":
+            if self.probes is not None:
+                raise OptionError(
+                    "probes are the random directions of estimator='stochastic': pass that too, or "
+                    "leave them out."
+                )
+            if self.epochs < CHUNK:
+                raise OptionError(
+                    f"epochs = {self.epochs}: at least {CHUNK} are needed, which is one compiled "
+                    "run."
+                )
+        elif self.precision != STOCHASTIC["precision"]:
+            raise OptionError("precision cannot be had with estimator='stochastic': leave it out.")
+        elif not (isinstance(self.probes, int) and self.probes >= 1):
+            raise OptionError(f"probes = {self.probes!r}: at least one random direction is needed.")
+
+    def refuse(self, problem: AbstractProblem, others: frozenset[str]) -> None:
+        if self.estimator == "exact":
+            return
+        if not problem.linear:
+            raise OptionError(
+                "estimator = 'stochastic' is for linear problems: the supremum of estimates, or "
+                "their determinant, would be biased."
+            )
+        if named := sorted(others & {"boundary", "boundary_weight", "preset"}):
+            raise OptionError(
+                f"{', '.join(named)} cannot be had with estimator='stochastic': leave it out."
+            )
+
+    def confined(self, dimension: int, start: Weights | None) -> Self:
+        return self
+
+    def weights(self, system: AbstractSystem, budget: Budget, start: Weights | None) -> Weights:
+        """A fresh network in the precision of the training, or the one to continue from."""
+        return initial_weights(
+            system,
+            start,
+            self.width,
+            self.depth,
+            self.activation,
+            budget.seed,
+            "uniform" if self.estimator == "exact" else "glorot",
+            jnp.dtype(self.precision),
+        )
+
+    @property
+    def pace(self) -> Pace:
+        if self.estimator == "exact":
+            return Pace(self.epochs // CHUNK * CHUNK, CHUNK, REPORT, "epoch")
+        chunk = stochastic.CHUNK
+        return Pace(-(-self.epochs // chunk) * chunk, chunk, chunk)
+
+    def run(
+        self, system: AbstractSystem, budget: Budget, start: Weights | None, extra: Rows | None
+    ) -> Answer:
+        if self.estimator == "stochastic":
+            return self._estimated(system, budget, start)
+        weights, dtype = self.weights(system, budget, start), jnp.dtype(self.precision)
+        rows = cast(stack(system.rows(system.points(self.points, budget.seed)), extra), dtype)
+        fresh = cast(stack(system.rows(system.fresh_points(budget.seed)), extra), dtype)
+        count, scale = rows.count, float(np.linalg.norm(fresh.target))
+        rows, fresh = distribution.place(rows), distribution.place(fresh)
+        first = {
+            "loss": float(residual_norm(weights, rows)) ** 2,
+            "residual": float(residual_norm(weights, fresh)),
+        }
+
+        def advance(carry: Any, done: int) -> tuple[Any, float]:
+            carry, losses = _advance(carry, weights, rows, self.learning_rate)
+            return carry, float(losses[-1])
+
+        def look(carry: Any, done: int) -> tuple[Weights, float]:
+            current = weights.with_parameters(carry[0])
+            return current, float(residual_norm(current, fresh))
+
+        carry = (weights.parameters, optax.adam(self.learning_rate).init(weights.parameters))
+        course = train(weights, first, carry, advance, look, self.pace, budget)
+        best = distribution.local(cast(course.best, jnp.float64))
+        result = course.result or late_end(course.residual, budget.tol, self.small * scale)
+        return Answer(best.network, best.amplitudes, result, course.residual, count, course.history)
+
+    def _estimated(self, system: AbstractSystem, budget: Budget, start: Weights | None) -> Answer:
+        """On the unbiased loss; the residual that judges is exact."""
+        equation, seed = equation_of(system), budget.seed
+        if not equation.on_device:
+            raise OptionError(
+                "estimator = 'stochastic' is for linear problems on a Box, Ball or Ellipsoid: the "
+                "supremum of estimates would be biased."
+            )
+        weights, pace, count = self.weights(system, budget, start), self.pace, stochastic.FRESH
+        template = weights.network
+        fresh = equation.sources(seed + 1_000_003, 0, 1, count)[0]
+        none = template.with_coefficients(0 * template.coefficients)
+        scale = float(judge(none, fresh, equation, count))
+        plan = stochastic.EstimatePlan(
+            self.points, self.probes or 0, self.epochs, self.learning_rate
+        )
+
+        def advance(carry: Any, done: int) -> tuple[Any, None]:
+            keys = equation.sources(seed, done // pace.chunk, pace.chunk, self.points)
+            return stochastic.advance(carry, keys, template, equation, plan), None
+
+        def look(carry: Any, done: int) -> tuple[Weights, float]:
+            current = template.with_parameters(carry[0])
+            return weights._replace(network=current), float(judge(current, fresh, equation, count))
+
+        first = {"residual": float(judge(template, fresh, equation, count))}
+        carry = (template.parameters, plan.optimiser.init(template.parameters))
+        course = train(weights, first, carry, advance, look, pace, budget)
+        result = course.result or late_end(course.residual, budget.tol, self.small * scale)
+        return Answer(
+            course.best.network,
+            weights.amplitudes,
+            result,
+            course.residual,
+            self.points,
+            course.history,
+        )
 
 
 @jax.jit
-def _advance(carry, state: State, rows: Rows, learning_rate: float):
+def _advance(carry, weights: Weights, rows: Rows, learning_rate: float):
     """CHUNK epochs; compiled once for all rows of one shape, so that an outer loop can call it
     again and again."""
     optimiser = optax.adam(learning_rate)
@@ -45,105 +224,9 @@ def _advance(carry, state: State, rows: Rows, learning_rate: float):
     def epoch(carry, _):
         parameters, memory = carry
         loss, gradient = jax.value_and_grad(
-            lambda p: jnp.sum(residual(state.with_parameters(p), rows) ** 2)
+            lambda p: jnp.sum(residual(weights.with_parameters(p), rows) ** 2)
         )(parameters)
         update, memory = optimiser.update(gradient, memory)
         return (optax.apply_updates(parameters, update), memory), loss
 
     return jax.lax.scan(epoch, carry, None, length=CHUNK)
-
-
-def solve_adam(
-    system: System,
-    tol: float | None,
-    seed: int,
-    clock: Clock,
-    progress: Progress,
-    start: State | None = None,
-    width: int = 64,
-    depth: int = 4,
-    activation: str = "silu",
-    learning_rate: float = 3e-4,
-    points: int = 10_000,
-    epochs: int = 5_000,
-    precision: str = "float32",
-    extra_rows: Rows | None = None,
-) -> Answer:
-    """Full-batch Adam on points drawn once, `epochs` rounded down to a multiple of ten. The best
-    state by the residual on fresh points is returned."""
-    if epochs < CHUNK:
-        raise OptionError(
-            f"epochs = {epochs}: at least {CHUNK} are needed, which is one compiled run."
-        )
-    dtype = jnp.dtype(precision)
-    state = initial_state(system, start, width, depth, activation, seed, "uniform", dtype)
-    collocation = system.points(points, seed)
-    rows = cast(stack(system.rows(collocation), extra_rows), dtype)
-    fresh = cast(stack(system.rows(system.fresh_points(seed)), extra_rows), dtype)
-    count, scale = rows.count, float(np.linalg.norm(fresh.target))
-    rows, fresh = distribution.place(rows), distribution.place(fresh)
-    first = float(residual_norm(state, fresh))
-    history = [
-        {
-            "epoch": 0,
-            "loss": float(residual_norm(state, rows)) ** 2,
-            "residual": first,
-            "seconds": clock.seconds,
-        }
-    ]
-
-    def advance(carry):
-        return _advance(carry, state, rows, learning_rate)
-
-    def measure(current: State) -> Array:
-        return residual_norm(current, fresh)
-
-    memory = optax.adam(learning_rate).init(state.parameters)
-    best, best_residual, result = run_epochs(
-        state, memory, advance, measure, epochs, tol, 0.1 * scale, clock, progress, history
-    )
-    best = distribution.local(cast(best, jnp.float64))
-    return Answer(best.network, best.amplitudes, result, best_residual, count, history)
-
-
-def run_epochs(
-    state: State,
-    memory: Any,
-    advance: Callable[[Any], tuple[Any, Array]],
-    measure: Callable[[State], Array],
-    epochs: int,
-    tol: float | None,
-    small: float,
-    clock: Clock,
-    progress: Progress,
-    history: list[dict],
-) -> tuple[State, float, Result]:
-    """The best state by the residual on fresh points that `measure` gives, this residual, and how
-    it ended; the history, which has the start, grows. `advance` does CHUNK epochs on parameters and
-    the memory of the optimiser, and gives their losses."""
-    carry, best, best_residual, result = (
-        (state.parameters, memory),
-        state,
-        history[0]["residual"],
-        None,
-    )
-    try:
-        for done in range(CHUNK, epochs + 1, CHUNK):
-            carry, losses = advance(carry)
-            loss = float(losses[-1])
-            if done % REPORT and done + CHUNK <= epochs and not clock.over:
-                continue
-            current = state.with_parameters(carry[0])
-            value = float(measure(current))
-            history.append(
-                {"epoch": done, "loss": loss, "residual": value, "seconds": clock.seconds}
-            )
-            progress.update(step=done, total=epochs, loss=loss, residual=min(value, best_residual))
-            if value < best_residual:
-                best, best_residual = current, value
-            result = early_end(value, best_residual, tol, clock)
-            if result is not None:
-                break
-    except KeyboardInterrupt:
-        result = Result.interrupted
-    return best, best_residual, result or late_end(best_residual, tol, small)

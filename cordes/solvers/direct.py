@@ -15,42 +15,27 @@ import numpy as np
 import optax
 
 from cordes.ansatz.ansatz import Ansatz
-from cordes.errors import OptionError
+from cordes.ansatz.points import Points
 from cordes.jet import Jet, jet_of
-from cordes.runtime.progress import Progress
-from cordes.solvers.adam import CHUNK, run_epochs
-from cordes.solvers.answer import Answer
-from cordes.solvers.system import Clock, System
-from cordes.solvers.training import State, cast, initial_state
+from cordes.solutions.answer import Answer
+from cordes.solvers.adam import CHUNK, Adam
+from cordes.solvers.rows.system import AbstractSystem
+from cordes.solvers.train import Budget, Weights, cast, late_end, train
 
 
-def solve_direct(
-    system: System,
-    tol: float | None,
-    seed: int,
-    clock: Clock,
-    progress: Progress,
-    start: State | None = None,
-    width: int = 64,
-    depth: int = 4,
-    activation: str = "silu",
-    learning_rate: float = 3e-4,
-    points: int = 10_000,
-    epochs: int = 5_000,
-    precision: str = "float32",
-    choices: dict[str, Any] | None = None,
+def train_directly(
+    solver: Adam,
+    system: AbstractSystem,
+    budget: Budget,
+    start: Weights | None,
+    choices: dict[str, Any],
 ) -> Answer:
-    """Full-batch Adam on points drawn once; the best state by the residual on fresh points is
+    """Full-batch Adam on points drawn once; the best weights by the residual on fresh points are
     returned."""
-    if epochs < CHUNK:
-        raise OptionError(
-            f"epochs = {epochs}: at least {CHUNK} are needed, which is one compiled run."
-        )
-    dtype = jnp.dtype(precision)
-    state = initial_state(system, start, width, depth, activation, seed, "uniform", dtype)
-    choices = choices or {}
+    dtype, seed = jnp.dtype(solver.precision), budget.seed
+    weights = solver.weights(system, budget, start)
 
-    def prepared(collocation) -> tuple:
+    def prepared(collocation: Points) -> tuple:
         """Points, weights, and what is fixed about the ansatz there: the jets of the lift and of
         the distance."""
         x = jnp.asarray(collocation.x)
@@ -62,42 +47,54 @@ def solve_direct(
         )(x)
         return cast((x, collocation.weight, *fixed), dtype)
 
-    rows, fresh = prepared(system.points(points, seed)), prepared(system.fresh_points(seed))
-    loss_of = functools.partial(nonlinear_loss, system=system, template=state, choices=choices)
-    optimiser = optax.adam(learning_rate)
+    rows, fresh = prepared(system.points(solver.points, seed)), prepared(system.fresh_points(seed))
+    loss_of = functools.partial(nonlinear_loss, system=system, template=weights, choices=choices)
+    optimiser = optax.adam(solver.learning_rate)
 
-    def epoch(carry, _):
+    def epoch(carry: Any, _: None) -> tuple[Any, Any]:
         parameters, memory = carry
         loss, gradient = jax.value_and_grad(lambda p: loss_of(p, rows))(parameters)
         update, memory = optimiser.update(gradient, memory)
         return (optax.apply_updates(parameters, update), memory), loss
 
-    advance = jax.jit(lambda carry: jax.lax.scan(epoch, carry, None, length=CHUNK))
+    several = jax.jit(lambda carry: jax.lax.scan(epoch, carry, None, length=CHUNK))
     measure = jax.jit(lambda current: jnp.sqrt(loss_of(current.parameters, fresh)))
-    first = float(measure(state))
-    history = [{"epoch": 0, "residual": first, "seconds": clock.seconds}]
-    memory = optimiser.init(state.parameters)
-    best, best_residual, result = run_epochs(
-        state, memory, advance, measure, epochs, tol, 0.1 * first, clock, progress, history
-    )
-    best = cast(best, jnp.float64)
+
+    def advance(carry: Any, done: int) -> tuple[Any, float]:
+        carry, losses = several(carry)
+        return carry, float(losses[-1])
+
+    def look(carry: Any, done: int) -> tuple[Weights, float]:
+        current = weights.with_parameters(carry[0])
+        return current, float(measure(current))
+
+    first = {"residual": float(measure(weights))}
+    carry = (weights.parameters, optimiser.init(weights.parameters))
+    course = train(weights, first, carry, advance, look, solver.pace, budget)
+    best = cast(course.best, jnp.float64)
+    small = solver.small * first["residual"]
     return Answer(
-        best.network, best.amplitudes, result, best_residual, len(np.asarray(rows[0])), history
+        best.network,
+        best.amplitudes,
+        course.result or late_end(course.residual, budget.tol, small),
+        course.residual,
+        len(np.asarray(rows[0])),
+        course.history,
     )
 
 
 def nonlinear_loss(
-    parameters: Any, data: tuple, system: System, template: State, choices: dict[str, Any]
+    parameters: Any, data: tuple, system: AbstractSystem, template: Weights, choices: dict[str, Any]
 ) -> jax.Array:
     """The sum of the squares of the weighted nonlinear residual."""
     x, weight, lift, distance = data
-    state, problem = template.with_parameters(parameters), system.problem
-    jet = Ansatz.combine(lift, distance, state.network.jet(x))
+    weights, problem = template.with_parameters(parameters), system.problem
+    jet = Ansatz.combine(lift, distance, weights.network.jet(x))
     frozen = jax.tree.map(jax.lax.stop_gradient, jet)
 
     def factor(x, *parts):
         A = problem.linearise(x, Jet(*parts), **choices).A
-        return jnp.trace(A) / (jnp.sum(A**2) + system.delta)
+        return jnp.trace(A) / (jnp.sum(A**2) + system.options.delta)
 
     gamma = jax.lax.stop_gradient(jax.vmap(factor)(x, *frozen)) if system.multiplier else 1.0
     defect = jax.vmap(lambda x, *parts: problem.residual(x, Jet(*parts)))(x, *jet)

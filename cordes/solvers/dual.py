@@ -33,14 +33,11 @@ from cordes.ansatz.networks.directional import (
 from cordes.ansatz.networks.network import AbstractNetwork
 from cordes.errors import OptionError
 from cordes.problems.structured import DiagonalPlusRank
-from cordes.results import Result
 from cordes.runtime import distribution
-from cordes.runtime.progress import Progress
-from cordes.solvers.answer import Answer
-from cordes.solvers.rank_revealing import solve_rank_revealing
-from cordes.solvers.sampling import device_sampler
-from cordes.solvers.system import Clock, System
-from cordes.solvers.training import State, early_end, initial_state, late_end
+from cordes.solvers.rows.rank_revealing import solve_rank_revealing
+from cordes.solvers.rows.sampling import device_sampler
+from cordes.solvers.rows.system import AbstractSystem
+from cordes.solvers.train import Patience
 
 # Dampings relative to the last one, and lengths of the step, that are tried in each step.
 PROBES, LENGTHS = (1.0,), (1.0, 0.5, 0.2, 0.1, 0.05)
@@ -52,14 +49,12 @@ REFUSED = 1.5
 # The damping grows by this factor after a refused step and comes back by the other one after each
 # that is taken.
 CAUTIOUS, RELAXED = 10.0, 1.5
-CHUNK = 10
 # The last layer is solved for after this many steps, and again whenever their number has grown by
 # the factor: fresh points leave noise in the weights of which that takes a factor of three to five
 # away, for as much time as ten steps.
 POLISH, GROWTH = 20, 1.25
-# A run without a time limit ends when the steps since the last progress are this many, and this
-# share of all.
-PATIENCE, SHARE = 120, 0.4
+# When a run without a time limit gives up.
+PATIENCE = Patience(0.99, 120, 0.4)
 FRESH = 1024
 
 
@@ -67,16 +62,16 @@ class PointEquation:
     """A problem, linear or with finitely many controls, as rows of a network at points on the
     device."""
 
-    def __init__(self, system: System):
+    def __init__(self, system: AbstractSystem):
         problem = system.problem
         self.problem, self.ansatz, self.multiplier, self.delta = (
             problem,
             system.ansatz,
             system.multiplier,
-            system.delta,
+            system.options.delta,
         )
-        self.controls = None if problem.linear else jnp.asarray(problem.controls)
-        self.sign = 1.0 if problem.linear else problem.sign
+        self.controls = None if problem.controls is None else jnp.asarray(problem.controls)
+        self.sign = problem.sign
         self._sampler = device_sampler(problem.domain)
 
     @property
@@ -105,7 +100,7 @@ class PointEquation:
     def _expression(self, x: Array, weight: Array, *control: Array) -> tuple[Directional, Array]:
         """The row of one point, for a control if there are any."""
         problem = self.problem
-        A, b, c, f = problem.at(x, *control) if control else problem.linearise(x)
+        A, b, c, f = problem.at(x, *control)
         factor = weight * self.scale(A)
         parts = None
         if isinstance(problem.A, DiagonalPlusRank):
@@ -156,12 +151,12 @@ class PointEquation:
 
 
 @functools.lru_cache(maxsize=8)
-def equation_of(system: System) -> PointEquation:
+def equation_of(system: AbstractSystem) -> PointEquation:
     """One for each system, so that what is compiled for it is compiled once."""
     return PointEquation(system)
 
 
-class Carry(NamedTuple):
+class DualCarry(NamedTuple):
     """Parameters, the last step, the residual at the start, by which the damping is scaled, and a
     factor that refused steps make larger."""
 
@@ -170,8 +165,14 @@ class Carry(NamedTuple):
     first: Array
     caution: Array
 
+    @classmethod
+    def of(cls, network: AbstractNetwork, scale: float) -> "DualCarry":
+        """That of the first step."""
+        still = jax.tree.map(jnp.zeros_like, network.parameters)
+        return cls(network.parameters, still, jnp.asarray(scale), jnp.ones(()))
 
-class Sizes(NamedTuple):
+
+class DualPlan(NamedTuple):
     """What a compiled step depends on."""
 
     points: int
@@ -204,11 +205,15 @@ def _gram(J: PyTree) -> Array:
 
 
 def dual_step(
-    carry: Carry, source: Array, equation: PointEquation, template: AbstractNetwork, sizes: Sizes
-) -> tuple[Carry, Array]:
+    carry: DualCarry,
+    source: Array,
+    equation: PointEquation,
+    template: AbstractNetwork,
+    plan: DualPlan,
+) -> tuple[DualCarry, Array]:
     """One step on fresh points; returns the residual after it on others."""
-    x, weight = equation.draw(source, sizes.points + sizes.trial)
-    n = sizes.points
+    x, weight = equation.draw(source, plan.points + plan.trial)
+    n = plan.points
     network = template.with_parameters(carry.parameters)
     columns, target = equation.freeze(network, x[:n], weight[:n])
 
@@ -219,15 +224,12 @@ def dual_step(
     values, J = jax.vmap(jax.value_and_grad(row), (None, 0))(carry.parameters, columns)
     loss = equation.measure(x[n:], weight[n:])
     before = jnp.sqrt(jnp.mean((values - target) ** 2))
-    kept = jax.tree.map(lambda part: sizes.momentum * part, carry.step)
+    kept = jax.tree.map(lambda part: plan.momentum * part, carry.step)
     right = values - target + _times(J, kept)
     gram = _gram(J)
     scale = jnp.trace(gram) / n
     dampings = jnp.clip(
-        carry.caution
-        * sizes.damping
-        * jnp.minimum(1.0, before / carry.first)
-        * jnp.asarray(PROBES),
+        carry.caution * plan.damping * jnp.minimum(1.0, before / carry.first) * jnp.asarray(PROBES),
         *LIMITS,
     )
 
@@ -252,17 +254,21 @@ def dual_step(
     caution = jnp.where(
         accepted, jnp.maximum(carry.caution / RELAXED, 1.0), CAUTIOUS * carry.caution
     )
-    return Carry(_add(carry.parameters, step, lengths[best]), kept, carry.first, caution), losses[
-        best
-    ]
+    return DualCarry(
+        _add(carry.parameters, step, lengths[best]), kept, carry.first, caution
+    ), losses[best]
 
 
-@functools.partial(jax.jit, static_argnames=("equation", "sizes"))
-def _advance(
-    carry: Carry, sources: Array, template: AbstractNetwork, equation: PointEquation, sizes: Sizes
-) -> tuple[Carry, Array]:
+@functools.partial(jax.jit, static_argnames=("equation", "plan"))
+def advance(
+    carry: DualCarry,
+    sources: Array,
+    template: AbstractNetwork,
+    equation: PointEquation,
+    plan: DualPlan,
+) -> tuple[DualCarry, Array]:
     return jax.lax.scan(
-        lambda c, source: dual_step(c, source, equation, template, sizes), carry, sources
+        lambda c, source: dual_step(c, source, equation, template, plan), carry, sources
     )
 
 
@@ -295,102 +301,23 @@ def solve_last_layer(
     )
 
 
-def solve_dual(
-    system: System,
-    tol: float | None,
-    seed: int,
-    clock: Clock,
-    progress: Progress,
-    start: State | None = None,
-    width: int | None = None,
-    depth: int | None = None,
-    activation: str | None = None,
-    points: int | None = None,
-    steps: int | None = None,
-    momentum: float | None = None,
-    damping: float | None = None,
-    watch: Callable[[State, int], bool] | None = None,
-) -> Answer:
-    """Train until the residual on fresh points is at most `tol`, the steps or the time are used up,
-    or nothing improves; a last-layer solve ends it. `watch` sees the state after every chunk of
-    steps and may end the run."""
-    check_problem(system)
-    equation = equation_of(system)
-    points, steps = points or 1000, steps or 600
-    state = initial_state(
-        system, start, width or 64, depth or 3, activation or "sine", seed, "glorot"
-    )
-    template = state.network
-    if damping is None:
-        damping = FEW_DAMPING if system.domain.dimension <= FEW else MANY_DAMPING
-    sizes = Sizes(points, max(points // 2, 1), 0.9 if momentum is None else momentum, damping)
-    # The points that judge are the same all along, and no step sees them.
-    fresh = equation.sources(seed + 1_000_003, 0, 1, FRESH)[0]
-    best, best_residual = template, float(judge(template, fresh, equation, FRESH))
-    scale = float(
-        judge(template.with_coefficients(0 * template.coefficients), fresh, equation, FRESH)
-    )
-    carry = Carry(
-        template.parameters,
-        jax.tree.map(jnp.zeros_like, template.parameters),
-        jnp.asarray(scale),
-        jnp.ones(()),
-    )
-    history = [
-        {"step": 0, "loss": best_residual, "residual": best_residual, "seconds": clock.seconds}
-    ]
+class Polishing:
+    """When the last layer is solved for."""
 
-    def polished(network: AbstractNetwork, before: float) -> tuple[AbstractNetwork, float]:
-        better = solve_last_layer(network, equation, seed + 7, points)
-        after = float(judge(better, fresh, equation, FRESH))
-        return (better, after) if after < before else (network, before)
+    def __init__(self) -> None:
+        self.next: float = POLISH
 
-    result, progressed, next_polish = None, 0, POLISH
-    try:
-        for chunk in range(-(-steps // CHUNK)):
-            sources = equation.sources(seed, chunk, CHUNK, sizes.points + sizes.trial)
-            carry, losses = _advance(carry, sources, template, equation, sizes)
-            current, done = (
-                template.with_parameters(distribution.local(carry.parameters)),
-                (chunk + 1) * CHUNK,
-            )
-            value = float(judge(current, fresh, equation, FRESH))
-            if done >= next_polish:
-                next_polish = GROWTH * done
-                # Steps go on from the weights as they were: going on from the better ones gains
-                # nothing.
-                current, value = polished(current, value)
-            history.append(
-                {
-                    "step": done,
-                    "loss": float(losses[-1]),
-                    "residual": value,
-                    "seconds": clock.seconds,
-                }
-            )
-            progress.update(
-                step=done, total=steps, loss=float(losses[-1]), residual=min(value, best_residual)
-            )
-            progressed = done if value < 0.99 * best_residual else progressed
-            if value < best_residual:
-                best, best_residual = current, value
-            result = early_end(value, best_residual, tol, clock)
-            ended = watch is not None and watch(state._replace(network=current), done)
-            stagnates = done - progressed >= max(PATIENCE, SHARE * done) and clock.limit is None
-            if result is not None or ended or stagnates:
-                break
-    except KeyboardInterrupt:
-        result = Result.interrupted
-    best, best_residual = polished(best, best_residual)
-    if result is None:
-        result = late_end(best_residual, tol, 1e-2 * scale)
-    return Answer(best, state.amplitudes, result, best_residual, points, history)
+    def due(self, done: int) -> bool:
+        if done < self.next:
+            return False
+        self.next = GROWTH * done
+        return True
 
 
-def check_problem(system: System) -> None:
+def check_problem(system: AbstractSystem) -> None:
     """What the solver cannot do is said before it starts."""
     problem = system.problem
-    if not problem.linear and (not hasattr(problem, "controls") or problem.maximiser is not None):
+    if not problem.linear and (problem.controls is None or problem.maximiser is not None):
         raise OptionError(
             f"{problem.name}: Gauss–Newton without an outer loop is for linear problems and "
             "for HJB problems with a finite set of controls."

@@ -11,7 +11,7 @@ momentum and with greedy damping (layers of 20) was at 2e-2 after 60.
 """
 
 import functools
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import jax
 import jax.numpy as jnp
@@ -20,20 +20,26 @@ from jax import Array
 from jax.flatten_util import ravel_pytree
 
 from cordes.ansatz.ansatz import Rows
-from cordes.results import Result
-from cordes.runtime.progress import Progress
-from cordes.solvers.answer import Answer
-from cordes.solvers.dual import solve_dual
-from cordes.solvers.system import Clock, System
-from cordes.solvers.training import (
-    State,
-    early_end,
-    initial_state,
+from cordes.ansatz.networks.activations import activation_jet
+from cordes.ansatz.networks.network import AbstractNetwork
+from cordes.problems.problem import AbstractProblem
+from cordes.runtime import distribution
+from cordes.solutions.answer import Answer
+from cordes.solvers import dual
+from cordes.solvers.rows.system import AbstractSystem
+from cordes.solvers.solver import AbstractSolver
+from cordes.solvers.train import (
+    Budget,
+    Pace,
+    Patience,
+    Weights,
+    initial_weights,
     late_end,
     residual,
     residual_norm,
     solve_last_layer,
     stack,
+    train,
 )
 
 PROBES = np.array([0.3, 1.0, 3.0])
@@ -41,13 +47,14 @@ LENGTHS = np.array([1.0, 0.5, 0.2, 0.05])
 DAMPING = 4e-3
 SMALLEST_DAMPING = 1e-14
 CHUNK = 10
-# From this dimension on linear problems go to `solve_dual`. Its many cheap steps suit a GPU; on a
-# CPU, where the Jacobian costs most, one with several dampings goes further (ex4.3-cube5, layers of
-# 40, 1000 points: 4e-4 after 63 s of processor time, against 7e-4 after 75 s).
+PATIENCE = Patience(0.98, 40)
+# From this dimension on linear problems are solved in the dual form. Its many cheap steps suit a
+# GPU; on a CPU, where the Jacobian costs most, one with several dampings goes further (ex4.3-cube5,
+# layers of 40, 1000 points: 4e-4 after 63 s of processor time, against 7e-4 after 75 s).
 DUAL = {"cpu": 6, "gpu": 4, "tpu": 4}
 
 
-class Carry(NamedTuple):
+class StepCarry(NamedTuple):
     """Parameters, the last step and the loss at the start, by which the damping is scaled."""
 
     vector: Array
@@ -55,7 +62,7 @@ class Carry(NamedTuple):
     first_loss: Array
 
 
-def _jacobian(vector: Array, unravel, template: State, rows: Rows) -> Array:
+def _jacobian(vector: Array, unravel, template: Weights, rows: Rows) -> Array:
     """One gradient for each row, by a vmapped reverse pass."""
 
     def one(row: Rows) -> Array:
@@ -66,8 +73,8 @@ def _jacobian(vector: Array, unravel, template: State, rows: Rows) -> Array:
 
 
 def _step(
-    carry: Carry, rows: Rows, unravel, template: State, momentum: float
-) -> tuple[Carry, Array]:
+    carry: StepCarry, rows: Rows, unravel, template: Weights, momentum: float
+) -> tuple[StepCarry, Array]:
     """One damped step on one set of rows; returns the loss after it."""
 
     def loss_at(vector: Array) -> Array:
@@ -100,137 +107,184 @@ def _step(
     # refused.
     accept = losses[best] < (2.0 if momentum else 1.0) * before
     step = jnp.where(accept, steps[best], 0.0)
-    return Carry(carry.vector + step, step, carry.first_loss), jnp.where(
+    return StepCarry(carry.vector + step, step, carry.first_loss), jnp.where(
         accept, losses[best], before
     )
 
 
 @functools.partial(jax.jit, static_argnames="momentum")
-def _advance(carry: Carry, chunk: Rows, template: State, momentum: float) -> tuple[Carry, Array]:
+def _advance(
+    carry: StepCarry, chunk: Rows, template: Weights, momentum: float
+) -> tuple[StepCarry, Array]:
     """One step for each set of rows in the chunk; compiled once for all of one shape."""
     unravel = ravel_pytree(template.parameters)[1]
     return jax.lax.scan(lambda c, rows: _step(c, rows, unravel, template, momentum), carry, chunk)
 
 
-def solve_gauss_newton(
-    system: System,
-    tol: float | None,
-    seed: int,
-    clock: Clock,
-    progress: Progress,
-    start: State | None = None,
-    width: int | None = None,
-    depth: int | None = None,
-    activation: str | None = None,
-    points: int | None = None,
-    steps: int | None = None,
-    resample: bool | None = None,
-    momentum: float | None = None,
-    extra_rows: Rows | None = None,
-) -> Answer:
-    """Train until the residual on fresh points is at most `tol`, the steps are used up, or nothing
-    improves; a last-layer solve ends it. In many dimensions `solve_dual` does the work, which draws
-    fresh points on the device and needs no rows."""
-    if (
-        system.domain.dimension >= DUAL.get(jax.default_backend(), 4)
-        and system.problem.linear
-        and resample is not False
-        and extra_rows is None
-        and not system.columns
-    ):
-        return solve_dual(
-            system,
-            tol,
-            seed,
-            clock,
-            progress,
-            start,
-            width,
-            depth,
-            activation,
-            points,
-            steps,
-            momentum,
+class Sizes(NamedTuple):
+    """What takes the place of options that are not given."""
+
+    width: int
+    depth: int
+    points: int
+    steps: int
+    activation: str = "sine"
+
+
+# In few dimensions one wide layer of sines, whose last-layer solve is nearly the answer; in many, a
+# deep and narrow network learns its features.
+SHALLOW, DEEP, DUAL_SIZES = Sizes(250, 1, 800, 40), Sizes(40, 3, 1000, 400), Sizes(64, 3, 1000, 600)
+
+
+class GaussNewton(AbstractSolver):
+    """Train until the residual on fresh points is at most the tolerance, the steps are used up, or
+    nothing improves; a last-layer solve ends it. In many dimensions the dual form does the work
+    (`cordes.solvers.dual`), which draws fresh points on the device and needs no rows."""
+
+    width: int | None = None
+    depth: int | None = None
+    activation: str | None = None
+    points: int | None = None
+    steps: int | None = None
+    resample: bool | None = None
+    momentum: float | None = None
+
+    method: ClassVar[str] = "gauss-newton"
+    trains: ClassVar[bool] = True
+    singular: ClassVar[bool] = True
+    inputs: ClassVar[str] = "interfaces"
+    outer_steps: ClassVar[int | None] = 8
+    small: ClassVar[float] = 1e-2
+
+    def __check_init__(self) -> None:
+        if self.activation is not None:
+            activation_jet(self.activation)
+
+    def refuse(self, problem: AbstractProblem, others: frozenset[str]) -> None:
+        return None
+
+    def confined(self, dimension: int, start: Weights | None) -> Self:
+        return self
+
+    def sized(self, usual: Sizes) -> Sizes:
+        """The sizes of a run: those given, else the usual ones."""
+        return Sizes(*(getattr(self, name) or getattr(usual, name) for name in Sizes._fields))
+
+    def run(
+        self, system: AbstractSystem, budget: Budget, start: Weights | None, extra: Rows | None
+    ) -> Answer:
+        if (
+            system.domain.dimension >= DUAL.get(jax.default_backend(), 4)
+            and system.problem.linear
+            and self.resample is not False
+            and extra is None
+            and not system.columns
+        ):
+            return self.run_dual(system, budget, start)
+        shallow = system.domain.dimension <= 3 if self.depth is None else self.depth == 1
+        sizes = self.sized(SHALLOW if shallow else DEEP)
+        resample = True if self.resample is None else self.resample
+        momentum = (0.9 if resample else 0.0) if self.momentum is None else self.momentum
+        initial = "fourier" if shallow and sizes.activation == "sine" else "glorot"
+        seed = budget.seed
+        weights = initial_weights(
+            system, start, sizes.width, sizes.depth, sizes.activation, seed, initial
         )
-    # In few dimensions one wide layer of sines, whose last-layer solve is nearly the answer; in
-    # many, a deep and narrow network learns its features.
-    shallow = system.domain.dimension <= 3 if depth is None else depth == 1
-    depth = depth or (1 if shallow else 3)
-    width = width or (250 if shallow else 40)
-    activation = activation or "sine"
-    points = points or (800 if shallow else 1000)
-    steps = steps or (40 if shallow else 400)
-    resample = True if resample is None else resample
-    momentum = (0.9 if resample else 0.0) if momentum is None else momentum
-    state = initial_state(
-        system,
-        start,
-        width,
-        depth,
-        activation,
-        seed,
-        "fourier" if shallow and activation == "sine" else "glorot",
-    )
-    rows = stack(system.rows(system.points(points, seed)), extra_rows)
-    if start is None and shallow:
-        state = solve_last_layer(state, rows)
-    vector, unravel = ravel_pytree(state.parameters)
-    carry = Carry(vector, jnp.zeros_like(vector), jnp.asarray(np.linalg.norm(rows.target)))
-    fresh = stack(system.rows(system.fresh_points(seed)), extra_rows)
-    best, best_residual = state, float(residual_norm(state, fresh))
-    scale = float(np.linalg.norm(fresh.target))
-    history = [
-        {
-            "step": 0,
-            "loss": float(residual_norm(state, rows)),
-            "residual": best_residual,
-            "seconds": clock.seconds,
-        }
-    ]
-    result, patience = None, 0
-    try:
-        for chunk in range(-(-steps // CHUNK)):
-            seeds = (
-                [seed + 17 + chunk * CHUNK + k for k in range(CHUNK)]
-                if resample
-                else [None] * CHUNK
-            )
+
+        def rows_at(count: int, seed: int) -> Rows:
+            return stack(system.rows(system.points(count, seed)), extra)
+
+        rows = rows_at(sizes.points, seed)
+        if start is None and shallow:
+            weights = solve_last_layer(weights, rows)
+        vector, unravel = ravel_pytree(weights.parameters)
+        fresh = stack(system.rows(system.fresh_points(seed)), extra)
+
+        def advance(carry: StepCarry, done: int) -> tuple[StepCarry, float]:
             several = [
-                rows if s is None else stack(system.rows(system.points(points, s)), extra_rows)
-                for s in seeds
+                rows_at(sizes.points, seed + 17 + done + k) if resample else rows
+                for k in range(CHUNK)
             ]
-            carry, losses = _advance(
-                carry, jax.tree.map(lambda *leaves: jnp.stack(leaves), *several), state, momentum
-            )
-            current = state.with_parameters(unravel(carry.vector))
-            value = float(residual_norm(current, fresh))
-            history.append(
-                {
-                    "step": (chunk + 1) * CHUNK,
-                    "loss": float(losses[-1]),
-                    "residual": value,
-                    "seconds": clock.seconds,
-                }
-            )
-            progress.update(
-                step=(chunk + 1) * CHUNK,
-                total=steps,
-                loss=float(losses[-1]),
-                residual=min(value, best_residual),
-            )
-            patience = 0 if value < 0.98 * best_residual else patience + 1
-            if value < best_residual:
-                best, best_residual = current, value
-            result = early_end(value, best_residual, tol, clock)
-            if result is not None or patience >= 4:
-                break
-    except KeyboardInterrupt:
-        result = Result.interrupted
-    polished = solve_last_layer(
-        best, stack(system.rows(system.points(4 * points, seed + 7)), extra_rows)
-    )
-    if (value := float(residual_norm(polished, fresh))) < best_residual:
-        best, best_residual = polished, value
-    if result is None:
-        result = late_end(best_residual, tol, 1e-2 * scale)
-    return Answer(best.network, best.amplitudes, result, best_residual, rows.count, history)
+            stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *several)
+            carry, losses = _advance(carry, stacked, weights, momentum)
+            return carry, float(losses[-1])
+
+        def look(carry: StepCarry, done: int) -> tuple[Weights, float]:
+            current = weights.with_parameters(unravel(carry.vector))
+            return current, float(residual_norm(current, fresh))
+
+        first = {
+            "loss": float(residual_norm(weights, rows)),
+            "residual": float(residual_norm(weights, fresh)),
+        }
+        carry = StepCarry(vector, jnp.zeros_like(vector), jnp.asarray(np.linalg.norm(rows.target)))
+        course = train(weights, first, carry, advance, look, _pace(sizes, PATIENCE), budget)
+        polished = solve_last_layer(course.best, rows_at(4 * sizes.points, seed + 7))
+        if (value := float(residual_norm(polished, fresh))) < course.residual:
+            course = course._replace(best=polished, residual=value)
+        small = self.small * float(np.linalg.norm(fresh.target))
+        return Answer(
+            course.best.network,
+            course.best.amplitudes,
+            course.result or late_end(course.residual, budget.tol, small),
+            course.residual,
+            rows.count,
+            course.history,
+        )
+
+    def run_dual(
+        self, system: AbstractSystem, budget: Budget, start: Weights | None = None
+    ) -> Answer:
+        """Fresh points in every step, the dual form, and the last layer solved for now and then."""
+        dual.check_problem(system)
+        equation, seed, sizes = dual.equation_of(system), budget.seed, self.sized(DUAL_SIZES)
+        weights = initial_weights(
+            system, start, sizes.width, sizes.depth, sizes.activation, seed, "glorot"
+        )
+        template = weights.network
+        plan = dual.DualPlan(
+            sizes.points,
+            max(sizes.points // 2, 1),
+            0.9 if self.momentum is None else self.momentum,
+            dual.FEW_DAMPING if system.domain.dimension <= dual.FEW else dual.MANY_DAMPING,
+        )
+        # The points that judge are the same all along, and no step sees them.
+        fresh = equation.sources(seed + 1_000_003, 0, 1, dual.FRESH)[0]
+
+        def judged(network: AbstractNetwork) -> float:
+            return float(dual.judge(network, fresh, equation, dual.FRESH))
+
+        def polished(network: AbstractNetwork, before: float) -> tuple[AbstractNetwork, float]:
+            better = dual.solve_last_layer(network, equation, seed + 7, sizes.points)
+            after = judged(better)
+            return (better, after) if after < before else (network, before)
+
+        def advance(carry: Any, done: int) -> tuple[Any, float]:
+            sources = equation.sources(seed, done // CHUNK, CHUNK, plan.points + plan.trial)
+            carry, losses = dual.advance(carry, sources, template, equation, plan)
+            return carry, float(losses[-1])
+
+        polish = dual.Polishing()
+
+        def look(carry: Any, done: int) -> tuple[Weights, float]:
+            current = template.with_parameters(distribution.local(carry.parameters))
+            value = judged(current)
+            if polish.due(done):
+                # Steps go on from the weights as they were: going on from the better ones gains
+                # nothing.
+                current, value = polished(current, value)
+            return weights._replace(network=current), value
+
+        start_residual = judged(template)
+        scale = judged(template.with_coefficients(0 * template.coefficients))
+        patience = dual.PATIENCE if budget.clock.limit is None else None
+        first = {"loss": start_residual, "residual": start_residual}
+        carry = dual.DualCarry.of(template, scale)
+        course = train(weights, first, carry, advance, look, _pace(sizes, patience), budget)
+        best, smallest = polished(course.best.network, course.residual)
+        result = course.result or late_end(smallest, budget.tol, self.small * scale)
+        return Answer(best, weights.amplitudes, result, smallest, sizes.points, course.history)
+
+
+def _pace(sizes: Sizes, patience: Patience | None) -> Pace:
+    return Pace(-(-sizes.steps // CHUNK) * CHUNK, CHUNK, CHUNK, patience=patience)

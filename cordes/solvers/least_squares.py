@@ -5,26 +5,31 @@ tolerance, reaches rounding level, or stops falling. At each size a few candidat
 points: the frequency reached so far, a higher one, and (first stage) which inputs the features see.
 """
 
+import dataclasses
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
 from cordes.ansatz.ansatz import COLUMNS, Rows, feature_matrix
+from cordes.ansatz.networks.activations import activation_jet
 from cordes.ansatz.networks.network import AbstractNetwork
 from cordes.ansatz.networks.random_features import RandomFeatures
+from cordes.errors import OptionError
+from cordes.problems.problem import AbstractProblem
 from cordes.results import Result
 from cordes.runtime import distribution
-from cordes.runtime.progress import Progress
-from cordes.solvers.answer import Answer
-from cordes.solvers.rank_revealing import solve_rank_revealing
-from cordes.solvers.system import Clock, System
-from cordes.solvers.training import State, stack
+from cordes.runtime.clock import Clock
+from cordes.solutions.answer import Answer
+from cordes.solvers.rows.rank_revealing import solve_rank_revealing
+from cordes.solvers.rows.system import AbstractSystem
+from cordes.solvers.solver import AbstractSolver
+from cordes.solvers.train import Budget, Weights, stack
 
 # Without a tolerance a fresh residual below this share of the target's size is good enough: the
 # error is then near rounding level.
 ROUNDING = 1e-10
-OVERSAMPLING = 2.5
+OVERSAMPLING, LEAST_OVERSAMPLING = 2.5, 1.2
 # Inputs that leave a smaller share than this at the first size need no rival.
 PROMISING = 1e-4
 # The same where an interface of a jump meets a smooth boundary. Away from there the solution is
@@ -37,7 +42,7 @@ GROWTH = 1.6
 USUAL = {1: 500, 2: 1000, 3: 1500}
 
 
-class Candidate(NamedTuple):
+class Fitted(NamedTuple):
     """One fitted network with its residual on fresh points."""
 
     network: AbstractNetwork
@@ -79,35 +84,36 @@ class Search:
 
     def __init__(
         self,
-        system: System,
+        solver: "LeastSquares",
+        system: AbstractSystem,
         tol: float | None,
         seed: int,
-        activation: str,
-        extra_rows: Rows | None,
-        oversampling: float = OVERSAMPLING,
+        extra: Rows | None,
     ):
-        self.oversampling = oversampling
-        self.system, self.tol, self.seed, self.activation, self.extra_rows = (
-            system,
-            tol,
-            seed,
-            activation,
-            extra_rows,
-        )
-        self.best: Candidate | None = None
+        self.solver, self.system, self.tol, self.seed = solver, system, tol, seed
+        self.extra = extra
+        self.best: Fitted | None = None
+        # The highest frequency that was tried.
+        self.highest = 0.0
         self.points = 0
         self.renew()
 
     def renew(self) -> None:
         """Fresh rows, at the start and after the singular functions changed."""
         self.fresh = distribution.share(
-            stack(self.system.rows(self.system.fresh_points(self.seed)), self.extra_rows)
+            stack(self.system.rows(self.system.fresh_points(self.seed)), self.extra)
         )
         self.scale = max(distribution.norm(self.fresh.target), 1e-300)
 
     @property
     def residual(self) -> float:
         return self.best.residual if self.best else np.inf
+
+    @property
+    def frequency(self) -> float:
+        """That of the best network so far."""
+        assert self.best is not None
+        return self.best.frequency
 
     @property
     def done(self) -> bool:
@@ -120,21 +126,22 @@ class Search:
         frequency: float,
         inputs: str,
         fresh: np.ndarray | None = None,
-    ) -> Candidate:
+    ) -> Fitted:
         fresh = feature_matrix(network, self.fresh) if fresh is None else fresh
         residual = distribution.norm(fresh @ solution - np.asarray(self.fresh.target))
         width = network.coefficients.shape[0]
-        return Candidate(
+        return Fitted(
             network.with_parameters(solution[:width]), solution[width:], residual, frequency, inputs
         )
 
     def rows(self, width: int) -> Rows:
-        collocation = self.system.points(int(self.oversampling * width), self.seed)
+        collocation = self.system.points(int(self.solver.oversampling * width), self.seed)
         self.points = len(collocation.x)
-        return distribution.share(stack(self.system.rows(collocation), self.extra_rows))
+        return distribution.share(stack(self.system.rows(collocation), self.extra))
 
     def attempt(self, rows: Rows, width: int, frequency: float, inputs: str) -> None:
         """Fit one random network and keep it if it is the best."""
+        self.highest = max(self.highest, frequency)
         ansatz = self.system.ansatz
         network = RandomFeatures(
             ansatz.inputs,
@@ -142,7 +149,7 @@ class Search:
             frequency,
             self.seed,
             ansatz.inputs.active(inputs),
-            self.activation,
+            self.solver.activation,
         )
         fresh = feature_matrix(network, self.fresh)
         matrix, target = distribution.reduced(
@@ -170,43 +177,90 @@ class Search:
         )
 
 
-def solve_least_squares(
-    system: System,
-    tol: float | None,
-    seed: int,
-    clock: Clock,
-    progress: Progress,
-    start: State | None = None,
-    extra_rows: Rows | None = None,
-    features: int | None = None,
-    frequency: float | None = None,
-    activation: str = "sine",
-    oversampling: float = OVERSAMPLING,
-) -> Answer:
-    """Grow until the residual on fresh points is at most `tol`, or stops falling."""
-    search = Search(system, tol, seed, activation, extra_rows, oversampling)
-    history: list[dict] = []
-    interrupted = False
-    if start is not None:
-        search.best = search.judge(*_continued(start))
-    widths = stage_widths(
-        system.domain.dimension,
-        features,
-        start.network.coefficients.shape[0] if start else None,
-        tol is not None,
-    )
-    try:
+class LeastSquares(AbstractSolver):
+    """Random features, whose number grows until the residual on fresh points is at most the
+    tolerance, or stops falling. `features` is the largest number of them, `frequency` the scale of
+    the hidden weights (None: both grow as long as it helps), `oversampling` the collocation points
+    for each feature: more where data are rough."""
+
+    features: int | None = None
+    frequency: float | None = None
+    activation: str = "sine"
+    oversampling: float = OVERSAMPLING
+
+    method: ClassVar[str] = "least-squares"
+    trains: ClassVar[bool] = False
+    singular: ClassVar[bool] = True
+    inputs: ClassVar[str] = "powers"
+    outer_steps: ClassVar[int | None] = 40
+    small: ClassVar[float] = 1e-3
+
+    def __check_init__(self) -> None:
+        activation_jet(self.activation)
+        points = self.oversampling
+        if not (isinstance(points, (int, float)) and points >= LEAST_OVERSAMPLING):
+            raise OptionError(
+                f"oversampling = {points!r}: at least {LEAST_OVERSAMPLING} collocation points for "
+                "each feature are needed."
+            )
+
+    def refuse(self, problem: AbstractProblem, others: frozenset[str]) -> None:
+        return None
+
+    def confined(self, dimension: int, start: Weights | None) -> Self:
+        usual = usual_size(dimension)
+        reached = start is not None and start.network.coefficients.shape[0] >= usual
+        if reached or (self.features or 2 * usual) <= usual:
+            return self
+        return dataclasses.replace(self, features=usual)
+
+    def run(
+        self, system: AbstractSystem, budget: Budget, start: Weights | None, extra: Rows | None
+    ) -> Answer:
+        search = Search(self, system, budget.tol, budget.seed, extra)
+        if start is not None:
+            search.best = search.judge(*_continued(start))
+        widths = stage_widths(
+            system.domain.dimension,
+            self.features,
+            start.network.coefficients.shape[0] if start else None,
+            budget.tol is not None,
+        )
+        history: list[dict] = []
+        interrupted = False
+        try:
+            self._grow(search, widths, budget, history)
+        except KeyboardInterrupt:
+            if search.best is None:
+                raise
+            interrupted = True
+        best = search.best
+        assert best is not None
+        return Answer(
+            best.network,
+            best.amplitudes,
+            self._verdict(search, budget.clock, interrupted),
+            best.residual,
+            search.points,
+            history,
+        )
+
+    def _grow(
+        self, search: "Search", widths: list[int], budget: Budget, history: list[dict]
+    ) -> None:
+        """Stage after stage, as long as it helps; the history grows with them."""
+        clock = budget.clock
         while widths and not search.done and not (clock.over and search.best):
             width, before = widths.pop(0), search.residual
             rows = search.rows(width)
-            for choice in _candidates(search, frequency):
+            for choice in _candidates(search, self.frequency):
                 search.attempt(rows, width, *choice)
-                progress.update(features=width, residual=search.residual)
+                budget.progress.update(features=width, residual=search.residual)
                 if search.done or clock.over or search.residual < 0.1 * before < np.inf:
                     break
             history.append(_facts(search, width, clock))
             if search.residual > HELPS * before and not search.done and not clock.over:
-                if tol is None or not system.enrich():
+                if budget.tol is None or not search.system.enrich():
                     break
                 # More features of this kind do not help any more; more singular functions may. The
                 # same size is tried again with them.
@@ -214,23 +268,23 @@ def solve_least_squares(
                 search.renew()
                 search.best = search.best._replace(residual=np.inf)
                 widths.insert(0, width)
-    except KeyboardInterrupt:
-        if search.best is None:
-            raise
-        interrupted = True
-    best = search.best
-    assert best is not None
-    return Answer(
-        best.network,
-        best.amplitudes,
-        _verdict(search, clock, interrupted),
-        best.residual,
-        search.points,
-        history,
-    )
+
+    def _verdict(self, search: "Search", clock: Clock, interrupted: bool) -> Result:
+        if interrupted:
+            return Result.interrupted
+        if not np.isfinite(search.residual):
+            return Result.nonfinite
+        if search.done:
+            return Result.converged
+        if clock.over:
+            return Result.time_out
+        if search.tol is not None:
+            return Result.tolerance_not_reached
+        small = search.residual <= self.small * search.scale
+        return Result.converged if small else Result.stagnated
 
 
-def _continued(start: State) -> tuple[RandomFeatures, np.ndarray, float, str]:
+def _continued(start: Weights) -> tuple[RandomFeatures, np.ndarray, float, str]:
     """An earlier answer as a candidate: its frequency and inputs are read off its weights."""
     network = start.network
     assert isinstance(network, RandomFeatures)
@@ -279,9 +333,9 @@ def _candidates(search: Search, frequency: float | None) -> Iterator[tuple[float
         yield from first_candidates(search, frequency)
 
 
-def input_choices(system: System) -> list[str]:
+def input_choices(system: AbstractSystem) -> list[str]:
     """The inputs that may compete, given the most that a network may see."""
-    most = system.inputs if system.ansatz.inputs.interfaces else "coordinates"
+    most = system.options.inputs if system.ansatz.inputs.interfaces else "coordinates"
     return {
         "coordinates": ["coordinates"],
         "interfaces": ["interfaces", "coordinates"],
@@ -309,17 +363,3 @@ def first_candidates(
         yield high, inputs
         if search.residual == before:
             yield low, inputs
-
-
-def _verdict(search: Search, clock: Clock, interrupted: bool) -> Result:
-    if interrupted:
-        return Result.interrupted
-    if not np.isfinite(search.residual):
-        return Result.nonfinite
-    if search.done:
-        return Result.converged
-    if clock.over:
-        return Result.time_out
-    if search.tol is not None:
-        return Result.tolerance_not_reached
-    return Result.converged if search.residual <= 1e-3 * search.scale else Result.stagnated

@@ -1,189 +1,229 @@
-"""The options of `solve`: which there are for which method and problem, and what is wrong with the
-ones given."""
+"""The options of `solve`: whose they are (the solver's, the ansatz's, the outer loop's), and what
+is wrong with the ones given, before any work."""
 
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from cordes.ansatz.build import AnsatzOptions
 from cordes.errors import OptionError, unknown
 from cordes.problems.problem import AbstractProblem
 from cordes.solutions.solution import Solution
+from cordes.solvers.adam import Adam
+from cordes.solvers.gauss_newton import GaussNewton
+from cordes.solvers.least_squares import LeastSquares
+from cordes.solvers.solver import AbstractSolver
 
-METHODS = ("auto", "least-squares", "gauss-newton", "adam")
-COMMON = {"delta", "boundary", "boundary_weight", "singular", "inputs"}
-OPTIONS = {
-    "least-squares": {"features", "frequency", "activation", "oversampling"},
-    "gauss-newton": {"width", "depth", "activation", "points", "steps", "resample", "momentum"},
-    "adam": {
-        "width",
-        "depth",
-        "activation",
-        "learning_rate",
-        "points",
-        "epochs",
-        "precision",
-        "preset",
-        "estimator",
-        "probes",
-    },
+SOLVERS: dict[str, type[AbstractSolver]] = {
+    kind.method: kind for kind in (LeastSquares, GaussNewton, Adam)
 }
-# Options of the outer loop, by problem, and of the dual loop of the paper, for Adam.
-OUTER = {
-    "Linear": set(),
-    "HJB": {"outer", "outer_steps", "argmax"},
-    "MongeAmpere": {"outer", "outer_steps", "form", "damping"},
-    "Transport": {"outer_steps", "damping", "continuation"},
-}
-# What Adam with a stochastic estimate of A:D²u understands.
-STOCHASTIC = {
-    "estimator",
-    "probes",
-    "width",
-    "depth",
-    "activation",
-    "learning_rate",
-    "points",
-    "epochs",
-    "singular",
-    "inputs",
-    "delta",
-}
-ESTIMATORS = ("exact", "stochastic")
-DUAL_LOOP = {"warm_up", "inner_epochs"}
-# What `solve` itself takes, for whoever misspells it.
-ARGUMENTS = ("tol", "seed", "multiplier", "start", "max_seconds", "progress")
+METHODS = ("auto", *SOLVERS)
 LOOPS = ("newton", "fixed-point", "direct")
+# Of the dual loop of the paper, for Adam and nonlinear equations.
+DUAL_LOOP = frozenset({"warm_up", "inner_epochs"})
+# What `solve` itself takes, for whoever misspells it.
+ARGUMENTS = ("tol", "seed", "multiplier", "start", "max_seconds", "progress", "certify")
 
 
-def choose_method(problem: AbstractProblem, method: str, start: Solution | None = None) -> str:
+@dataclasses.dataclass(frozen=True)
+class OuterOptions:
+    """How a nonlinear problem is taken to linear ones. None: what is usual for the method and the
+    problem."""
+
+    outer: str = "newton"
+    outer_steps: int | None = None
+    argmax: str | None = None
+    form: str | None = None
+    damping: bool = True
+    continuation: bool | None = None
+    warm_up: int = 1000
+    inner_epochs: int = 1000
+
+    def __post_init__(self) -> None:
+        if self.outer not in LOOPS:
+            raise unknown("outer loop", str(self.outer), LOOPS)
+        if self.argmax not in (None, "scaled", "unscaled"):
+            raise OptionError(
+                f"argmax = {self.argmax!r}: 'scaled' (the multiplier inside, default) or "
+                "'unscaled' (as in the paper)."
+            )
+        for name, least in (("outer_steps", 1), ("inner_epochs", 10), ("warm_up", 0)):
+            value = getattr(self, name)
+            if value is not None and not (isinstance(value, int) and value >= least):
+                raise OptionError(
+                    f"{name} = {value!r}: a whole number of at least {least} is needed."
+                )
+
+    @property
+    def choices(self) -> dict[str, Any]:
+        """What the problem is told when it is frozen."""
+        form = {} if self.form is None else {"form": self.form}
+        return form | ({"scaled": False} if self.argmax == "unscaled" else {})
+
+    def refuse(self, problem: AbstractProblem, solver: AbstractSolver) -> None:
+        """Refuse what the problem or the method does not have."""
+        if self.outer == "direct" and not isinstance(solver, Adam):
+            raise OptionError(
+                "outer = 'direct' trains on the nonlinear residual itself, which Adam does: pass "
+                "method='adam'."
+            )
+        if self.outer == "fixed-point" and not problem.contracting:
+            raise OptionError(
+                f"outer = 'fixed-point' exists for HJB problems, not for {type(problem).__name__}: "
+                "use outer='newton'."
+            )
+        if self.argmax == "scaled" and problem.maximiser is not None:
+            raise OptionError(
+                "argmax = 'scaled' cannot be had with a maximiser, which is that of the unscaled "
+                "equation: leave one of them out."
+            )
+
+
+class Choices(NamedTuple):
+    """Everything that the options of a solve say."""
+
+    solver: AbstractSolver
+    ansatz: AnsatzOptions
+    outer: OuterOptions
+
+
+def choose(
+    problem: AbstractProblem,
+    method: str | AbstractSolver,
+    start: Solution | None,
+    options: Mapping[str, Any],
+) -> Choices:
+    """The solver, and what it solves: names are checked first, then values."""
+    kind = solver_class(problem, method, start)
+    _check_names(problem, kind, options)
+    _check_start(problem, kind, start)
+    own = {name: value for name, value in options.items() if name in kind.names()}
+    preset: Mapping[str, Any] = {}
+    if "preset" in own:
+        chosen = own.pop("preset")
+        if chosen is not None:
+            if chosen not in kind.presets:
+                raise unknown("preset", str(chosen), kind.presets)
+            preset = {**kind.presets[chosen], **problem.paper_options}
+    if isinstance(method, AbstractSolver):
+        _refuse_twice(method, {*own, *({"preset"} if preset else ())})
+        solver = method
+    else:
+        solver = kind(**{name: preset[name] for name in kind.names() & preset.keys()} | own)
+    solver.refuse(problem, frozenset(options))
+    outer = {
+        name: value
+        for name, value in {**preset, **options}.items()
+        if name in outer_names(problem, kind)
+    }
+    chosen_outer = OuterOptions(**outer)
+    if not problem.linear:
+        chosen_outer.refuse(problem, solver)
+    inputs = kind.inputs if preset.get("interface_inputs", True) else "coordinates"
+    return Choices(solver, _ansatz_options(problem, kind, inputs, start, options), chosen_outer)
+
+
+def solver_class(
+    problem: AbstractProblem, method: str | AbstractSolver, start: Solution | None = None
+) -> type[AbstractSolver]:
     """`auto`: least squares in up to three dimensions, where features reach rounding level in a
     second; Gauss–Newton beyond."""
+    if isinstance(method, AbstractSolver):
+        return type(method)
     if method not in METHODS:
-        raise unknown("method", method, METHODS)
+        raise unknown("method", str(method), METHODS)
     if method != "auto":
-        return method
+        return SOLVERS[method]
     if start is not None:
-        return start.facts["method"]
-    return "least-squares" if problem.domain.dimension <= 3 else "gauss-newton"
+        return SOLVERS[start.facts["method"]]
+    return LeastSquares if problem.domain.dimension <= 3 else GaussNewton
 
 
-def check_arguments(
+def outer_names(problem: AbstractProblem, kind: type[AbstractSolver]) -> frozenset[str]:
+    """The options of the outer loop that there are for a problem and a method."""
+    dual = DUAL_LOOP if kind is Adam and not problem.linear else frozenset()
+    return problem.outer_options | dual
+
+
+def ansatz_names(problem: AbstractProblem) -> frozenset[str]:
+    """The options of the ansatz that there are for a problem."""
+    return frozenset(AnsatzOptions.names() if problem.takes_boundary_values else ("delta",))
+
+
+def _ansatz_options(
     problem: AbstractProblem,
-    method: str,
-    tol: float | None,
-    max_seconds: float | None,
+    kind: type[AbstractSolver],
+    inputs: str,
     start: Solution | None,
-    options: dict,
+    options: Mapping[str, Any],
+) -> AnsatzOptions:
+    """Those of the start, where a linear solve goes on from there, or those of the method; then
+    what the user says."""
+    usual = AnsatzOptions(singular=kind.singular, inputs=inputs)
+    if start is not None and problem.linear:
+        usual = AnsatzOptions.kept_in(start.facts)
+    given = {name: options[name] for name in ansatz_names(problem) & options.keys()}
+    return dataclasses.replace(usual, **given)
+
+
+def _refuse_twice(solver: AbstractSolver, names: set[str]) -> None:
+    if names:
+        name = min(names)
+        raise OptionError(
+            f"{name} is an option of the solver that was given: write "
+            f"method={type(solver).__name__}({name}=…, …), or pass method='{solver.method}'."
+        )
+
+
+def _check_names(
+    problem: AbstractProblem, kind: type[AbstractSolver], options: Mapping[str, Any]
 ) -> None:
-    _check_names(problem, method, options)
-    for name, value in (("tol", tol), ("max_seconds", max_seconds)):
-        if value is not None and not (isinstance(value, (int, float)) and value > 0):
-            raise OptionError(f"{name} = {value!r}: it must be a positive number.")
-    points = options.get("oversampling", 2.5)
-    if not (isinstance(points, (int, float)) and points >= 1.2):
-        raise OptionError(
-            f"oversampling = {points!r}: at least 1.2 collocation points for each feature are "
-            "needed."
-        )
-    if options.get("preset") not in (None, "paper"):
-        raise unknown("preset", str(options["preset"]), ["paper"])
-    if options.get("boundary", "hard") not in ("hard", "soft"):
-        raise OptionError(f"boundary = {options['boundary']!r}: 'hard' (exact by construction) or 'soft' (the paper's composite loss); Neumann and Robin "
-                          "conditions are not supported.")  # fmt: skip
-    if (
-        start is not None
-        and problem.linear
-        and (method == "least-squares") != (start.facts["method"] == "least-squares")
-    ):
-        raise OptionError(
-            f"start was made by {start.facts['method']} and cannot be continued by {method}: "
-            "the networks differ."
-        )
-    if start is not None and repr(start.problem.domain) != repr(problem.domain):
-        raise OptionError(
-            f"start lives on {start.problem.domain!r}, the problem on {problem.domain!r}: a "
-            "start must have the same domain."
-        )
-    if "estimator" in options or "probes" in options:
-        _check_estimator(problem, options)
-    if not problem.linear:
-        _check_outer(problem, method, options)
-
-
-def _check_estimator(problem: AbstractProblem, options: dict) -> None:
-    estimator = options.get("estimator", "exact")
-    if estimator not in ESTIMATORS:
-        raise unknown("estimator", str(estimator), ESTIMATORS)
-    if estimator == "exact":
-        if "probes" in options:
-            raise OptionError(
-                "probes are the random directions of estimator='stochastic': pass that too, or "
-                "leave them out."
-            )
-        return
-    if not problem.linear:
-        raise OptionError(
-            "estimator = 'stochastic' is for linear problems: the supremum of estimates, or "
-            "their determinant, would be biased."
-        )
-    if others := sorted(set(options) - STOCHASTIC):
-        raise OptionError(
-            f"{', '.join(others)} cannot be had with estimator='stochastic': leave it out."
-        )
-
-
-def _check_names(problem: AbstractProblem, method: str, options: dict) -> None:
-    kind = type(problem).__name__
-    common = {"delta"} if kind == "Transport" else COMMON
-    known = (
-        OPTIONS[method]
-        | common
-        | OUTER[kind]
-        | (DUAL_LOOP if method == "adam" and not problem.linear else set())
-    )
+    known = kind.names() | ansatz_names(problem) | outer_names(problem, kind)
     for name in options:
         if name in known:
             continue
-        others = [m for m, names in OPTIONS.items() if name in names]
+        others = [method for method, other in SOLVERS.items() if name in other.names()]
         if others:
             raise OptionError(
-                f"{name} is an option of {' and '.join(others)}, not of {method}: pass "
+                f"{name} is an option of {' and '.join(others)}, not of {kind.method}: pass "
                 f"method='{others[0]}' or leave it out."
             )
-        kinds = [k for k, names in OUTER.items() if name in names]
+        kinds = sorted(
+            each.__name__ for each in AbstractProblem.__subclasses__() if name in each.outer_options
+        )
         if kinds:
             raise OptionError(
-                f"{name} is an option for {' and '.join(kinds)}, not for {kind}: leave it out."
+                f"{name} is an option for {' and '.join(kinds)}, not for "
+                f"{type(problem).__name__}: leave it out."
             )
         if name in DUAL_LOOP:
             raise OptionError(
                 f"{name} belongs to the dual loop of Adam for nonlinear equations: pass "
                 "method='adam' for such a problem, or leave it out."
             )
-        raise unknown(f"option for {method}", name, [*known, *ARGUMENTS])
+        raise unknown(f"option for {kind.method}", name, [*known, *ARGUMENTS])
 
 
-def _check_outer(problem: AbstractProblem, method: str, options: dict) -> None:
-    outer = options.get("outer", "newton")
-    if outer not in LOOPS:
-        raise unknown("outer loop", str(outer), LOOPS)
-    if outer == "direct" and method != "adam":
+def _check_start(
+    problem: AbstractProblem, kind: type[AbstractSolver], start: Solution | None
+) -> None:
+    if start is None:
+        return
+    made_by = start.facts["method"]
+    if problem.linear and kind.trains != SOLVERS[made_by].trains:
         raise OptionError(
-            "outer = 'direct' trains on the nonlinear residual itself, which Adam does: pass "
-            "method='adam'."
+            f"start was made by {made_by} and cannot be continued by {kind.method}: the networks "
+            "differ."
         )
-    if outer == "fixed-point" and not hasattr(problem, "contraction"):
+    if repr(start.problem.domain) != repr(problem.domain):
         raise OptionError(
-            f"outer = 'fixed-point' exists for HJB problems, not for {type(problem).__name__}: "
-            "use outer='newton'."
+            f"start lives on {start.problem.domain!r}, the problem on {problem.domain!r}: a "
+            "start must have the same domain."
         )
-    if options.get("argmax", "scaled") not in ("scaled", "unscaled"):
-        raise OptionError(
-            f"argmax = {options['argmax']!r}: 'scaled' (the multiplier inside, default) or "
-            "'unscaled' (as in the paper)."
-        )
-    if options.get("argmax") == "scaled" and problem.maximiser is not None:
-        raise OptionError(
-            "argmax = 'scaled' cannot be had with a maximiser, which is that of the unscaled "
-            "equation: leave one of them out."
-        )
-    for name, least in (("outer_steps", 1), ("inner_epochs", 10), ("warm_up", 0)):
-        value = options.get(name, least)
-        if not (isinstance(value, int) and value >= least):
-            raise OptionError(f"{name} = {value!r}: a whole number of at least {least} is needed.")
+
+
+def check_positive(**numbers: float | None) -> None:
+    """Refuse a tolerance or a time that is not a positive number."""
+    for name, value in numbers.items():
+        if value is not None and not (isinstance(value, (int, float)) and value > 0):
+            raise OptionError(f"{name} = {value!r}: it must be a positive number.")

@@ -9,7 +9,7 @@ directions are fresh in every step.
 """
 
 import functools
-from collections.abc import Callable
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,14 +19,8 @@ from jaxtyping import PyTree
 
 from cordes.ansatz.networks.directional import Directional, directional_rows, expression
 from cordes.ansatz.networks.network import AbstractNetwork
-from cordes.errors import OptionError
 from cordes.problems.structured import DiagonalPlusRank
-from cordes.results import Result
-from cordes.runtime.progress import Progress
-from cordes.solvers.answer import Answer
-from cordes.solvers.dual import PointEquation, equation_of, judge
-from cordes.solvers.system import Clock, System
-from cordes.solvers.training import State, early_end, initial_state, late_end
+from cordes.solvers.dual import PointEquation
 
 CHUNK, FRESH = 50, 512
 
@@ -55,7 +49,7 @@ def estimated_rows(
     place of all."""
 
     def one(x: Array, weight: Array, key: Array) -> tuple[Directional, Array]:
-        A, b, c, f = equation.problem.linearise(x)
+        A, b, c, f = equation.problem.at(x)
         factor = weight * equation.scale(A)
         directions = jnp.sqrt(factor) * random_directions(equation, x, A, key, probes)
         return expression(
@@ -84,106 +78,38 @@ def unbiased_loss(
     )
 
 
-@functools.partial(
-    jax.jit, static_argnames=("equation", "points", "probes", "steps", "learning_rate")
-)
-def _advance(
+class EstimatePlan(NamedTuple):
+    """What a compiled chunk depends on."""
+
+    points: int
+    probes: int
+    steps: int
+    learning_rate: float
+
+    @property
+    def optimiser(self) -> optax.GradientTransformation:
+        """The noise does not vanish at the solution: the steps must."""
+        return optax.adam(optax.cosine_decay_schedule(self.learning_rate, self.steps))
+
+
+@functools.partial(jax.jit, static_argnames=("equation", "plan"))
+def advance(
     carry: PyTree,
     keys: Array,
     template: AbstractNetwork,
     equation: PointEquation,
-    points: int,
-    probes: int,
-    steps: int,
-    learning_rate: float,
+    plan: EstimatePlan,
 ) -> PyTree:
-    optimiser = _optimiser(learning_rate, steps)
+    """One step of Adam for each key."""
 
     def step(carry: PyTree, key: Array) -> tuple[PyTree, None]:
         parameters, memory = carry
         gradient = jax.grad(
-            lambda p: unbiased_loss(template.with_parameters(p), equation, key, points, probes)
+            lambda p: unbiased_loss(
+                template.with_parameters(p), equation, key, plan.points, plan.probes
+            )
         )(parameters)
-        update, memory = optimiser.update(gradient, memory)
+        update, memory = plan.optimiser.update(gradient, memory)
         return (optax.apply_updates(parameters, update), memory), None
 
     return jax.lax.scan(step, carry, keys)[0]
-
-
-def _optimiser(learning_rate: float, steps: int) -> optax.GradientTransformation:
-    """The noise does not vanish at the solution: the steps must."""
-    return optax.adam(optax.cosine_decay_schedule(learning_rate, steps))
-
-
-def solve_stochastic(
-    system: System,
-    tol: float | None,
-    seed: int,
-    clock: Clock,
-    progress: Progress,
-    start: State | None = None,
-    width: int | None = None,
-    depth: int | None = None,
-    activation: str | None = None,
-    points: int | None = None,
-    steps: int | None = None,
-    probes: int = 16,
-    learning_rate: float = 1e-2,
-    watch: Callable[[State, int], bool] | None = None,
-) -> Answer:
-    """Adam on the unbiased loss; the state with the smallest exact residual at fresh points is
-    returned."""
-    equation = equation_of(system)
-    if not system.problem.linear or not equation.on_device:
-        raise OptionError(
-            "estimator = 'stochastic' is for linear problems on a Box, Ball or Ellipsoid: the "
-            "supremum of estimates would be biased."
-        )
-    if probes < 1:
-        raise OptionError(f"probes = {probes!r}: at least one random direction is needed.")
-    points, steps = points or 500, steps or 5000
-    state = initial_state(
-        system, start, width or 128, depth or 2, activation or "tanh", seed, "glorot"
-    )
-    template = state.network
-    fresh = equation.sources(seed + 1_000_003, 0, 1, FRESH)[0]
-    best, best_residual = template, float(judge(template, fresh, equation, FRESH))
-    scale = float(
-        judge(template.with_coefficients(0 * template.coefficients), fresh, equation, FRESH)
-    )
-    carry = (template.parameters, _optimiser(learning_rate, steps).init(template.parameters))
-    history = [{"step": 0, "residual": best_residual, "seconds": clock.seconds}]
-    result = None
-    try:
-        for chunk in range(-(-steps // CHUNK)):
-            carry = _advance(
-                carry,
-                equation.sources(seed, chunk, CHUNK, points),
-                template,
-                equation,
-                points,
-                probes,
-                steps,
-                learning_rate,
-            )
-            current, done = template.with_parameters(carry[0]), (chunk + 1) * CHUNK
-            value = float(judge(current, fresh, equation, FRESH))
-            history.append({"step": done, "residual": value, "seconds": clock.seconds})
-            progress.update(step=done, total=steps, residual=min(value, best_residual))
-            if value < best_residual:
-                best, best_residual = current, value
-            result = early_end(value, best_residual, tol, clock)
-            if result is not None or (
-                watch is not None and watch(state._replace(network=current), done)
-            ):
-                break
-    except KeyboardInterrupt:
-        result = Result.interrupted
-    return Answer(
-        best,
-        state.amplitudes,
-        result or late_end(best_residual, tol, 0.1 * scale),
-        best_residual,
-        points,
-        history,
-    )

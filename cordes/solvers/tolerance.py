@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable
 
-import jax.numpy as jnp
 import numpy as np
 
 from cordes.certificates.theorems.energy import Local, Pilot, TraceSplit, choose_weighted
@@ -12,9 +11,8 @@ from cordes.domains.constants import first_eigenvalue, largest_polar_factor
 from cordes.problems.condition import cordes_multiplier
 from cordes.problems.problem import AbstractProblem
 from cordes.results import Result
+from cordes.solutions.answer import Answer, Weights
 from cordes.solutions.solution import Solution
-from cordes.solvers.answer import Answer
-from cordes.solvers.training import State
 
 SAMPLES, SEED = 256, 5_550_005
 # The residual is asked to be this much smaller than the certificate is expected to need, since it
@@ -54,24 +52,25 @@ def residual_target(problem: AbstractProblem, multiplier: bool, tol: float) -> f
 def reach(
     tol: float,
     target: float,
-    run: Callable[[float, State | None], Answer],
+    run: Callable[[float, Weights | None], Answer],
     finish: Callable[[Answer], Solution],
-    start: State | None,
+    start: Weights | None,
     extend: Callable[[], bool] = lambda: False,
 ) -> Solution:
-    """Solve, certify (`finish` does both), and ask for a smaller residual while the certificate is
-    too large and the solver still gets what it is asked for.
+    """Solve, certify, and ask for a smaller residual while the certificate is too large and the
+    solver still gets what it is asked for.
 
     `extend` lets the solver be larger than usual and says whether that is any use: it is asked once
     the usual size has missed the residual, and after a look at the certificate, which may be small
     enough all the same. The answer with the smallest bound is kept: a smaller residual need not
-    have it.
+    have it. `finish` certifies; a solution without a certificate says that it was cut short.
     """
-    state, best, smallest = start, None, math.inf
+    weights, best, smallest = start, None, math.inf
     for attempt in range(ATTEMPTS):
-        answer = run(target, state)
+        answer = run(target, weights)
         solution = finish(answer)
-        assert solution.certificate is not None
+        if solution.certificate is None:
+            return (best or solution).replace(result=solution.result)
         bound = getattr(solution.certificate, solution.problem.tolerance_norm)
         if bound is not None and bound <= tol:
             return solution.replace(result=Result.converged)
@@ -82,9 +81,7 @@ def reach(
         # answer that is not good enough may still become so, but not where the data leave no room
         # for a smooth one.
         hopeless = bound is None and (
-            solution.problem.linear
-            or not missed
-            or getattr(solution.problem, "rough", None) is not None
+            solution.problem.linear or not missed or solution.problem.rough is not None
         )
         if (
             hopeless
@@ -96,7 +93,7 @@ def reach(
         if not missed:
             assert bound is not None
             target *= min(0.5, SAFETY * tol / bound)
-        state = State(answer.network, jnp.asarray(answer.amplitudes))
+        weights = answer.weights
     assert best is not None
     return best.replace(result=_result(answer.result, smallest))
 

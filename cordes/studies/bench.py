@@ -10,7 +10,7 @@ from typing import Any
 from cordes.gallery.paper_tables import tightest
 from cordes.problems.problem import AbstractProblem
 from cordes.solutions.solution import Solution
-from cordes.solvers.choose import solve
+from cordes.solvers.solve import solve
 from cordes.studies.yardstick import epoch_seconds
 
 REPEATS = 3

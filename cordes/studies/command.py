@@ -12,7 +12,7 @@ from cordes.gallery.paper_tables import TABLES
 from cordes.problems.problem import AbstractProblem
 from cordes.solutions.solution import Solution
 from cordes.solvers.adam import PAPER
-from cordes.solvers.choose import solve
+from cordes.solvers.solve import solve
 from cordes.storage import load
 from cordes.studies.pages.plots import plot_dynamics, plot_errors, plot_speed_ups
 from cordes.studies.pages.study import FIGURES, write_all_report, write_study_report

@@ -25,9 +25,10 @@ from cordes.problems.condition import cordes_multiplier
 from cordes.problems.problem import AbstractProblem
 from cordes.runtime.blocks import in_blocks
 from cordes.runtime.threads import share_cores
+from cordes.solutions.answer import Weights
 from cordes.solutions.solution import Solution
-from cordes.solvers.system import System
-from cordes.solvers.training import State, residual
+from cordes.solvers.rows.system import AbstractSystem
+from cordes.solvers.train import residual
 from cordes.studies.trained import initial_solution, rows_at, state_of, system_at
 
 OPERATORS = ("equation", "laplacian")
@@ -114,7 +115,7 @@ def gauss_newton_spectrum(
     state = state_of(solution)
     system = system_at(problem, solution, multiplier, choices)
     rows = (
-        rows_at(system, solution, points, seed)
+        rows_at(system, points, seed)
         if operator == "equation"
         else _laplacian_rows(system, points, seed)
     )
@@ -138,7 +139,7 @@ def spectra(
     }
 
 
-def jacobian(state: State, rows: Rows) -> np.ndarray:
+def jacobian(state: Weights, rows: Rows) -> np.ndarray:
     """The derivative of the residuals by all parameters of the network and all amplitudes, shape
     (rows, parameters), by reverse differentiation in blocks."""
     leaves, structure = jax.tree.flatten(rows)
@@ -154,7 +155,7 @@ def jacobian(state: State, rows: Rows) -> np.ndarray:
 
 
 @jax.jit
-def _gradients(state: State, rows: Rows) -> Any:
+def _gradients(state: Weights, rows: Rows) -> Any:
     def single(parameters: Any, row: Rows) -> Array:
         return residual(
             state.with_parameters(parameters), jax.tree.map(lambda leaf: leaf[None], row)
@@ -181,7 +182,7 @@ def spectrum_of(J: np.ndarray) -> Spectrum:
         return Spectrum(np.linalg.svd(triangular, compute_uv=False) ** 2, J.shape[1])
 
 
-def _laplacian_rows(system: System, points: int, seed: int) -> Rows:
+def _laplacian_rows(system: AbstractSystem, points: int, seed: int) -> Rows:
     collocation = system.points(points, seed)
     n, d = collocation.x.shape
     return system.ansatz.freeze(

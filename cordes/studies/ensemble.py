@@ -25,8 +25,8 @@ from cordes.jet import Jet, contract, jet_of
 from cordes.problems.problem import AbstractProblem
 from cordes.solutions.solution import error_points
 from cordes.solvers.adam import PAPER
-from cordes.solvers.system import FRESH, System
-from cordes.solvers.training import cast
+from cordes.solvers.rows.system import FRESH, System
+from cordes.solvers.train import cast
 
 # The error is looked at after so many epochs, as in the paper.
 EVERY = 10

@@ -24,10 +24,11 @@ from cordes.ansatz.networks.mlp import MLP
 from cordes.errors import OptionError, unknown
 from cordes.jet import jet_of
 from cordes.problems.problem import AbstractProblem
+from cordes.solutions.answer import Weights
 from cordes.solutions.solution import Solution
 from cordes.solvers.direct import nonlinear_loss
-from cordes.solvers.system import System
-from cordes.solvers.training import State, cast, residual
+from cordes.solvers.rows.system import AbstractSystem
+from cordes.solvers.train import cast, residual
 from cordes.studies.trained import rows_at, state_of, system_at
 
 FORMS = ("frozen", "direct")
@@ -147,7 +148,7 @@ def _check(resolution: int, radius: float, points: int, form: str) -> None:
         raise OptionError(f"points = {points}: at least one collocation point is needed.")
 
 
-def filter_normalised(state: State, seed: int, which: int) -> Any:
+def filter_normalised(state: Weights, seed: int, which: int) -> Any:
     """A random direction in the space of parameters, normal numbers of a seed, scaled filter by
     filter: the weights into each neuron have the length that the network's own have, and the last
     layer, which feeds one output, is one filter. Biases stay as they are, which is what the program
@@ -166,7 +167,7 @@ def filter_normalised(state: State, seed: int, which: int) -> Any:
 
 
 def _line(
-    loss: Callable, state: State, directions: tuple, blocks: Any, first: Array, along: Array
+    loss: Callable, state: Weights, directions: tuple, blocks: Any, first: Array, along: Array
 ) -> Array:
     """The losses on one line of the grid."""
 
@@ -199,19 +200,19 @@ def _cut(tree: Any, fill: float) -> Any:
 
 
 def _frozen(
-    system: System, solution: Solution, points: int, seed: int, choices: dict[str, Any]
+    system: AbstractSystem, solution: Solution, points: int, seed: int, choices: dict[str, Any]
 ) -> tuple[Callable, Rows]:
     """The loss of frozen rows, which do not move with the network; rows of zeros fill the last
     block."""
 
-    def loss(state: State, rows: Rows) -> Array:
+    def loss(state: Weights, rows: Rows) -> Array:
         return jnp.sum(residual(state, rows) ** 2)
 
-    return loss, _cut(rows_at(system, solution, points, seed), 0.0)
+    return loss, _cut(rows_at(system, points, seed), 0.0)
 
 
 def _direct(
-    system: System, solution: Solution, points: int, seed: int, choices: dict[str, Any]
+    system: AbstractSystem, solution: Solution, points: int, seed: int, choices: dict[str, Any]
 ) -> tuple[Callable, tuple]:
     """The loss of the nonlinear residual, as the direct solver has it; points without weight fill
     the last block."""
@@ -226,7 +227,7 @@ def _direct(
         lambda x: (jax.vmap(jet_of(ansatz.lift))(x), jax.vmap(jet_of(ansatz.distance))(x))
     )(x)
 
-    def loss(state: State, data: tuple) -> Array:
+    def loss(state: Weights, data: tuple) -> Array:
         return jnp.asarray(
             nonlinear_loss(state.parameters, data, system, state, choices), jnp.float32
         )

@@ -5,6 +5,7 @@ On a CPU a resumed run gives the same numbers, bit for bit, as one that was neve
 compiled chunks see the same states.
 """
 
+import dataclasses
 import json
 import os
 import time
@@ -20,10 +21,10 @@ from cordes.errors import FileError
 from cordes.problems.problem import AbstractProblem
 from cordes.results import Result
 from cordes.runtime.progress import Progress
+from cordes.solutions.answer import Answer
 from cordes.solutions.kinds import make_solution
 from cordes.solutions.solution import Solution
-from cordes.solvers.answer import Answer
-from cordes.solvers.training import cast
+from cordes.solvers.train import cast
 from cordes.studies.ensemble import (
     EVERY,
     INNER_EPOCHS,
@@ -288,18 +289,11 @@ class TrainingRun:
             ensemble.network(self.state.parameters[lane] if parameters is None else parameters),
             np.float64,
         )
-        settings = {
-            "boundary": "hard",
-            "boundary_weight": 100.0,
-            "singular": False,
-            "inputs": "coordinates",
-            "delta": 0.0,
-        }
         facts = {
             "method": "adam",
             "seed": self.seeds[lane],
             "multiplier": self.method.multiplier,
-            **settings,
+            **dataclasses.asdict(ensemble.system.options),
             "richness": ensemble.system.richness,
         }
         loss = float(self.run.measured.loss[-1, lane])

@@ -23,7 +23,7 @@ from cordes.runtime.progress import Progress
 from cordes.runtime.threads import share_cores
 from cordes.solutions.solution import Solution, error_points
 from cordes.solvers.adam import PAPER
-from cordes.solvers.choose import solve
+from cordes.solvers.solve import solve
 from cordes.studies.bench import bench
 from cordes.studies.conditioning import initial_solution, multiplier_spread, spectra
 from cordes.studies.dynamics import contraction_facts, curves

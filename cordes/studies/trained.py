@@ -6,41 +6,36 @@ losses. So the loss is an argument here and not a property of the solution: a ne
 trained with the multiplier can be looked at without it.
 """
 
+import dataclasses
 from typing import Any
 
 import jax.numpy as jnp
 
 from cordes.ansatz.ansatz import Rows
+from cordes.ansatz.build import AnsatzOptions, Earlier
 from cordes.ansatz.networks.mlp import MLP
 from cordes.errors import OptionError
 from cordes.problems.problem import AbstractProblem
 from cordes.results import Result
+from cordes.solutions.answer import Answer, Weights
 from cordes.solutions.kinds import make_solution
 from cordes.solutions.solution import Solution
 from cordes.solvers.adam import PAPER
-from cordes.solvers.answer import Answer
-from cordes.solvers.choose import make_system
-from cordes.solvers.system import System
-from cordes.solvers.training import State, cast, initial_state, stack
+from cordes.solvers.rows.kinds import make_system
+from cordes.solvers.rows.system import AbstractSystem
+from cordes.solvers.train import cast, initial_weights, stack
 
-# The settings of the paper preset, from which a system is built.
-SETTINGS = {
-    "boundary": "hard",
-    "boundary_weight": 100.0,
-    "singular": False,
-    "inputs": "coordinates",
-    "delta": 0.0,
-}
-BOUNDARY_POINTS = 1000
+# The ansatz of the paper preset.
+PLAIN = AnsatzOptions(singular=False, inputs="coordinates")
 
 
 def initial_solution(problem: AbstractProblem, seed: int = 0) -> Solution:
     """The untrained network of the paper preset, with the very weights (rounded to its precision)
     from which `solve(…, preset="paper", seed=seed)` starts."""
     _check_problem(problem)
-    system = make_system(problem, True, SETTINGS, None)
+    system = make_system(problem, True, PLAIN)
     dtype = jnp.dtype(PAPER["precision"])
-    state = initial_state(
+    state = initial_weights(
         system, None, PAPER["width"], PAPER["depth"], PAPER["activation"], seed, "uniform", dtype
     )
     state = cast(state, jnp.float64)
@@ -49,13 +44,13 @@ def initial_solution(problem: AbstractProblem, seed: int = 0) -> Solution:
         "method": "adam",
         "seed": seed,
         "multiplier": True,
-        **SETTINGS,
+        **dataclasses.asdict(PLAIN),
         "richness": system.richness,
     }
     return make_solution(problem, system.ansatz, answer, {"certify": 0.0}, facts)
 
 
-def state_of(solution: Solution) -> State:
+def state_of(solution: Solution) -> Weights:
     """The network and the amplitudes of a solution, in double precision."""
     if not isinstance(solution.network, MLP):
         raise OptionError(
@@ -63,7 +58,7 @@ def state_of(solution: Solution) -> State:
             "hidden weights must have been trained: use a solution of method='adam' or "
             "'gauss-newton'."
         )
-    return cast(State(solution.network, jnp.asarray(solution.amplitudes)), jnp.float64)
+    return cast(Weights(solution.network, jnp.asarray(solution.amplitudes)), jnp.float64)
 
 
 def system_at(
@@ -71,7 +66,7 @@ def system_at(
     solution: Solution,
     multiplier: bool,
     choices: dict[str, Any] | None = None,
-) -> System:
+) -> AbstractSystem:
     """The linear equation with the solution's own ansatz; a nonlinear one is frozen at the solution
     itself. `choices` are what the problem is told when it is frozen (`scaled` for HJB, `form` for
     Monge–Ampère)."""
@@ -86,33 +81,19 @@ def system_at(
             f"choices = {choices!r}: a linear problem is not frozen and has no choices. Leave "
             "them out."
         )
-    settings = {
-        **SETTINGS,
-        **{key: solution.facts[key] for key in SETTINGS if key in solution.facts},
-    }
-    system = make_system(
-        problem, multiplier, settings, solution.facts.get("richness"), solution.singular_points
-    )
-    system.ansatz = solution.ansatz
+    earlier = Earlier(solution.facts.get("richness"), solution.singular_points)
+    options = AnsatzOptions.kept_in(solution.facts)
+    system = make_system(problem, multiplier, options, earlier)
+    system.place = system.place._replace(ansatz=solution.ansatz)
     if not problem.linear:
         system.freeze(solution.jet, **(choices or {}))
     return system
 
 
-def rows_at(system: System, solution: Solution, points: int, seed: int) -> Rows:
+def rows_at(system: AbstractSystem, points: int, seed: int) -> Rows:
     """The rows of the loss at the collocation points of a seed, followed by those of soft boundary
     values, if the solution has them."""
-    rows = system.rows(system.points(points, seed))
-    if system.hard:
-        return rows
-    return stack(
-        rows,
-        system.boundary_rows(
-            BOUNDARY_POINTS,
-            seed,
-            solution.facts.get("boundary_weight", SETTINGS["boundary_weight"]),
-        ),
-    )
+    return stack(system.rows(system.points(points, seed)), system.extra_rows(seed))
 
 
 def _check_problem(problem: AbstractProblem) -> None:

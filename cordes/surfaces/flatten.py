@@ -16,7 +16,7 @@ import numpy as np
 from cordes.domains import Box
 from cordes.problems.transport import Transport
 from cordes.results import Result
-from cordes.solvers.choose import solve
+from cordes.solvers.solve import solve
 from cordes.surfaces.conformal import FlatMap, rectangle_map, unfold
 from cordes.surfaces.density import equalise_areas, grid_density, surface_density
 from cordes.surfaces.distortion import Distortion, measure

@@ -9,7 +9,7 @@ import pytest
 
 import cordes
 from cordes.ansatz.singular import SingularPoint, find_singular_points
-from cordes.solvers.system import System
+from cordes.solvers.rows.system import System
 
 DISC = cordes.Ball([0, 0], 1)
 

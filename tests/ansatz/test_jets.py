@@ -15,7 +15,7 @@ from cordes.ansatz.networks.activations import ACTIVATIONS, activation_jet
 from cordes.ansatz.singular import SingularFunctions
 from cordes.errors import OptionError
 from cordes.jet import contract
-from cordes.solvers.system import System
+from cordes.solvers.rows.system import System
 
 POINTS = 9
 

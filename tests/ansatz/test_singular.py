@@ -9,7 +9,7 @@ from scipy.linalg import sqrtm
 import cordes
 from cordes.ansatz.singular import SingularFunctions, SingularPoint, find_singular_points
 from cordes.ansatz.singular.exponents import angular_jet, eigenfunctions
-from cordes.solvers.system import System
+from cordes.solvers.rows.system import System
 
 QUARTER = np.pi / 2
 PENTAGON = cordes.Polygon([[1, 0], [0.4, 0.9], [-0.7, 0.7], [-0.9, -0.5], [0.3, -1]])

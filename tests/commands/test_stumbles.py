@@ -254,7 +254,8 @@ class FakeRun:
         self.targets.append(target)
         self.states.append(state)
         k = len(self.targets) - 1
-        return SimpleNamespace(network=k, amplitudes=np.zeros(0), result=self.results[k])
+        weights = SimpleNamespace(network=k)
+        return SimpleNamespace(network=k, weights=weights, result=self.results[k])
 
     def finish(self, answer):
         problem = SimpleNamespace(tolerance_norm="rms", linear=True)

@@ -12,7 +12,7 @@ from jax.flatten_util import ravel_pytree
 
 import cordes
 from cordes.ansatz.networks import MLP, Frozen, Inputs
-from cordes.solvers.training import cast
+from cordes.solvers.train import cast
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks" / "adam_kernel"))
 from fused import Plan, available, fused_loss

@@ -17,9 +17,9 @@ import cordes
 from cordes import cli
 from cordes.errors import CordesError, OptionError
 from cordes.runtime import distribution
+from cordes.runtime.clock import Clock
 from cordes.runtime.roll_call import ProcessError, call_roll
-from cordes.solvers.rank_revealing import solve_rank_revealing
-from cordes.solvers.system import Clock
+from cordes.solvers.rows.rank_revealing import solve_rank_revealing
 
 PROBLEM = "ex4.2-continuous"
 # A single process takes about 15 s on a busy machine; whoever is not done after this hangs, and is

@@ -20,12 +20,14 @@ from cordes.gallery.high_dimension import PROBLEMS, coupled, coupled_ball, coupl
 from cordes.jet import jet_of
 from cordes.problems.condition import epsilon_at
 from cordes.problems.structured import DiagonalPlusRank
+from cordes.runtime.clock import Clock
 from cordes.runtime.progress import Progress
 from cordes.solutions.kinds import make_solution
-from cordes.solvers.dual import PointEquation, solve_dual
-from cordes.solvers.sampling import device_sampler
-from cordes.solvers.stochastic import estimated_rows, solve_stochastic
-from cordes.solvers.system import Clock, System
+from cordes.solvers.dual import PointEquation
+from cordes.solvers.rows.sampling import device_sampler
+from cordes.solvers.rows.system import System
+from cordes.solvers.stochastic import estimated_rows
+from cordes.solvers.train import Budget
 
 DIMENSION = 12
 
@@ -271,9 +273,8 @@ def test_other_domains_take_points_of_the_host():
 
 def solution_of(problem, **options):
     system = System(problem, singular=False)
-    answer = solve_dual(
-        system, None, 0, Clock(), Progress("test", False), width=24, depth=2, **options
-    )
+    solver = cordes.GaussNewton(width=24, depth=2, **options)
+    answer = solver.run_dual(system, Budget(None, Clock(), 0, Progress("test", False)))
     return make_solution(
         problem, system.ansatz, answer, {"certify": 0.0}, {"method": "gauss-newton"}
     )
@@ -297,7 +298,9 @@ def test_a_linear_problem_is_solved_on_fresh_points(ball, solved_ball):
 
 
 def test_controls_need_no_outer_loop(controlled):
-    solution = cordes.solve(controlled, width=24, depth=2, points=120, steps=60, progress=False)
+    solution = cordes.solve(
+        controlled, width=24, depth=2, points=120, steps=60, progress=False, certify=False
+    )
     assert solution.error().relative < 2e-2
     assert "step" in solution.history[-1]
     x = controlled.domain.interior_points(500, seed=3)
@@ -366,6 +369,7 @@ def test_random_directions_train_a_network(ball):
         width=32,
         depth=2,
         progress=False,
+        certify=False,
     )
     assert solution.residual_rms < 0.15 * solution.history[0]["residual"]
     assert solution.error().relative < 0.1
@@ -386,6 +390,4 @@ def test_estimators_that_make_no_sense_are_refused(options, message, ball):
 
 def test_bad_options_of_the_estimator_are_refused(ball):
     with pytest.raises(OptionError, match="probes = 0"):
-        solve_stochastic(
-            System(ball, singular=False), None, 0, Clock(), Progress("test", False), probes=0
-        )
+        cordes.solve(ball, "adam", estimator="stochastic", probes=0)

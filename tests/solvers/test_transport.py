@@ -64,7 +64,7 @@ def test_the_square_of_the_paper(solved):
     assert low == pytest.approx(0.74683, abs=2e-3)
     assert high == pytest.approx(1.24240, abs=2e-3)
     identity = cordes.Transport(solution.problem.domain, 1.0, exact=solution.problem.exact)
-    assert cordes.solve(identity).error().linf == pytest.approx(0.00992, abs=1e-4)
+    assert cordes.solve(identity, certify=False).error().linf == pytest.approx(0.00992, abs=1e-4)
 
 
 def test_epsilon_and_multiplier(solved):
@@ -131,14 +131,16 @@ def test_box_to_polygon_and_back():
     """From a square to a diamond and to a disk: the condition on the boundary comes from facets or
     from a smooth function."""
     diamond = Polygon([[1, 0], [0, 1], [-1, 0], [0, -1]])
-    solution = cordes.solve(Transport(Box([-1, -1], [1, 1]), 1.0, Ball([0, 0], 1)), features=250)
+    solution = cordes.solve(
+        Transport(Box([-1, -1], [1, 1]), 1.0, Ball([0, 0], 1)), features=250, certify=False
+    )
     assert (
         np.max(
             np.linalg.norm(solution.map(solution.problem.domain.interior_points(500, 1)), axis=1)
         )
         <= 1.05
     )
-    solution = cordes.solve(Transport(Ball([0, 0], 1), 1.0, diamond), features=250)
+    solution = cordes.solve(Transport(Ball([0, 0], 1), 1.0, diamond), features=250, certify=False)
     assert (
         np.max(
             np.sum(np.abs(solution.map(solution.problem.domain.interior_points(500, 1))), axis=1)
@@ -153,7 +155,7 @@ def test_continuation():
         SQUARE, lambda x: jnp.exp(-25 * jnp.sum((x - 0.4) ** 2)) + 1e-3, normalise=True
     )
     assert problem.spread > 100
-    solution = cordes.solve(problem, features=500)
+    solution = cordes.solve(problem, features=500, certify=False)
     assert [step["share"] for step in solution.history if "share" in step][-1] == 0.75
     assert solution.pushforward.eigenvalues[0] > 0
     assert solution.pushforward.rms < 0.2

@@ -85,11 +85,11 @@ def test_one_seed_is_the_training_of_the_library(tmp_path):
     state, data = ensemble.start(), ensemble.data()
     state, measured = ensemble.advance(ensemble.compiled(state, data, 10), state, data)
     from cordes.solvers.adam import _advance
-    from cordes.solvers.system import System
-    from cordes.solvers.training import cast, initial_state
+    from cordes.solvers.rows.system import System
+    from cordes.solvers.train import cast, initial_weights
 
     system = System(problem, True, singular=False, inputs="coordinates")
-    lone = initial_state(system, None, 12, 2, "silu", 3, "uniform", np.float32)
+    lone = initial_weights(system, None, 12, 2, "silu", 3, "uniform", np.float32)
     rows = cast(system.rows(ensemble.points[0]), np.float32)
     carry, losses = (lone.parameters, ensemble.optimiser.init(lone.parameters)), None
     for _ in range(10):

@@ -17,6 +17,7 @@ from cordes.formulas.intervals.arithmetic import Interval
 from cordes.formulas.intervals.arithmetic import point as exactly
 from cordes.formulas.intervals.interpreter import enclose
 from cordes.formulas.movement import UnsupportedOperation
+from cordes.runtime.clock import check_deadline
 
 # Cells that are halved at a time, and halvings of the bounding box to begin with.
 BATCH, FIRST = 256, 8
@@ -82,6 +83,7 @@ def supremum(
         children = _halved(children, box)
     cells, spent = children.take(np.zeros(0, dtype=int)), 0
     while True:
+        check_deadline()
         children = children.take(~outside(children.lower, children.upper))
         spent += len(children.bounds)
         if len(children.bounds):

@@ -3,11 +3,27 @@
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+from jax import Array
 from jax.typing import ArrayLike
 
 from cordes.ansatz.networks.network import AbstractNetwork
 from cordes.results import Result
+
+
+class Weights(NamedTuple):
+    """A network and the amplitudes of the singular functions."""
+
+    network: AbstractNetwork
+    amplitudes: Array
+
+    def with_parameters(self, parameters) -> "Weights":
+        return Weights(self.network.with_parameters(parameters[0]), parameters[1])
+
+    @property
+    def parameters(self):
+        return self.network.parameters, self.amplitudes
 
 
 class Answer(NamedTuple):
@@ -30,3 +46,8 @@ class Answer(NamedTuple):
         return sum(int(np.size(leaf)) for leaf in jax.tree.leaves(self.network.parameters)) + int(
             np.size(self.amplitudes)
         )
+
+    @property
+    def weights(self) -> Weights:
+        """Where another run can go on."""
+        return Weights(self.network, jnp.asarray(self.amplitudes))

@@ -6,52 +6,58 @@ values in the least-squares sense it never has it exactly: the unknown constant 
 μ + c takes what is missing. It rides along as the last amplitude, and is reported.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from cordes.ansatz.ansatz import Ansatz, Rows
+from cordes.ansatz.ansatz import Rows
+from cordes.ansatz.build import AnsatzOptions, Place, plain_ansatz
 from cordes.ansatz.points import Points
 from cordes.jet import Jet
 from cordes.problems.transport import Transport
-from cordes.solvers.answer import Answer
-from cordes.solvers.system import System
-from cordes.solvers.training import stack
+from cordes.solutions.answer import Answer
+from cordes.solvers.rows.system import AbstractSystem, JetAt
+from cordes.solvers.train import stack
 
 # Boundary rows for each interior row, and their weight: a defect there moves the whole map.
 SHARE, WEIGHT = 0.25, 30.0
 BOUNDARY_SEEDS = 1 << 31
 
 
-class TransportSystem(System):
+class TransportSystem(AbstractSystem):
     """The rows of a transport problem. Nothing about the boundary is built into the ansatz: base +
     network."""
 
+    problem: Transport
+
     def __init__(self, problem: Transport, multiplier: bool = True, delta: float = 0.0):
-        self.problem, self.domain = problem, problem.domain
-        self.multiplier, self.delta, self.hard = multiplier, delta, False
-        self.coefficients = problem.coefficients
-        self.singular_points, self.inputs, self.richness = [], "coordinates", 0
-        self.ansatz = Ansatz(self.domain, None, hard=False, base=problem.base)
+        self.problem, self.multiplier = problem, multiplier
+        self.options = AnsatzOptions(singular=False, inputs="coordinates", delta=delta)
+        self.place = Place(plain_ansatz(problem, False, "coordinates"), [], 0)
         self.freeze(None)
 
     @property
     def columns(self) -> int:
         return 1
 
-    def freeze(self, jet: Callable[[np.ndarray], Jet] | None, **choices: Any) -> None:
-        super().freeze(jet, **choices)
+    def freeze(self, jet: JetAt | None, **choices: Any) -> None:
+        self.coefficients = self.frozen_at(jet, choices)
         self._gradient = None if jet is None else lambda x: np.asarray(jet(x).gradient)
         self._damping = choices.get("damping", 1.0)
 
     def find_singular(self) -> bool:
         return False
 
+    def enrich(self) -> bool:
+        return False
+
     def points(self, uniform: int, seed: int, per_function: float = 2.5) -> Points:
         return Points(
             self.domain.interior_points(uniform, seed, "sobol"), np.full(uniform, uniform**-0.5)
         )
+
+    def extra_rows(self, seed: int) -> Rows | None:
+        return None
 
     def rows(self, points: Points) -> Rows:
         """Interior rows with the column of the multiplier, boundary rows, and the row u(centre) =
@@ -88,10 +94,10 @@ class TransportSystem(System):
         )
 
     def measure(
-        self, points: Points, jet: Callable[[np.ndarray], Jet], at: Jet, choices: dict[str, Any]
+        self, points: Points, jet: JetAt, at: Jet, choices: dict[str, Any]
     ) -> tuple[float, float]:
         """Interior and boundary residuals together."""
-        inside, scale = super().measure(points, jet, at, choices)
+        inside, scale = self.interior_defect(points, at, choices)
         return float(np.hypot(inside, WEIGHT * self.rim_defect(points, jet))), scale
 
     def finished(self, answer: Answer) -> Answer:
@@ -102,7 +108,7 @@ class TransportSystem(System):
             amplitudes=np.zeros(0), facts={"mass_defect": c * self.domain.volume}
         )
 
-    def rim_defect(self, points: Points, jet: Callable[[np.ndarray], Jet]) -> float:
+    def rim_defect(self, points: Points, jet: JetAt) -> float:
         """How far the image of the boundary is from the boundary of the target, root mean
         square."""
         x, normals = self._boundary(points)

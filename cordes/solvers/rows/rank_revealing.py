@@ -33,9 +33,9 @@ def solve_rank_revealing(
         system = np.concatenate([system, penalty])
     triangle: np.ndarray = np.linalg.qr(system, mode="r")  # pyright: ignore[reportAssignmentType]
     right = triangle[:count, count]
-    q, r, order = scipy.linalg.qr(
+    q, r, order = scipy.linalg.qr(  # pyright: ignore[reportAssignmentType]
         triangle[:count, :count], pivoting=True, mode="economic", check_finite=False
-    )  # pyright: ignore[reportAssignmentType]
+    )
     pivots = np.abs(np.diag(r))
     rank = int(np.sum(pivots > tolerance * pivots[0]))
     solution = np.zeros(count)

@@ -8,19 +8,15 @@ convex one. The loop knows neither the equation nor the solver: it sees a proble
 frozen, and a solver that takes frozen rows to zero and may be able to refine.
 """
 
-from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from cordes.jet import Jet
 from cordes.results import Result
-from cordes.runtime.progress import Progress
-from cordes.solvers.answer import Answer
-from cordes.solvers.system import Clock, System
-from cordes.solvers.training import State
+from cordes.solutions.answer import Answer
+from cordes.solvers.rows.system import AbstractSystem, JetAt
+from cordes.solvers.train import Budget, Weights
 
-JetAt = Callable[[np.ndarray], Jet]
 # Lengths of a step that are tried when the full one loses convexity or makes things worse.
 LENGTHS = (1.0, 0.5, 0.25, 0.125)
 # An outer residual within this factor of what the linear solve left is due to the network, not to
@@ -39,8 +35,8 @@ ROUNDING = 1e-10
 class Inner(Protocol):
     """A solver of frozen linear equations."""
 
-    def solve(self, system: System, start: State | None) -> Answer: ...
-    def refine(self, system: System) -> bool:
+    def solve(self, system: AbstractSystem, start: Weights | None) -> Answer: ...
+    def refine(self, system: AbstractSystem) -> bool:
         """Be more accurate from now on; False when there is nothing left to try."""
         ...
 
@@ -74,8 +70,8 @@ class Iterate(NamedTuple):
     epsilon: float | None = None
 
     @property
-    def state(self) -> State | None:
-        return None if self.answer is None else State(self.answer.network, self.answer.amplitudes)  # pyright: ignore
+    def state(self) -> Weights | None:
+        return None if self.answer is None else self.answer.weights
 
 
 class NewtonLoop:
@@ -83,38 +79,29 @@ class NewtonLoop:
 
     def __init__(
         self,
-        system: System,
+        system: AbstractSystem,
         inner: Inner,
         outer: Outer,
-        seed: int,
-        clock: Clock,
-        progress: Progress,
+        budget: Budget,
         history: list[dict] | None = None,
     ):
         """`history` is that of a loop that is continued."""
-        self.system, self.inner, self.outer, self.seed, self.clock, self.progress = (
-            system,
-            inner,
-            outer,
-            seed,
-            clock,
-            progress,
-        )
+        self.system, self.inner, self.outer, self.budget = system, inner, outer, budget
         self.problem = system.problem
-        self.fresh = system.fresh_points(seed)
+        self.fresh = system.fresh_points(budget.seed)
         self.history = history if history is not None else []
         self.contracting = outer.fixed_point
 
-    def run(self, tol: float | None, start: JetAt | None, continued: State | None = None) -> Answer:
+    def run(self, start: JetAt | None, continued: Weights | None = None) -> Answer:
         """From a state given by its jet, or from the problem's own start, until the residual meets
-        `tol`, is at rounding level, or nothing helps."""
+        the tolerance, is at rounding level, or nothing helps."""
         best: Iterate | None = None
         result: Result | None = None
         try:
             current = best = self._start(start, continued)
             stalled = 0
             for _ in range(self.outer.steps):
-                if self._done(best, tol):
+                if self._done(best):
                     break
                 found = self._step(current)
                 self._record(current, found)
@@ -125,7 +112,7 @@ class NewtonLoop:
                 stalled = stalled + 1 if found.residual > STALLED * current.residual else 0
                 limited = self._limited(current, found)
                 current = found
-                if not (limited or stalled >= PATIENCE) or self._done(best, tol):
+                if not (limited or stalled >= PATIENCE) or self._done(best):
                     continue
                 if (not limited and self._fall_back()) or self.inner.refine(self.system):
                     stalled, current = 0, best
@@ -139,14 +126,14 @@ class NewtonLoop:
             if best is None or best.answer is None:
                 raise
             result = Result.interrupted
-        return self._answer(best, tol, result)
+        return self._answer(best, result)
 
     def _ended(self, found: Iterate) -> Result | None:
         """Why the loop should stop now, if it should."""
         assert found.answer is not None
         if found.answer.result in (Result.interrupted, Result.nonfinite):
             return found.answer.result
-        return Result.time_out if self.clock.over else None
+        return Result.time_out if self.budget.clock.over else None
 
     def _limited(self, current: Iterate, found: Iterate) -> bool:
         """Whether the network limits the residual and not the linearisation. One that limits a step
@@ -157,7 +144,7 @@ class NewtonLoop:
 
     # Steps ----------------------------------------------------------------------------------------
 
-    def _start(self, start: JetAt | None, continued: State | None) -> Iterate:
+    def _start(self, start: JetAt | None, continued: Weights | None) -> Iterate:
         if start is not None:
             current = self._iterate(None, start)
             if continued is not None:
@@ -191,7 +178,7 @@ class NewtonLoop:
             trials.append(found)
             if (
                 self._acceptable(current, found, answer)
-                or self.clock.over
+                or self.budget.clock.over
                 or answer.result is Result.interrupted
             ):
                 return found
@@ -220,7 +207,7 @@ class NewtonLoop:
     def _fall_back(self) -> bool:
         """Newton's method stalls: the contracting fixed point, where the problem has one, converges
         from anywhere."""
-        if self.contracting or not self.outer.fallback or not hasattr(self.problem, "contraction"):
+        if self.contracting or not self.outer.fallback or not self.problem.contracting:
             return False
         self.contracting = self.problem.contraction() < 1
         return self.contracting
@@ -236,7 +223,7 @@ class NewtonLoop:
         x = self.fresh.x
         at = jet(x)
         residual, scale = self.system.measure(self.fresh, jet, at, self.outer.choices)
-        policy = self.problem.policy(x, at) if hasattr(self.problem, "policy") else None
+        policy = self.problem.policy(x, at)
         convexity = epsilon = None
         if self.problem.convex and np.all(np.isfinite(at.hessian)):
             eigenvalues = np.linalg.eigvalsh(at.hessian)
@@ -244,24 +231,23 @@ class NewtonLoop:
             epsilon = cofactor_epsilon(eigenvalues) if convexity > 0 else None
         return Iterate(answer, jet, self.system.place, residual, scale, policy, convexity, epsilon)
 
-    def _done(self, best: Iterate, tol: float | None) -> bool:
+    def _done(self, best: Iterate) -> bool:
         return best.answer is not None and best.residual <= (
-            ROUNDING * best.scale if tol is None else tol
+            ROUNDING * best.scale if self.budget.tol is None else self.budget.tol
         )
 
     def _record(self, before: Iterate | None, found: Iterate) -> None:
         facts: dict[str, Any] = {
             "outer": len(self.history),
             "residual": found.residual,
-            "seconds": self.clock.seconds,
+            "seconds": self.budget.clock.seconds,
         }
         if found.answer is not None:
             facts |= {"linear": found.answer.residual, "size": found.answer.parameters}
-        if found.policy is not None and before is not None and before.policy is not None:
+        controls = self.problem.controls
+        if controls is not None and before is not None and before.policy is not None:
             # Controls of a continuum always move a little.
-            moved = np.abs(found.policy - before.policy) > UNCHANGED * np.ptp(
-                self.problem.controls, axis=0
-            )
+            moved = np.abs(found.policy - before.policy) > UNCHANGED * np.ptp(controls, axis=0)
             facts["changed"] = float(np.mean(np.any(moved.reshape(len(moved), -1), axis=1)))
         if found.convexity is not None:
             facts["convexity"] = found.convexity
@@ -270,15 +256,15 @@ class NewtonLoop:
         if self.contracting:
             facts["contracting"] = True
         self.history.append(facts)
-        self.progress.update(step=len(self.history) - 1, residual=found.residual)
+        self.budget.progress.update(step=len(self.history) - 1, residual=found.residual)
 
-    def _answer(self, best: Iterate, tol: float | None, result: Result | None) -> Answer:
+    def _answer(self, best: Iterate, result: Result | None) -> Answer:
         assert best.answer is not None
         self.system.place = best.place
         if result is None:
-            if self._done(best, tol):
+            if self._done(best):
                 result = Result.converged
-            elif tol is not None:
+            elif self.budget.tol is not None:
                 result = Result.tolerance_not_reached
             else:
                 result = (

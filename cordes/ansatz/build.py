@@ -1,0 +1,166 @@
+"""The ansatz of a problem: which lift, inputs and singular functions it has, from a few options.
+
+What follows from a problem alone is made once and serves all its solves, with what is compiled for
+it: other seeds or sizes do not prepare it again.
+"""
+
+import dataclasses
+import weakref
+from collections.abc import Callable, Hashable
+from typing import Any, NamedTuple
+
+from cordes.ansatz.ansatz import Ansatz
+from cordes.ansatz.singular import SingularFunctions, SingularPoint, curves, find_singular_points
+from cordes.domains.lift import Fit
+from cordes.errors import OptionError, unknown
+from cordes.problems.problem import AbstractProblem
+
+INPUTS = ("coordinates", "interfaces", "powers")
+# Generic powers of |φ| for solutions that are rougher at an interface than a jump of D²u; chosen
+# once, without looking at any exact solution.
+POWERS = (2.25, 2.5, 3.0, 3.5)
+# Largest exponent and angular degree of the singular functions, by richness.
+RICHNESS = ((4.0, 5), (5.0, 6), (6.0, 8))
+AFFORDABLE = 300
+
+
+@dataclasses.dataclass(frozen=True)
+class AnsatzOptions:
+    """How the boundary values are met (`hard`: by construction; `soft`: the paper's composite loss
+    with a weight), whether there are singular functions, what networks see of the interfaces
+    (nothing, φ|φ|, or φ|φ| and generic powers), and δ in the multiplier."""
+
+    boundary: str = "hard"
+    boundary_weight: float = 100.0
+    singular: bool = True
+    inputs: str = "powers"
+    delta: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.boundary not in ("hard", "soft"):
+            raise OptionError(
+                f"boundary = {self.boundary!r}: 'hard' (exact by construction) or 'soft' (the "
+                "paper's composite loss); Neumann and Robin conditions are not supported."
+            )
+        if self.inputs not in INPUTS:
+            raise unknown("inputs", str(self.inputs), INPUTS)
+
+    @property
+    def hard(self) -> bool:
+        return self.boundary == "hard"
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        return tuple(field.name for field in dataclasses.fields(cls))
+
+    @classmethod
+    def kept_in(cls, facts: dict[str, Any]) -> "AnsatzOptions":
+        """Those that the facts of a solution hold; the paper's, which has plain inputs and no
+        singular functions, where they hold none."""
+        return cls(
+            **{"singular": False, "inputs": "coordinates"}
+            | {name: facts[name] for name in cls.names() if name in facts}
+        )
+
+
+class Earlier(NamedTuple):
+    """What an earlier ansatz of the same problem had, and another one takes as it is."""
+
+    richness: int | None = None
+    singular_points: list[SingularPoint] | None = None
+    fit: Fit | None = None
+
+
+NOTHING = Earlier()
+
+
+def plain_ansatz(
+    problem: AbstractProblem, hard: bool, inputs: str, fit: Fit | None = None
+) -> Ansatz:
+    """Without singular functions."""
+    if fit is None:
+        return prepared(problem, (hard, inputs), lambda: _made(problem, hard, inputs, None))
+    return _made(problem, hard, inputs, fit)
+
+
+def _made(problem: AbstractProblem, hard: bool, inputs: str, fit: Fit | None) -> Ansatz:
+    if problem.base is not None:
+        return Ansatz(problem.domain, None, hard=False, base=problem.base)
+    shown = problem.interfaces if inputs != "coordinates" else ()
+    return Ansatz(
+        problem.domain,
+        None if problem.zero_g else problem.g,
+        problem.interfaces,
+        shown,
+        powers=POWERS if shown and inputs == "powers" else (),
+        hard=hard,
+        fit=fit,
+    )
+
+
+def singular_functions(
+    problem: AbstractProblem, points: list[SingularPoint], richness: int
+) -> SingularFunctions:
+    """Those of the singular points, the more of them the richer."""
+    largest, degree = RICHNESS[richness]
+    curved = prepared(problem, "curves", lambda: curves(problem.domain, problem.interfaces))
+    return SingularFunctions(problem.domain, points, largest, degree, curved)
+
+
+def affordable_richness(problem: AbstractProblem, points: list[SingularPoint]) -> int:
+    """The richest singular functions that do not dominate the cost; a solve can go on from
+    there."""
+    for level in reversed(range(1, len(RICHNESS))):
+        if singular_functions(problem, points, level).count <= AFFORDABLE:
+            return level
+    return 0
+
+
+class Place(NamedTuple):
+    """An ansatz with the singular points whose functions it has, and their richness."""
+
+    ansatz: Ansatz
+    singular_points: list[SingularPoint]
+    richness: int
+
+    def at(self, problem: AbstractProblem, points: list[SingularPoint], richness: int) -> "Place":
+        """The same ansatz with other singular functions."""
+        functions = singular_functions(problem, points, richness)
+        return Place(self.ansatz.with_singular(functions), points, richness)
+
+
+def make_place(
+    problem: AbstractProblem, options: AnsatzOptions, earlier: Earlier = NOTHING
+) -> Place:
+    """The ansatz of a problem. Singular points of a nonlinear one depend on the answer, and are
+    found later."""
+    ansatz = plain_ansatz(problem, options.hard, options.inputs, earlier.fit)
+    points = earlier.singular_points
+    if points is None:
+        wanted = options.singular and options.hard and problem.linear
+        points = singular_points_of(problem) if wanted else []
+    richness = earlier.richness
+    if richness is None:
+        richness = affordable_richness(problem, points)
+    place = Place(ansatz, points, richness)
+    return place.at(problem, points, richness) if ansatz.hard else place
+
+
+def singular_points_of(problem: AbstractProblem) -> list[SingularPoint]:
+    """Those of a linear problem."""
+    return prepared(
+        problem,
+        "singular",
+        lambda: find_singular_points(problem.domain, problem.interfaces, problem.coefficients),
+    )
+
+
+_PREPARED: weakref.WeakKeyDictionary[AbstractProblem, dict] = weakref.WeakKeyDictionary()
+
+
+def prepared(problem: AbstractProblem, key: Hashable, make: Callable[[], Any]) -> Any:
+    """What `make` gives, made once for a problem."""
+    kept = _PREPARED.setdefault(problem, {})
+    if key not in kept:
+        kept[key] = make()
+    return kept[key]

@@ -1,0 +1,73 @@
+"""From what a solver hands back to a solution with its certificate, on the clock."""
+
+from typing import Any
+
+from cordes.certificates.certify import certify
+from cordes.problems.problem import AbstractProblem
+from cordes.results import Result
+from cordes.runtime import distribution
+from cordes.runtime.clock import Clock, OutOfTimeError, deadline
+from cordes.runtime.compilation import Laps
+from cordes.solutions.answer import Answer
+from cordes.solutions.kinds import make_solution
+from cordes.solutions.solution import Solution
+from cordes.solvers.rows.system import AbstractSystem
+
+PARTS = ("prepare", "compile", "solve", "certify")
+# Why there is no certificate, by how the solve ended.
+CUT = {
+    Result.time_out: "max_seconds passed before the certificate was complete, which gives no bound "
+    "unless it is: allow more time, or call solution.certify().",
+    Result.interrupted: "the solve was interrupted before the certificate was complete, which "
+    "gives no bound unless it is: call solution.certify().",
+}
+
+
+class Finish:
+    """Makes solutions of answers and certifies them; `laps` say where the time went."""
+
+    def __init__(
+        self,
+        problem: AbstractProblem,
+        system: AbstractSystem,
+        facts: dict[str, Any],
+        clock: Clock,
+        laps: Laps,
+    ):
+        self.problem, self.system, self.facts = problem, system, facts
+        self.clock, self.laps = clock, laps
+
+    def solution(self, answer: Answer) -> Solution:
+        """Without a certificate, with all arrays on this process."""
+        self.laps.lap("solve")
+        answer = answer._replace(
+            network=distribution.local(answer.network),
+            amplitudes=distribution.local(answer.amplitudes),
+        )
+        facts = {**self.facts, **answer.facts, "richness": self.system.richness}
+        return make_solution(self.problem, self.system.ansatz, answer, {}, facts)
+
+    def certified(self, answer: Answer) -> Solution:
+        """With its certificate; without one, and with a fact that says why (`uncertified`), where
+        the time was up or somebody interrupted: then the answer is kept as it is."""
+        solution = self.solution(answer)
+        if answer.result is Result.interrupted:
+            return self._cut(solution, answer.result)
+        try:
+            with deadline(self.clock):
+                certificate = certify(self.problem, solution)
+        except OutOfTimeError:
+            return self._cut(solution, Result.time_out)
+        except KeyboardInterrupt:
+            return self._cut(solution, Result.interrupted)
+        self.laps.lap("certify")
+        return solution.replace(certificate=certificate)
+
+    def timed(self, solution: Solution) -> Solution:
+        """With the seconds of the whole solve up to now."""
+        self.laps.lap("solve")
+        return solution.replace(seconds=self.laps.seconds(*PARTS))
+
+    def _cut(self, solution: Solution, result: Result) -> Solution:
+        self.laps.lap("certify")
+        return solution.replace(result=result, facts={**solution.facts, "uncertified": CUT[result]})

@@ -1,0 +1,223 @@
+"""Inner solvers of the outer loop: what each method does with one frozen linear equation after the
+other."""
+
+import dataclasses
+import functools
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from cordes.ansatz.ansatz import Rows
+from cordes.results import Result
+from cordes.solutions.answer import Answer
+from cordes.solvers.adam import Adam
+from cordes.solvers.gauss_newton import GaussNewton
+from cordes.solvers.least_squares import (
+    GROWTH,
+    LeastSquares,
+    Search,
+    first_candidates,
+    stage_widths,
+    usual_size,
+)
+from cordes.solvers.options import OuterOptions
+from cordes.solvers.outer.newton import Inner
+from cordes.solvers.rows.system import AbstractSystem
+from cordes.solvers.solver import AbstractSolver
+from cordes.solvers.train import Budget, Weights
+
+# Features of a higher frequency than this share of their number per direction are not resolved; a
+# frequency is raised further if that helps so much.
+RESOLVED, HELPS = 0.8, 0.7
+# Gauss–Newton steps within one outer step, after the first.
+INNER_STEPS = 10
+
+
+class Demands(NamedTuple):
+    """What a run asks of its inner solver: rows beside those inside, whether singular functions may
+    be added, whether a tolerance or the equation may take twice the usual size, and whether sizes
+    beyond the usual one wait until `extend` is called."""
+
+    extra: Rows | None
+    singular: bool
+    demanding: bool
+    staged: bool
+
+
+class FeatureSteps:
+    """Least squares. One kind of random features serves all steps of one size; the network grows
+    when it, and not the linearisation, limits the residual: most steps are taken with small
+    networks. When it cannot grow any more, singular functions are tried (two dimensions).
+    `confined` forbids to grow."""
+
+    def __init__(
+        self,
+        solver: LeastSquares,
+        dimension: int,
+        budget: Budget,
+        demands: Demands,
+        inputs: list[str] | None = None,
+    ):
+        """`inputs` are those that compete at the start."""
+        self.solver, self.budget, self.extra = solver, budget, demands.extra
+        self.widths = stage_widths(dimension, solver.features, None, demands.demanding)
+        self.width = self.widths.pop(0)
+        usual = usual_size(dimension)
+        self.reserve = [width for width in self.widths if demands.staged and width > usual]
+        self.widths = [width for width in self.widths if width not in self.reserve]
+        self.kind: tuple[float, str] | None = None
+        self.grown, self.stages = False, 0
+        self.singular, self.inputs, self.confined = demands.singular, inputs, False
+
+    def solve(self, system: AbstractSystem, start: Weights | None) -> Answer:
+        search = Search(self.solver, system, None, self.budget.seed, self.extra)
+        rows = search.rows(self.width)
+        for choice in self._choices(search):
+            search.attempt(rows, self.width, *choice)
+            if search.done or self.budget.clock.over:
+                break
+        best = search.best
+        assert best is not None
+        self.kind, self.grown = (best.frequency, best.inputs), False
+        return Answer(
+            best.network, best.amplitudes, Result.converged, best.residual, search.points, []
+        )
+
+    def _choices(self, search: Search) -> Iterator[tuple[float, str]]:
+        """Frequencies and inputs that compete now; each choice sees what the last one gave."""
+        given = self.solver.frequency
+        if self.kind is None:
+            yield from first_candidates(search, given, self.inputs)
+        elif self.grown and given is None:
+            frequency, inputs = self.kind
+            yield frequency * GROWTH, inputs
+            yield self.kind
+            if self.stages == 1 and search.frequency == frequency:
+                # The start may have been rougher than the solution, so that the frequency may fall
+                # once; later it can only rise.
+                yield frequency / GROWTH, inputs
+        else:
+            yield self.kind
+            return
+        # Oscillating solutions need more than one stage can guess: on as long as it helps, up to
+        # what so many features can resolve.
+        limit, residual = RESOLVED * self.width ** (1 / search.system.domain.dimension), np.inf
+        while (
+            given is None
+            and search.frequency >= search.highest
+            and search.residual < HELPS * residual
+        ):
+            assert search.best is not None
+            frequency, residual = search.frequency * GROWTH, search.residual
+            if frequency > limit:
+                break
+            yield frequency, search.best.inputs
+
+    def refine(self, system: AbstractSystem) -> bool:
+        if self.confined:
+            return False
+        if self.widths:
+            self.width, self.grown, self.stages = self.widths.pop(0), True, self.stages + 1
+            return True
+        if self.singular and system.find_singular():
+            self.singular = False
+            return True
+        return False
+
+    def extend(self, system: AbstractSystem) -> bool:
+        """On to the sizes that were kept back, if there are any."""
+        self.widths, self.reserve = [*self.widths, *self.reserve], []
+        return bool(self.widths) and self.refine(system)
+
+
+class TrainedSteps:
+    """Gauss–Newton or Adam: the network that one step leaves is where the next one starts. There is
+    always more to train."""
+
+    def __init__(
+        self,
+        first: AbstractSolver | None,
+        later: AbstractSolver,
+        budget: Budget,
+        extra: Rows | None,
+    ):
+        """`first` is the solver of the start; without one, the start is a fresh network as `later`
+        makes it."""
+        self.first, self.later, self.extra = first, later, extra
+        self.budget = budget._replace(tol=None)
+
+    def solve(self, system: AbstractSystem, start: Weights | None) -> Answer:
+        solver = self.first if start is None else self.later
+        if solver is None:
+            return untrained(self.later, system, self.budget)
+        return solver.run(system, self.budget, start, self.extra)
+
+    def refine(self, system: AbstractSystem) -> bool:
+        return True
+
+
+def untrained(solver: AbstractSolver, system: AbstractSystem, budget: Budget) -> Answer:
+    """A fresh network as it is: the start without a warm-up."""
+    assert isinstance(solver, Adam)
+    weights = dataclasses.replace(solver, precision="float64").weights(system, budget, None)
+    return Answer(weights.network, weights.amplitudes, Result.converged, math.inf, 0, [])
+
+
+@functools.singledispatch
+def inner_of(
+    solver: AbstractSolver,
+    dimension: int,
+    budget: Budget,
+    demands: Demands,
+    options: OuterOptions,
+) -> Inner:
+    """What a method does with one frozen equation after the other."""
+    raise NotImplementedError(f"{type(solver).__name__} has no steps of an outer loop.")
+
+
+@inner_of.register
+def _(
+    solver: LeastSquares,
+    dimension: int,
+    budget: Budget,
+    demands: Demands,
+    options: OuterOptions,
+) -> Inner:
+    return FeatureSteps(solver, dimension, budget, demands)
+
+
+@inner_of.register
+def _(
+    solver: GaussNewton,
+    dimension: int,
+    budget: Budget,
+    demands: Demands,
+    options: OuterOptions,
+) -> Inner:
+    steps = min(solver.steps or INNER_STEPS, INNER_STEPS)
+    later = dataclasses.replace(solver, steps=steps)
+    return TrainedSteps(solver, later, budget, demands.extra)
+
+
+@inner_of.register
+def _(
+    solver: Adam, dimension: int, budget: Budget, demands: Demands, options: OuterOptions
+) -> Inner:
+    warm_up = min(options.warm_up, solver.epochs)
+    first = dataclasses.replace(solver, epochs=warm_up) if warm_up else None
+    later = dataclasses.replace(solver, epochs=min(options.inner_epochs, solver.epochs))
+    return TrainedSteps(first, later, budget, demands.extra)
+
+
+def outer_steps(solver: AbstractSolver, options: OuterOptions) -> int:
+    """How many steps the loop takes at most: what the user says, else what is usual for the method;
+    Adam takes as many as its epochs allow."""
+    if options.outer_steps is not None:
+        return options.outer_steps
+    if isinstance(solver, Adam):
+        rest = solver.epochs - min(options.warm_up, solver.epochs)
+        return max(rest // options.inner_epochs, 1)
+    assert solver.outer_steps is not None
+    return solver.outer_steps

@@ -1,0 +1,231 @@
+"""From a problem to rows: the part of a solve that every method shares."""
+
+import abc
+import copy
+from collections.abc import Callable
+from typing import Any, Self
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from cordes.ansatz.ansatz import Ansatz, Rows
+from cordes.ansatz.build import (
+    NOTHING,
+    RICHNESS,
+    AnsatzOptions,
+    Earlier,
+    Place,
+    affordable_richness,
+    make_place,
+)
+from cordes.ansatz.points import Points, collocation_points
+from cordes.ansatz.singular import SingularPoint, find_singular_points
+from cordes.domains.domain import AbstractDomain
+from cordes.jet import Jet
+from cordes.problems.condition import cordes_multiplier
+from cordes.problems.problem import AbstractProblem, Coefficients
+from cordes.solutions.answer import Answer
+
+JetAt = Callable[[np.ndarray], Jet]
+FRESH = 2048
+# Points of the boundary rows of the paper's composite loss.
+BOUNDARY_POINTS = 1000
+
+
+class AbstractSystem(abc.ABC):
+    """A problem, its ansatz and the choice of the multiplier. `rows` freezes the equation at
+    points.
+
+    A nonlinear problem is frozen again after every outer step (`freeze`); its singular points
+    depend on the answer and are found late (`find_singular`). `place` is the ansatz with its
+    singular functions as they are now; it can be set again later.
+    """
+
+    problem: AbstractProblem
+    multiplier: bool
+    options: AnsatzOptions
+    place: Place
+    # A nonlinear problem is first frozen without a state: its start.
+    coefficients: Callable[[np.ndarray], Coefficients]
+
+    @property
+    def domain(self) -> AbstractDomain:
+        return self.problem.domain
+
+    @property
+    def ansatz(self) -> Ansatz:
+        return self.place.ansatz
+
+    @property
+    def hard(self) -> bool:
+        return self.ansatz.hard
+
+    @property
+    def singular_points(self) -> list[SingularPoint]:
+        return self.place.singular_points
+
+    @property
+    def richness(self) -> int:
+        return self.place.richness
+
+    @property
+    def jump_meets_boundary(self) -> bool:
+        """Whether a coefficient jumps across an interface that meets a smooth boundary."""
+        return any(point.interface is not None for point in self.singular_points)
+
+    @property
+    @abc.abstractmethod
+    def columns(self) -> int:
+        """How many amplitudes there are beside the network."""
+
+    @abc.abstractmethod
+    def freeze(self, jet: JetAt | None, **choices: Any) -> None:
+        """Freeze a nonlinear problem at a state, given by its jet at points; `choices` go to the
+        problem."""
+
+    @abc.abstractmethod
+    def find_singular(self) -> bool:
+        """Singular points of the equation as it is frozen now; False where there are none."""
+
+    @abc.abstractmethod
+    def enrich(self) -> bool:
+        """More singular functions; False when there is nothing to add."""
+
+    @abc.abstractmethod
+    def points(self, uniform: int, seed: int, per_function: float = 2.5) -> Points:
+        """Points that determine `uniform / oversampling` features and all singular functions."""
+
+    @abc.abstractmethod
+    def rows(self, points: Points) -> Rows: ...
+
+    @abc.abstractmethod
+    def extra_rows(self, seed: int) -> Rows | None:
+        """Rows that belong to the loss and to no points inside, if there are any."""
+
+    @abc.abstractmethod
+    def measure(
+        self, points: Points, jet: JetAt, at: Jet, choices: dict[str, Any]
+    ) -> tuple[float, float]:
+        """The residual of a nonlinear equation at a state, scaled as the rows are, and the size of
+        the right-hand side; `at` is the jet at the points."""
+
+    @abc.abstractmethod
+    def finished(self, answer: Answer) -> Answer:
+        """The answer without what only the solve needed."""
+
+    def with_problem(self, problem: AbstractProblem) -> Self:
+        """The rows of another problem of the same kind in the same ansatz."""
+        other = copy.copy(self)
+        other.problem = problem
+        other.freeze(None)
+        return other
+
+    def fresh_points(self, seed: int, count: int = FRESH) -> Points:
+        """Points that serve to judge and never to fit."""
+        return self.points(count, seed + 1_000_003, per_function=1.0)
+
+    def factors(self, coefficients: Coefficients) -> np.ndarray:
+        """The Cordès multiplier, or one."""
+        if not self.multiplier:
+            return np.ones(len(coefficients.f))
+        return cordes_multiplier(np.asarray(coefficients.A), self.options.delta)
+
+    def frozen_at(self, jet: JetAt | None, choices: dict[str, Any]) -> Any:
+        """The coefficients of the equation that is frozen at a state, as a function of points."""
+        if jet is None:
+            return self.problem.coefficients
+        return lambda x: self.problem.coefficients(x, jet(x), **choices)
+
+    def interior_defect(
+        self, points: Points, at: Jet, choices: dict[str, Any]
+    ) -> tuple[float, float]:
+        """The norms of the weighted defect of the equation and of its right-hand side."""
+        coefficients = self.problem.coefficients(points.x, at, **choices)
+        A, b, c, f = (np.asarray(part) for part in coefficients)
+        factor = self.factors(coefficients) * points.weight
+        defect = (
+            np.sum(A * at.hessian, axis=(1, 2)) + np.sum(b * at.gradient, axis=1) - c * at.value - f
+        )
+        return float(np.linalg.norm(factor * defect)), float(np.linalg.norm(factor * f))
+
+
+class System(AbstractSystem):
+    """A problem whose boundary values are given: exact by construction, or as extra rows."""
+
+    def __init__(
+        self,
+        problem: AbstractProblem,
+        multiplier: bool = True,
+        earlier: Earlier = NOTHING,
+        **options: Any,
+    ):
+        """`options` are those of `AnsatzOptions`; `earlier` is what an ansatz of the same problem
+        had."""
+        self.problem, self.multiplier = problem, multiplier
+        self.options = AnsatzOptions(**options)
+        self.coefficients = problem.coefficients
+        self.place = make_place(problem, self.options, earlier)
+
+    @property
+    def columns(self) -> int:
+        return self.ansatz.singular.count
+
+    def freeze(self, jet: JetAt | None, **choices: Any) -> None:
+        self.coefficients = self.frozen_at(jet, choices)
+
+    def find_singular(self) -> bool:
+        found = find_singular_points(self.domain, self.problem.interfaces, self.coefficients)
+        # A frozen matrix that is not elliptic at a corner has no exponents.
+        points = [
+            point
+            for point in found
+            if np.all(np.isfinite(point.matrices))
+            and np.min(np.linalg.eigvalsh(point.matrices)) > 0
+        ]
+        if not points:
+            return False
+        richness = affordable_richness(self.problem, points)
+        self.place = self.place.at(self.problem, points, richness)
+        return True
+
+    def enrich(self) -> bool:
+        if not self.singular_points or self.richness + 1 >= len(RICHNESS):
+            return False
+        self.place = self.place.at(self.problem, self.singular_points, self.richness + 1)
+        return True
+
+    def points(self, uniform: int, seed: int, per_function: float = 2.5) -> Points:
+        counts = [int(per_function * count) + 8 for count in self.ansatz.singular.counts]
+        return collocation_points(self.domain, uniform, seed, self.singular_points, counts)
+
+    def rows(self, points: Points) -> Rows:
+        coefficients = self.coefficients(points.x)
+        return self.ansatz.freeze(
+            points.x, *coefficients, factor=self.factors(coefficients) * points.weight
+        )  # pyright: ignore[reportArgumentType]
+
+    def extra_rows(self, seed: int) -> Rows | None:
+        """√weight · (u - g) at boundary points, for the paper's composite loss."""
+        if self.hard:
+            return None
+        x, _ = self.domain.boundary_points(BOUNDARY_POINTS, seed)
+        count, d = x.shape
+        size = (self.options.boundary_weight / count) ** 0.5
+        g = np.asarray(jax.vmap(self.problem.g)(jnp.asarray(x)))
+        return self.ansatz.freeze(
+            x,
+            np.zeros((count, d, d)),
+            np.zeros((count, d)),
+            -np.ones(count),
+            g,
+            np.full(count, size),
+        )
+
+    def measure(
+        self, points: Points, jet: JetAt, at: Jet, choices: dict[str, Any]
+    ) -> tuple[float, float]:
+        return self.interior_defect(points, at, choices)
+
+    def finished(self, answer: Answer) -> Answer:
+        return answer
