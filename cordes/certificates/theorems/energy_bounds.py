@@ -108,66 +108,55 @@ def energy_bounds(
     if transform is not None:
         trials += _trials(equation, transform.coverage(coverage), transform)[0]
     if equation.residual_bound is not None:
-        # The empirical Bernstein inequality needs a bound of the multiplier too, which d/tr A has.
-        trials = [
-            trial
-            for trial in trials
-            if trial.transform is None and isinstance(trial.scheme, TraceSplit | Triangle)
-        ]
-        trials = [
-            trial
-            for trial in trials
-            if trial.coverage.largest_multiplier(trial.matrix).source != "sampled"
-        ]
+        trials = [trial for trial in trials if _has_bounded_multiplier(trial)]
         if not trials:
-            failures.append(
-                Reason(
-                    Why.unknown_constants,
-                    "no theorem holds whose multiplier is bounded for certain: leave "
-                    "residual_bound out for an asymptotic bound",
-                )
-            )
+            sentence = "no theorem holds whose multiplier is bounded for certain"
+            failures.append(_leave_out(Why.unknown_constants, sentence))
     trials.sort(key=lambda trial: trial.size)
-    found: list[EnergyBound] = []
-
-    def attempt(candidates: list[Trial], wanted: int) -> None:
-        accepted = 0
-        for trial in candidates:
-            if accepted == wanted:
-                break
-            contraction = trial.coverage.contraction(trial.scheme, trial.matrix)
-            if not contraction.value < 1:
-                failures.append(
-                    equation.failure(
-                        trial.scheme, trial.matrix, contraction.value, contraction.point
-                    )
-                )
-                continue
-            if equation.residual_bound is not None and contraction.source == "sampled":
-                failures.append(
-                    Reason(
-                        Why.contraction_sampled,
-                        f"the contraction of {trial.scheme.theorem} is known at points only: leave "
-                        "residual_bound out for an asymptotic bound",
-                    )
-                )
-                continue
-            accepted += 1
-            found.extend(_applied(equation, trial, contraction))
-
     if isinstance(equation.measure, Sample):
-        attempt(trials, 1)
+        found = _attempted(equation, trials, 1, failures)
     else:
-        attempt(trials, ACCEPTED)
-        attempt(
-            sorted(
-                (trial for trial in trials[ACCEPTED:] if trial.plain),
-                key=lambda trial: trial.energy,
-            ),
-            1,
-        )
+        plain = [trial for trial in trials[ACCEPTED:] if trial.plain]
+        plain.sort(key=lambda trial: trial.energy)
+        found = _attempted(equation, trials, ACCEPTED, failures)
+        found += _attempted(equation, plain, 1, failures)
     # Several trials may fail in the same words.
     return found, [] if found else list({str(failure): failure for failure in failures}.values())
+
+
+def _has_bounded_multiplier(trial: Trial) -> bool:
+    """The empirical Bernstein inequality needs a bound of the multiplier too, which d/tr A has."""
+    return (
+        trial.transform is None
+        and isinstance(trial.scheme, TraceSplit | Triangle)
+        and trial.coverage.largest_multiplier(trial.matrix).source != "sampled"
+    )
+
+
+def _leave_out(kind: Why, sentence: str) -> Reason:
+    return Reason(kind, f"{sentence}: leave residual_bound out for an asymptotic bound")
+
+
+def _attempted(
+    equation: AbstractEquation, trials: list[Trial], wanted: int, failures: list[Reason]
+) -> list[EnergyBound]:
+    """The bounds of the first trials, so many as are wanted, whose contraction holds over the whole
+    domain; why others do not goes to the failures."""
+    found: list[EnergyBound] = []
+    accepted = 0
+    for trial in trials:
+        if accepted == wanted:
+            break
+        value, source, point = trial.coverage.contraction(trial.scheme, trial.matrix)
+        if not value < 1:
+            failures.append(equation.failure(trial.scheme, trial.matrix, value, point))
+        elif equation.residual_bound is not None and source == "sampled":
+            sentence = f"the contraction of {trial.scheme.theorem} is known at points only"
+            failures.append(_leave_out(Why.contraction_sampled, sentence))
+        else:
+            accepted += 1
+            found += _applied(equation, trial, Contraction(value, source, point))
+    return found
 
 
 def about_laplacian(bound: EnergyBound) -> bool:
