@@ -52,7 +52,6 @@ class Ansatz:
         g: Callable | None,
         interfaces: Sequence[Callable] = (),
         shown: Sequence[Callable] = (),
-        singular: SingularFunctions | None = None,
         powers: tuple[float, ...] = (),
         hard: bool = True,
         base: Callable | None = None,
@@ -64,7 +63,7 @@ class Ansatz:
         self.domain = domain
         self.hard = hard
         self.inputs = Inputs(domain, shown, powers)
-        self.singular = singular if singular is not None and hard else SingularFunctions(domain)
+        self.singular = SingularFunctions(domain)
         self._lift = base if not hard else _lift(domain, g, interfaces, fit)
         self._freeze = jax.jit(self.freeze_block)
         self._value = jax.jit(self._value_block)

@@ -116,22 +116,24 @@ def affordable_richness(problem: AbstractProblem, points: list[SingularPoint]) -
     return 0
 
 
-class Place(NamedTuple):
+class BuiltAnsatz(NamedTuple):
     """An ansatz with the singular points whose functions it has, and their richness."""
 
     ansatz: Ansatz
     singular_points: list[SingularPoint]
     richness: int
 
-    def at(self, problem: AbstractProblem, points: list[SingularPoint], richness: int) -> "Place":
+    def at(
+        self, problem: AbstractProblem, points: list[SingularPoint], richness: int
+    ) -> "BuiltAnsatz":
         """The same ansatz with other singular functions."""
         functions = singular_functions(problem, points, richness)
-        return Place(self.ansatz.with_singular(functions), points, richness)
+        return BuiltAnsatz(self.ansatz.with_singular(functions), points, richness)
 
 
 def make_place(
     problem: AbstractProblem, options: AnsatzOptions, earlier: Earlier = NOTHING
-) -> Place:
+) -> BuiltAnsatz:
     """The ansatz of a problem. Singular points of a nonlinear one depend on the answer, and are
     found later."""
     ansatz = plain_ansatz(problem, options.hard, options.inputs, earlier.fit)
@@ -142,7 +144,7 @@ def make_place(
     richness = earlier.richness
     if richness is None:
         richness = affordable_richness(problem, points)
-    place = Place(ansatz, points, richness)
+    place = BuiltAnsatz(ansatz, points, richness)
     return place.at(problem, points, richness) if ansatz.hard else place
 
 

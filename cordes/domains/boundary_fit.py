@@ -19,8 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from cordes.domains.lift import Basis, Fit, Lift, PointFunction
-from cordes.errors import CoefficientError
+from cordes.domains.lift import Basis, Fit, Lift, PointFunction, boundary_values
 
 # Kinks of piecewise smooth data: φ|φ| times polynomials also contains |φ|³, φ³|φ|, … when φ is
 # linear. True stands for the odd power φ|φ|ᵖ⁻¹.
@@ -57,31 +56,6 @@ class Coordinates(NamedTuple):
 
     normalise: Any
     interfaces: list[tuple[PointFunction, float]]
-
-
-def constant_value(g: PointFunction, point: np.ndarray) -> float | None:
-    """The value of g if its result does not depend on the point (read from its jaxpr, not from
-    samples), else None."""
-    jaxpr = jax.make_jaxpr(g)(jnp.asarray(point)).jaxpr
-    dependent = {id(variable) for variable in jaxpr.invars}
-    for equation in jaxpr.eqns:
-        if any(id(variable) in dependent for variable in equation.invars):
-            dependent.update(id(variable) for variable in equation.outvars)
-    if any(id(variable) in dependent for variable in jaxpr.outvars):
-        return None
-    return float(boundary_values(g, point[None])[0])
-
-
-def boundary_values(g: PointFunction, points: np.ndarray) -> np.ndarray:
-    """g at boundary points (n, d); CoefficientError where it is not finite."""
-    values = np.asarray(jax.jit(jax.vmap(g))(jnp.asarray(points)), dtype=np.float64)
-    bad = ~np.isfinite(values)
-    if np.any(bad):
-        raise CoefficientError(
-            f"g is {values[bad][0]} at the boundary point {points[bad][0].tolist()}. Boundary "
-            "values must be finite."
-        )
-    return values
 
 
 def sample_count(dimension: int, interfaces: int) -> int:
@@ -149,11 +123,6 @@ def curve_points(
         steps = np.geomspace(1e-8, 1, 24) * (ahead - parameters)[crossed][:, None]
         found += [(before[:, None] - steps).ravel(), (before[:, None] + steps).ravel()]
     return curve(np.mod(np.concatenate(found), period))
-
-
-def constant_lift(value: float) -> Lift:
-    """The lift of boundary values that are the same everywhere."""
-    return Lift(lambda x: jnp.asarray(value))
 
 
 def fit_boundary(

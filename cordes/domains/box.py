@@ -11,8 +11,6 @@ import numpy as np
 from jax import Array
 
 from cordes.domains.boundary_fit import (
-    constant_lift,
-    constant_value,
     curve_points,
     edge_parameters,
     fit_boundary,
@@ -21,7 +19,7 @@ from cordes.domains.boundary_fit import (
 )
 from cordes.domains.checks import Frozen, check_count, check_directions, freeze, real_vector
 from cordes.domains.domain import AbstractDomain, PointFunction, Scalar
-from cordes.domains.lift import Fit, Lift
+from cordes.domains.lift import Fit, Lift, constant_lift, constant_value
 from cordes.domains.unit_cube import cube_points, gauss_rule, tensor_rule
 from cordes.errors import DomainError
 

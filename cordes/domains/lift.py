@@ -4,8 +4,12 @@ import dataclasses
 from collections.abc import Callable
 from typing import NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import Array
+
+from cordes.errors import CoefficientError
 
 PointFunction = Callable[[Array], Array]
 
@@ -37,3 +41,33 @@ class Lift:
 
     def __call__(self, x: Array) -> Array:
         return self.function(x)
+
+
+def constant_value(g: PointFunction, point: np.ndarray) -> float | None:
+    """The value of g if its result does not depend on the point (read from its jaxpr, not from
+    samples), else None."""
+    jaxpr = jax.make_jaxpr(g)(jnp.asarray(point)).jaxpr
+    dependent = {id(variable) for variable in jaxpr.invars}
+    for equation in jaxpr.eqns:
+        if any(id(variable) in dependent for variable in equation.invars):
+            dependent.update(id(variable) for variable in equation.outvars)
+    if any(id(variable) in dependent for variable in jaxpr.outvars):
+        return None
+    return float(boundary_values(g, point[None])[0])
+
+
+def boundary_values(g: PointFunction, points: np.ndarray) -> np.ndarray:
+    """g at boundary points (n, d); CoefficientError where it is not finite."""
+    values = np.asarray(jax.jit(jax.vmap(g))(jnp.asarray(points)), dtype=np.float64)
+    bad = ~np.isfinite(values)
+    if np.any(bad):
+        raise CoefficientError(
+            f"g is {values[bad][0]} at the boundary point {points[bad][0].tolist()}. Boundary "
+            "values must be finite."
+        )
+    return values
+
+
+def constant_lift(value: float) -> Lift:
+    """The lift of boundary values that are the same everywhere."""
+    return Lift(lambda x: jnp.asarray(value))

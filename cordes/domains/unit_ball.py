@@ -12,14 +12,12 @@ from jax import Array
 
 from cordes.domains.boundary_fit import (
     circle_parameters,
-    constant_lift,
-    constant_value,
     curve_points,
     fit_boundary,
     sample_count,
 )
 from cordes.domains.checks import check_count
-from cordes.domains.lift import Fit, Lift, PointFunction
+from cordes.domains.lift import Fit, Lift, PointFunction, constant_lift, constant_value
 from cordes.domains.unit_cube import cube_points, gauss_rule, tensor_rule
 from cordes.errors import DomainError
 

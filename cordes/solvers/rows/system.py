@@ -14,8 +14,8 @@ from cordes.ansatz.build import (
     NOTHING,
     RICHNESS,
     AnsatzOptions,
+    BuiltAnsatz,
     Earlier,
-    Place,
     affordable_richness,
     make_place,
 )
@@ -45,7 +45,7 @@ class AbstractSystem(abc.ABC):
     problem: AbstractProblem
     multiplier: bool
     options: AnsatzOptions
-    place: Place
+    place: BuiltAnsatz
     # A nonlinear problem is first frozen without a state: its start.
     coefficients: Callable[[np.ndarray], Coefficients]
 

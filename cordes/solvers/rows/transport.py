@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from cordes.ansatz.ansatz import Rows
-from cordes.ansatz.build import AnsatzOptions, Place, plain_ansatz
+from cordes.ansatz.build import AnsatzOptions, BuiltAnsatz, plain_ansatz
 from cordes.ansatz.points import Points
 from cordes.jet import Jet
 from cordes.problems.transport import Transport
@@ -33,7 +33,7 @@ class TransportSystem(AbstractSystem):
     def __init__(self, problem: Transport, multiplier: bool = True, delta: float = 0.0):
         self.problem, self.multiplier = problem, multiplier
         self.options = AnsatzOptions(singular=False, inputs="coordinates", delta=delta)
-        self.place = Place(plain_ansatz(problem, False, "coordinates"), [], 0)
+        self.place = BuiltAnsatz(plain_ansatz(problem, False, "coordinates"), [], 0)
         self.freeze(None)
 
     @property
