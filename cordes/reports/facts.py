@@ -23,7 +23,9 @@ def certificate_of(solution: "Solution") -> Certificate:
     if solution.certificate is not None:
         return solution.certificate
     none = "none was asked for; solution.certified() has a certificate"
-    return Certificate(reasons=(Reason(Why.not_asked_for, none),))
+    # A solve that was cut short says so itself.
+    why = solution.facts.get("uncertified", none)
+    return Certificate(reasons=(Reason(Why.not_asked_for, why),))
 
 
 def condition_facts(condition: "Condition") -> dict[str, Any]:
