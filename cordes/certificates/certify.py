@@ -28,6 +28,7 @@ from cordes.problems.linear import Linear
 from cordes.problems.monge_ampere import MongeAmpere
 from cordes.problems.problem import AbstractProblem
 from cordes.problems.transport import Transport
+from cordes.runtime.kinds import load_kinds
 from cordes.solutions.solution import Solution
 
 # A jump of the gradient may change the error by this share of the bound.
@@ -156,3 +157,7 @@ def _candidate(
     )
     locations = np.array([point.location for point in points]).reshape(-1, domain.dimension)
     return FunctionCandidate(problem, answer), locations
+
+
+# Kinds whose certificates are files of their own beside this one.
+load_kinds("cordes.certificates")

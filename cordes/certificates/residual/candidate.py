@@ -65,7 +65,9 @@ class Evaluated(NamedTuple):
 
 
 class AbstractCandidate(abc.ABC):
-    """See the module."""
+    """See the module. `answer` is what the user calls it: a solution, or a function of one point."""
+
+    answer: Any
 
     @abc.abstractmethod
     def evaluate(self, x: np.ndarray) -> Evaluated:
@@ -98,7 +100,7 @@ class AnswerCandidate(AbstractCandidate):
     def __init__(self, problem: AbstractProblem, solution: Any):
         """`problem` is the one for which the answer is certified, which need not be the one that it
         was found for."""
-        self.problem, self.solution = problem, solution
+        self.problem, self.solution, self.answer = problem, solution, solution
 
     def jet(self, x: np.ndarray) -> Jet:
         return self.solution.jet(x)
@@ -270,6 +272,7 @@ class FunctionCandidate(AbstractCandidate):
 
     def __init__(self, problem: AbstractProblem, function: Callable):
         self.problem, self.function = problem, function
+        self.answer = function
 
         def parts(x):
             A, b, c, f = problem.at(x)

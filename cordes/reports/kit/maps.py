@@ -11,9 +11,9 @@ import numpy as np
 from matplotlib import colormaps
 from PIL import Image
 
+from cordes.formulas.mathml import formula, letter
 from cordes.reports.kit.charts import short
 from cordes.reports.kit.page import plain_title
-from cordes.formulas.mathml import formula, letter
 
 # Colours of a logarithmic scale span at least two decades and at most six.
 DECADES = (2, 6)

@@ -9,9 +9,6 @@ import numpy as np
 from cordes.reports.kit.charts import Series, line_chart
 from cordes.reports.kit.maps import Map, map_grid
 from cordes.reports.kit.page import note, plain_title
-
-# Kinds of problems with pictures of their own register them.
-from cordes.reports.pages import control, transport  # noqa: F401
 from cordes.reports.pages.fields import (
     Quantity,
     answer_quantities,
@@ -20,6 +17,7 @@ from cordes.reports.pages.fields import (
     planes_of,
     with_overlays,
 )
+from cordes.runtime.kinds import load_kinds
 
 if TYPE_CHECKING:
     from cordes.certificates.condition import Condition
@@ -126,3 +124,7 @@ def quantity_chart(quantity: Quantity, points: np.ndarray, charts: dict[str, Any
     )
     charts[quantity.key] = chart.data
     return chart.body
+
+
+# Kinds with words and pictures of their own.
+load_kinds("cordes.reports.pages.kinds")

@@ -1,0 +1,1 @@
+"""Words and pictures of kinds of problems, a file each: they register themselves."""
