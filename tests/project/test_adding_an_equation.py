@@ -44,7 +44,7 @@ def test_the_toy_is_solved_and_its_bound_holds(solution):
 
 def test_its_page_is_written(solution, tmp_path):
     text = write_report(tmp_path / "report.html", solution).read_text()
-    assert "A:D²u − φ(u) = f" in text
+    assert "φ(u)" in text
     assert "φ increases." in text
     assert "could not be drawn" not in text
 

@@ -20,7 +20,6 @@ class Semilinear(AbstractProblem):
     `Linear` checks of A, f and g. Assumed: φ increases."""
 
     outer_options = frozenset({"outer_steps", "damping"})
-    has_reaction = True
 
     def __init__(
         self,
