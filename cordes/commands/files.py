@@ -60,8 +60,9 @@ def write_files(
     facts: dict[str, Any],
     condition: Condition,
     words: list[str],
+    timed: Callable[[], None],
 ) -> bool:
-    """Whether all files of a solve could be written."""
+    """Whether all files of a solve could be written; `timed` puts the seconds into the facts."""
     certificate = certificate_of(solution)
     writers: dict[str, Callable[[Path], Any]] = {
         "solution.png": solution.plot,
@@ -81,6 +82,7 @@ def write_files(
         facts,
         {name: write for name, write in writers.items() if name in names},
         stale=[*writers, "policy.png"],
+        last=timed,
     )
 
 
@@ -90,11 +92,12 @@ def write_all(
     facts: dict[str, Any],
     writers: Mapping[str, Callable[[Path], Any]],
     stale: Iterable[str] = (),
+    last: Callable[[], None] = lambda: None,
 ) -> bool:
     """Write the facts to the file `data` first, then the other files, each on its own: neither a
     disk that is full by now nor a fault in a picture or a page may cost the answer. Files of an
-    earlier run, these and the `stale` ones, go before. Whether all could be written; the facts name
-    what is there."""
+    earlier run, these and the `stale` ones, go before. At the end the facts are written again: they
+    name what is there, and `last` may add to them. Whether all could be written."""
     facts["files"] = [str(folder / name) for name in (*writers, data)]
     for name in {*writers, *stale, data}:
         with contextlib.suppress(OSError):
@@ -108,13 +111,12 @@ def write_all(
         for name, write in {data: write_facts, **writers}.items()
         if not _written(folder / name, write)
     ]
-    if not failed:
-        return True
     facts["files"] = [str(folder / name) for name in (*writers, data) if name not in failed]
+    last()
     if data not in failed:
         with contextlib.suppress(OSError):
             write_facts(folder / data)
-    return False
+    return not failed
 
 
 def _written(path: Path, write: Callable[[Path], Any]) -> bool:

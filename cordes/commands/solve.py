@@ -17,20 +17,26 @@ from cordes.problems.problem import AbstractProblem
 from cordes.reports.facts import certificate_of, solution_facts
 from cordes.reports.tables import solution_table
 from cordes.runtime import distribution
+from cordes.runtime.compilation import Laps
 
 # Options of a method: passed on where they are given.
 PASSED_ON = ("preset", "epochs", "steps", "features", "boundary", "outer", "form", "argmax")
+# What a user waits for, from the start of the process until result.json is written. Looking at an
+# answer (its condition, its error) belongs to certifying it.
+PARTS = ("import", "prepare", "compile", "solve", "certify", "files")
 # What processes that share the work need not have in common.
 OWN = ("process_id", "out", "as_json", "verbose")
 
 
 def make_report(given: SolveArguments, call: Call) -> Report | int:
-    seconds = {"import": process_seconds() if call.own_process else None}
+    laps = Laps()
+    laps.add({"import": process_seconds() if call.own_process else 0.0})
     values = dataclasses.asdict(given)
     same = {name: value for name, value in values.items() if name not in OWN}
     same["version"] = cordes.__version__
     # Before the problem is made, since that already uses a device.
-    with distribution.session(given.coordinator, given.processes, given.process_id, same):
+    session = distribution.session(given.coordinator, given.processes, given.process_id, same)
+    with laps, session:
         problem = cordes.problem(given.problem)
         condition = None if needs_answer(problem) else cordes.check(problem)
         folder = None
@@ -38,6 +44,7 @@ def make_report(given: SolveArguments, call: Call) -> Report | int:
             folder = prepare_folder(given.out, files_for(problem))
         if given.barrier:
             refuse_barrier(problem)
+        laps.lap("prepare")
         solution = cordes.solve(
             problem,
             "adam" if given.preset is not None and given.method == "auto" else given.method,
@@ -48,11 +55,21 @@ def make_report(given: SolveArguments, call: Call) -> Report | int:
             certify=not given.barrier,
             **{name: values[name] for name in PASSED_ON if values[name] is not None},
         )
+        laps.lap_of("solve", solution.seconds)
         if given.barrier:
             solution = solution.certified(norm="Linf", barrier=True)
         condition = condition if condition is not None else cordes.check(solution)
-        facts = solution_facts(solution, condition, seconds) | distribution.facts()
-        complete = folder is None or write_files(folder, solution, facts, condition, call.words)
+        facts = solution_facts(solution, condition) | distribution.facts()
+        laps.lap("certify")
+        facts["seconds"] = laps.seconds(*PARTS)
+
+        def timed() -> None:
+            laps.lap("files")
+            facts["seconds"] = laps.seconds(*PARTS)
+
+        complete = folder is None or write_files(
+            folder, solution, facts, condition, call.words, timed
+        )
         done = solution.result is cordes.Result.converged and complete
         status = DONE if done else NOT_AS_ASKED
         if not distribution.is_first():

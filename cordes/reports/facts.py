@@ -47,9 +47,7 @@ def negative_facts(condition: "Condition") -> dict[str, Any] | None:
     )
 
 
-def solution_facts(
-    solution: "Solution", condition: "Condition", seconds: dict[str, Any]
-) -> dict[str, Any]:
+def solution_facts(solution: "Solution", condition: "Condition") -> dict[str, Any]:
     error, certificate = solution.error(), certificate_of(solution)
     return {
         "problem": solution.problem.name,
@@ -57,7 +55,7 @@ def solution_facts(
         "result": solution.result.value,
         "parameters": solution.parameters,
         "points": solution.points,
-        "seconds": {**solution.seconds, **seconds},
+        "seconds": solution.seconds,
         "error": {"l2": error.l2, "linf": error.linf} if error else None,
         "reference": _reference_facts(solution),
         "condition": condition_facts(condition),

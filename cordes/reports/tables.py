@@ -108,7 +108,7 @@ def solution_table(facts: Mapping[str, Any], certificate: Iterable[tuple[str, st
     table.add_row("size", f"{facts['parameters']} parameters, {facts['points']} points")
     seconds = [
         (name, facts["seconds"][name])
-        for name in ("import", "compile", "solve", "certify")
+        for name in ("import", "prepare", "compile", "solve", "certify", "files", "total")
         if facts["seconds"].get(name) is not None
     ]
     table.add_row("seconds", ", ".join(f"{name} {value:.1f}" for name, value in seconds))

@@ -2,6 +2,7 @@
 phases are counted once."""
 
 import time
+from collections.abc import Mapping
 from types import TracebackType
 from typing import ClassVar
 
@@ -67,11 +68,27 @@ class Laps:
 
     def lap(self, part: str) -> None:
         """What has passed since the last lap belongs to this part."""
-        now, compiled = time.perf_counter(), self._timer.seconds
-        passed, compiling = now - self._last, min(compiled - self._compiled, now - self._last)
-        for name, seconds in ((part, passed - compiling), ("compile", compiling)):
+        passed, compiling = self._since()
+        self.add({part: passed - compiling, "compile": compiling})
+
+    def lap_of(self, part: str, inside: Mapping[str, float]) -> None:
+        """What has passed belongs to the parts that it names itself, and the rest to this one."""
+        passed, _ = self._since()
+        named = {name: seconds for name, seconds in inside.items() if name != "total"}
+        self.add(named)
+        self.add({part: passed - sum(named.values())})
+
+    def add(self, parts: Mapping[str, float]) -> None:
+        """Seconds that are known from elsewhere."""
+        for name, seconds in parts.items():
             self._parts[name] = self._parts.get(name, 0.0) + seconds
+
+    def _since(self) -> tuple[float, float]:
+        """What has passed since the last lap, and how much of it was compilation."""
+        now, compiled = time.perf_counter(), self._timer.seconds
+        passed, compiling = now - self._last, compiled - self._compiled
         self._last, self._compiled = now, compiled
+        return passed, min(compiling, passed)
 
     def seconds(self, *parts: str) -> dict[str, float]:
         """By part, compilation among them, and the total."""

@@ -279,7 +279,8 @@ def reduced(matrix: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndar
     the triangles of all shares."""
     if jax.process_count() == 1:
         return matrix, target
-    triangle: np.ndarray = np.linalg.qr(np.concatenate([matrix, target[:, None]], axis=1), mode="r")  # pyright: ignore
+    both = np.concatenate([matrix, target[:, None]], axis=1)
+    triangle: np.ndarray = np.linalg.qr(both, mode="r")  # pyright: ignore
     # A share with fewer rows than columns has a flat triangle; all must have one shape.
     padded = np.zeros((triangle.shape[1], triangle.shape[1]))
     padded[: len(triangle)] = triangle

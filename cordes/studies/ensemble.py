@@ -275,7 +275,7 @@ class Ensemble:
             state.moved, jnp.finfo(self.dtype).tiny
         )
         return Training(
-            optax.apply_updates(state.parameters, update),
+            jnp.asarray(optax.apply_updates(state.parameters, update)),
             memory,
             gradient,
             jnp.linalg.norm(update),

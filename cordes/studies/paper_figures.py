@@ -131,6 +131,7 @@ def _answers(name: str, trained: Solution | None, report: Say) -> dict[str, Solu
 
 
 def _exact(problem: AbstractProblem) -> Values:
+    assert problem.exact is not None
     compiled = jax.jit(jax.vmap(problem.exact))
     return lambda points: in_blocks(compiled, (points,))
 
@@ -167,7 +168,7 @@ def _draw_comparison(name: str, solutions: dict[str, Solution]) -> Figures:
 
 def _draw_ellipsoid(name: str, solutions: dict[str, Solution]) -> Figures:
     yield from _draw_comparison(name, solutions)
-    problem = solutions["auto"].problem
+    problem: Any = solutions["auto"].problem
     answers = _measured(solutions, lambda solution: solution)
     corner = ", ".join(
         f"$x_{i + 1}$ > {value:.2g}" for i, value in enumerate(cut_corner(problem.domain))
@@ -228,7 +229,7 @@ def _draw_unknown(name: str, solutions: dict[str, Solution]) -> Figures:
 
 
 def _draw_transport(name: str, solutions: dict[str, Solution]) -> Figures:
-    problem = solutions["auto"].problem
+    problem: Any = solutions["auto"].problem
     answers = _measured(solutions, lambda solution: solution.map)
     densities = (problem.source_density, problem.target_density)
     yield (

@@ -78,7 +78,11 @@ def test_solve_writes_json_and_files(invoke, folder, tmp_path):
         "converged",
         3,
     )
-    assert facts["seconds"].keys() >= {"total", "compile", "solve", "certify"}
+    rows = dict(facts["seconds"])
+    assert rows.pop("total") == pytest.approx(sum(rows.values()), abs=1e-9)
+    assert list(rows) == ["import", "prepare", "compile", "solve", "certify", "files"]
+    assert all(value > 0 for name, value in rows.items() if name not in ("import", "compile"))
+    assert json.loads((out / "result.json").read_text())["seconds"] == facts["seconds"]
     assert facts["error"]["l2"] <= facts["error"]["linf"] < 1e-6
     assert facts["reference"] is None
     certificate = facts["certificate"]

@@ -22,7 +22,7 @@ NOT_ASKED_FOR = Certificate(reasons=(Reason(Why.not_asked_for, "not asked for"),
 def reported(solution, path, condition=None):
     """The page of a solution, and the processor seconds that it took."""
     condition = condition or cordes.check(solution)
-    facts = json.loads(as_json_text(solution_facts(solution, condition, {})))
+    facts = json.loads(as_json_text(solution_facts(solution, condition)))
     start = time.process_time()
     write_report(path, solution, facts, condition, ["solve", "it"])
     seconds = time.process_time() - start

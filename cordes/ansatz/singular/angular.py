@@ -88,7 +88,8 @@ def angular_tables(
 
 
 def _stacked(tables: list[Table]) -> Table:
-    return tuple(np.stack([table[k] for table in tables], axis=1) for k in range(3))  # pyright: ignore
+    joined = tuple(np.stack([table[k] for table in tables], axis=1) for k in range(3))
+    return joined  # pyright: ignore
 
 
 class Sector(NamedTuple):

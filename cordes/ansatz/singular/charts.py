@@ -46,7 +46,7 @@ def curves(domain: AbstractDomain, interfaces: Sequence[Callable]) -> list[Curve
     return [pair(phi) for phi in interfaces]
 
 
-class Place(NamedTuple):
+class ChartPlace(NamedTuple):
     """Points in a chart: y (N, 2), the Jacobian matrices dy/dx (N, 2, 2) and the second derivatives
     (N, 2, 2, 2), coordinate first."""
 
@@ -67,7 +67,7 @@ class Place(NamedTuple):
         hessian = np.swapaxes(self.jacobian, 1, 2) @ jet.hessian @ self.jacobian + np.einsum(
             "nk,nkij->nij", jet.gradient, self.bend
         )
-        return Jet(jet.value, gradient, hessian)  # pyright: ignore[reportArgumentType]
+        return Jet(jet.value, gradient, hessian)
 
 
 class Chart:
@@ -100,17 +100,17 @@ class Chart:
         """The jets of D and φ from which `place` is made."""
         return self._both(x)
 
-    def place(self, jets: Sequence[Jet]) -> Place:
+    def place(self, jets: Sequence[Jet]) -> ChartPlace:
         value, gradient, hessian = (np.stack(parts, axis=1) for parts in zip(*jets, strict=True))
         y = self.location + value @ self._to_plane.T
-        return Place(
+        return ChartPlace(
             y, self._to_plane @ gradient, np.einsum("kl,nlij->nkij", self._to_plane, hessian)
         )
 
     def guard(self, x: np.ndarray) -> Jet:
         """Π Pᵏ over the other points q where the interface meets the boundary, P = |x - q|²/(|x -
         q|² + |x - p|²): one at p, zero at q, smooth."""
-        total = Jet(np.ones(len(x)), np.zeros((len(x), 2)), np.zeros((len(x), 2, 2)))  # pyright: ignore
+        total = Jet(np.ones(len(x)), np.zeros((len(x), 2)), np.zeros((len(x), 2, 2)))
         for other in self.others:
             far, near = x - other, x - self.location
             below = np.sum(far**2 + near**2, axis=1)
@@ -127,7 +127,7 @@ class Chart:
                 first[:, None] * slope,
                 first[:, None, None] * bend + second[:, None, None] * outer,
             )
-            total = product(total, Jet(*power))  # pyright: ignore[reportArgumentType]
+            total = product(total, Jet(*power))
         return total
 
 
@@ -142,4 +142,4 @@ def product(left: Jet, right: Jet) -> Jet:
         + cross
         + np.swapaxes(cross, 1, 2)
     )
-    return Jet(a * b, gradient, hessian)  # pyright: ignore[reportArgumentType]
+    return Jet(a * b, gradient, hessian)

@@ -252,7 +252,7 @@ class SingularFunctions:
         are summed over each angular table first, so that polar derivatives are turned into
         Cartesian ones once for each point and family."""
         start = 0
-        total = Jet(*(np.zeros((len(x), *shape)) for shape in ((), (2,), (2, 2))))  # pyright: ignore
+        total = Jet(*(np.zeros((len(x), *shape)) for shape in ((), (2,), (2, 2))))
         given = self.seen(x) if seen is None else seen
         for (family, factor, chart), jets in zip(self._parts, given, strict=True):
             place = None if chart is None else chart.place(jets)
@@ -299,7 +299,7 @@ class SingularFunctions:
             + mixed[:, None, None] * (et + np.swapaxes(et, 1, 2))
             + around[:, None, None] * tt
         )
-        return Jet(value, (by_r[:, None] * e + (by_angle / r)[:, None] * t) / s, hessian / s**2)  # pyright: ignore
+        return Jet(value, (by_r[:, None] * e + (by_angle / r)[:, None] * t) / s, hessian / s**2)
 
     def _frame(self, x: np.ndarray, point: SingularPoint) -> Frame:
         offset = np.where(

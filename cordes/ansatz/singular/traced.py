@@ -81,4 +81,7 @@ def _called(
         return np.asarray(host(x.reshape(-1, 2), flat)).reshape(*batch, *shape)
 
     kind = jax.ShapeDtypeStruct((*x.shape[:-1], *shape), x.dtype)
-    return jax.pure_callback(at_points, kind, x, functions.seen(x), vmap_method="broadcast_all")  # pyright: ignore
+    seen = functions.seen(x)  # pyright: ignore
+    return jax.pure_callback(  # pyright: ignore
+        at_points, kind, x, seen, vmap_method="broadcast_all"
+    )

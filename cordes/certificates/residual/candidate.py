@@ -65,7 +65,7 @@ class Evaluated(NamedTuple):
 
 
 class AbstractCandidate(abc.ABC):
-    """See the module. `answer` is what the user calls it: a solution, or a function of one point."""
+    """See the module. `answer` is what the user has: a solution, or a function of one point."""
 
     answer: Any
 

@@ -137,7 +137,8 @@ class Flux:
     def __call__(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """F (N, d), its divergence, and a bound of the rounding of the divergence."""
         parts = [self._chunk(x[k : k + FLUX_BLOCK]) for k in range(0, len(x), FLUX_BLOCK)]
-        return tuple(np.concatenate(arrays) for arrays in zip(*parts, strict=True))  # pyright: ignore
+        joined = tuple(np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+        return joined  # pyright: ignore
 
     def _chunk(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         P, slopes = self._polynomials(x)

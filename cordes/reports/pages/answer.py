@@ -52,7 +52,7 @@ def write_report(
     found, both made here if they are left out; `command` are the words of the command that made the
     answer."""
     condition = condition if condition is not None else check(solution)
-    facts = facts if facts is not None else solution_facts(solution, condition, {})
+    facts = facts if facts is not None else solution_facts(solution, condition)
     problem = solution.problem
     shown = equation(problem)
     maps: dict[str, Any] = {}

@@ -34,7 +34,8 @@ def _syntax(code: types.CodeType, lines: tuple[str, ...]) -> ast.Lambda | ast.Fu
     apart by their columns. None where it is not certain."""
     kinds = (ast.Lambda,) if code.co_name == "<lambda>" else (ast.FunctionDef,)
     wanted = list(code.co_varnames[: code.co_argcount])
-    spots = [place for place in code.co_positions() if None not in place and place[1] >= place[0]]  # pyright: ignore
+    known = [place for place in code.co_positions() if None not in place]
+    spots = [place for place in known if place[1] >= place[0]]  # pyright: ignore
     found = [
         each
         for each in ast.walk(_tree(lines))

@@ -58,8 +58,7 @@ Values = Callable[[np.ndarray], np.ndarray]
 
 
 class Contender(NamedTuple):
-    """A name, a function of points (n, d) -> (n,) or, for maps, (n, d), and how far it is from the
-    truth over the whole domain."""
+    """A name, a function of points (n, d) -> (n,) or, for maps, (n, d), and its error."""
 
     label: str
     values: Values

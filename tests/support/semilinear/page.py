@@ -1,4 +1,4 @@
-"""cordes/reports/pages/kinds/semilinear.py: how a report writes the equation, and what bounds rest on."""
+"""cordes/reports/pages/kinds/semilinear.py: how the equation is written, what bounds rest on."""
 
 from collections.abc import Mapping
 from typing import Any
