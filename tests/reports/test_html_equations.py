@@ -48,7 +48,7 @@ def test_a_page_without_maps_is_better_than_none(tmp_path, monkeypatch):
         problem, method="least-squares", features=40, progress=False, certify=False
     )
     solution = solution.replace(certificate=NOT_ASKED_FOR)
-    monkeypatch.setattr("cordes.reports.pages.answer.planes_of", lambda domain: 1 / 0)
+    monkeypatch.setattr("cordes.reports.pages.figures.planes_of", lambda domain: 1 / 0)
     with pytest.warns(UserWarning, match="The report has no maps: ZeroDivisionError"):
         page = Page(write_report(tmp_path / "page.html", solution))
     assert page.data["facts"]["problem"] == "bare"

@@ -142,7 +142,7 @@ def measure(arguments: list[str]) -> tuple[int, dict[str, dict[str, float]]]:
         # fmt: off
         command = [
             sys.executable, "-m", "pytest", "-n", "2", "--dist", "loadfile",
-            "--no-loadscope-reorder", "-rs", "--record", folder, *arguments,
+            "--no-loadscope-reorder", "-rs", f"--record={folder}", *arguments,
         ]
         # fmt: on
         status = subprocess.run(command, cwd=TESTS.parent).returncode
