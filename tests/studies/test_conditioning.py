@@ -41,7 +41,7 @@ def tiny():
         g=lambda x: x[1],
     )
     solution = initial_solution(problem)
-    solution.network = MLP(solution.network.inputs, 5, 2)
+    solution = solution.replace(network=MLP(solution.network.inputs, 5, 2))
     return solution
 
 

@@ -1,7 +1,6 @@
 """The landscape of a loss: measures on surfaces that are known, losses against the residual of
 perturbed solutions, and what a constant multiplier changes."""
 
-import copy
 import json
 
 import jax.numpy as jnp
@@ -59,7 +58,7 @@ def solutions():
         }.items()
     ):
         made[name] = initial_solution(problem)
-        made[name].network = MLP(made[name].network.inputs, 12, 2, seed=seed)
+        made[name] = made[name].replace(network=MLP(made[name].network.inputs, 12, 2, seed=seed))
     return made
 
 
@@ -74,11 +73,8 @@ def moved(solution, first, second, seed=0):
             state.network.layers, layers, other_layers, strict=True
         )
     )
-    other = copy.copy(solution)
-    other.network = state.network.with_parameters(
-        (weights, state.network.coefficients + first * last + second * other_last)
-    )
-    return other
+    moved = (weights, state.network.coefficients + first * last + second * other_last)
+    return solution.replace(network=state.network.with_parameters(moved))
 
 
 # Measures -----------------------------------------------------------------------------------------
