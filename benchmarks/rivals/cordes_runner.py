@@ -38,9 +38,9 @@ class Observer:
     def plain(self) -> Any:
         """Lift and distance, which every trained network shares. Made late, so that it compiles
         nothing that the solve would have to compile."""
-        from cordes.solvers.rows.system import System
+        from cordes.ansatz.build import plain_ansatz
 
-        return System(self.problem, singular=False, inputs="coordinates").ansatz
+        return plain_ansatz(self.problem, True, "coordinates")
 
     def __call__(self, ansatz: Any, network: Any, amplitudes: Any) -> None:
         """`ansatz` is None for a trained network."""

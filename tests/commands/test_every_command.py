@@ -10,7 +10,7 @@ import cordes
 from cordes import cli
 from cordes.studies import bench
 from cordes.surfaces import folded_surface
-from cordes.surfaces.mesh import write_mesh
+from cordes.surfaces.files import write_mesh
 
 pytestmark = pytest.mark.quick
 
