@@ -148,7 +148,7 @@ class Race:
 def compile_timer() -> Callable[[], float]:
     """Seconds that JAX has spent compiling since this call. The library's own timer, loaded without
     the library."""
-    path = Path(__file__).resolve().parents[2] / "cordes" / "compilation.py"
+    path = Path(__file__).resolve().parents[2] / "cordes" / "runtime" / "compilation.py"
     specification = importlib.util.spec_from_file_location("compilation", path)
     assert specification is not None
     assert specification.loader is not None
