@@ -69,7 +69,7 @@ def test_jacobian_is_the_derivative_of_the_residual(tiny):
         return 0.4 * equation / count**0.5
 
     expected = np.asarray(jax.jit(jax.jacobian(residuals))(flat))
-    computed = jacobian(state, rows_at(system_at(problem, tiny, True), tiny, count, seed))
+    computed = jacobian(state, rows_at(system_at(problem, tiny, True), count, seed))
     assert computed.shape == (count, len(flat))
     assert np.allclose(computed, expected, rtol=1e-9, atol=1e-12 * np.max(np.abs(expected)))
     found = gauss_newton_spectrum(problem, tiny, True, points=count, seed=seed)
@@ -140,7 +140,7 @@ def test_varying_multiplier_weighs_rows():
     start = initial_solution(problem, seed=1)
     state = state_of(start)
     plain, scaled = (
-        jacobian(state, rows_at(system_at(problem, start, multiplier), start, 50, 3))
+        jacobian(state, rows_at(system_at(problem, start, multiplier), 50, 3))
         for multiplier in (False, True)
     )
     gamma = cordes_multiplier(
