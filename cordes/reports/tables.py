@@ -111,7 +111,8 @@ def solution_table(facts: Mapping[str, Any], certificate: Iterable[tuple[str, st
         for name in ("import", "prepare", "compile", "solve", "certify", "files", "total")
         if facts["seconds"].get(name) is not None
     ]
-    table.add_row("seconds", ", ".join(f"{name} {value:.1f}" for name, value in seconds))
+    rows = [f"{name} {value:.1f}" for name, value in seconds]
+    table.add_row("seconds", ",\n".join(filter(None, map(", ".join, (rows[:3], rows[3:])))))
     if facts.get("files"):
         table.add_row("files", Text("\n".join(facts["files"])))
     return table

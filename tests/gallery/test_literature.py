@@ -145,7 +145,7 @@ def test_everything_is_finite_at_special_points(name):
         ("turning-3d", 1e-6, {"features": 500}),
     ],
 )
-@pytest.mark.filterwarnings("ignore::cordes.certificates.condition.CordesConditionWarning")
+@pytest.mark.filterwarnings("ignore::cordes.problems.condition.CordesConditionWarning")
 def test_errors_against_exact_solutions(solved, name, l2, options):
     solution = solved(name, **options)
     assert solution.error().l2 <= l2
