@@ -53,3 +53,6 @@ def test_a_difference_is_found():
         bound = {"L2": factor * old[0]["certificate"]["L2"]}
         changed = {**old[0], "certificate": {**old[0]["certificate"], **bound}}
         assert bool(snapshot.differences_of(name, old, (changed, old[1]))) == found
+    for distance, found in ((5e-12, False), (2e-11, True)):
+        assert snapshot.close(1e-6, 1e-6 + distance, "name.certificate.L2") != found
+        assert not snapshot.close(1e-3, 1e-3 + 5e-12, "name.condition.epsilon")
