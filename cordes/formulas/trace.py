@@ -50,11 +50,12 @@ class Value(NamedTuple):
 
 
 class Step(NamedTuple):
-    """An operation on arrays: its kind, the equation it comes from, its operands, the slots of its
-    results (-1: known from earlier steps), the numbers of the first result, whether results are
-    floating-point numbers, and how elements are moved if the step does no more."""
+    """An operation on arrays: its kind and name, the equation it comes from, its operands, the
+    slots of its results (-1: known from earlier steps), the numbers of the first result, whether
+    results are floating-point numbers, and how elements are moved if the step does no more."""
 
     kind: str
+    name: str
     equation: Any
     inputs: tuple[Value, ...]
     outputs: tuple[int, ...]
@@ -115,6 +116,7 @@ class Trace:
         numbers: Sequence[Array],
         dtypes: Sequence[Any] | None = None,
         move: Move | None = None,
+        name: str | None = None,
     ) -> list[Value]:
         """The values of a step: constants and earlier values where all elements are known, else new
         slots."""
@@ -138,10 +140,12 @@ class Trace:
                 results.append(known)
                 slots.append(-1)
         if any(slot >= 0 for slot in slots):
-            first = results[0]
-            self.steps.append(
-                Step(kind, equation, tuple(inputs), tuple(slots), first.numbers, first.dtype, move)
+            first, operands = results[0], tuple(inputs)
+            name = name or equation.primitive.name
+            step = Step(
+                kind, name, equation, operands, tuple(slots), first.numbers, first.dtype, move
             )
+            self.steps.append(step)
         return results
 
     def _move(
@@ -220,9 +224,40 @@ class Trace:
         return self._elementwise(equation, inputs)
 
     def _comparison(self, name: str, equation: Any, inputs: list[Value]) -> list[Value]:
+        if name == "eq":
+            for a, b in (inputs, inputs[::-1]):
+                other = self._beaten(a, b)
+                if other is not None:
+                    name, value = other
+                    return self._comparison(name, equation, [a, value])
         first, second = np.broadcast_arrays(inputs[0].numbers, inputs[1].numbers)
         numbers = self.numbering.comparison(name, first, second)
-        return self._emit("comparison", equation, inputs, [numbers])
+        return self._emit("comparison", equation, inputs, [numbers], name=name)
+
+    def _beaten(self, a: Value, extreme: Value) -> tuple[str, Value] | None:
+        """a = max(a, b) is a ≥ b, which intervals can decide; derivatives of max and min ask for
+        the former."""
+        operations = [self.numbering.operations[n] for n in extreme.numbers.ravel().tolist()]
+        names = {operation.name for operation in operations}
+        if a.shape not in ((), extreme.shape):
+            return None
+        mine = np.broadcast_to(a.numbers, extreme.shape).ravel().tolist()
+        if names not in ({"max"}, {"min"}) or any(
+            number not in operation.operands
+            for number, operation in zip(mine, operations, strict=True)
+        ):
+            return None
+        others = [
+            operation.operands[1 - operation.operands.index(number)]
+            for number, operation in zip(mine, operations, strict=True)
+        ]
+        numbers = np.array(others, dtype=np.int64).reshape(extreme.shape)
+        constants = [self.numbering.constants.get(number) for number in others]
+        if all(constant is not None for constant in constants):
+            other = self._constant(np.array(constants, dtype=np.float64).reshape(extreme.shape))
+        else:
+            other = self._known.get((extreme.dtype, extreme.shape, numbers.tobytes()))
+        return None if other is None else ("ge" if names == {"max"} else "le", other)
 
     def _elementwise(self, equation: Any, inputs: list[Value]) -> list[Value]:
         name, operands = equation.primitive.name, [value.numbers for value in inputs]

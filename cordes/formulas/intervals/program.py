@@ -30,7 +30,7 @@ from cordes.formulas.intervals.rules import (
 )
 from cordes.formulas.intervals.switches import IntervalPass, Switchboard, compare, sign_of
 from cordes.formulas.movement import contraction
-from cordes.formulas.trace import COMPARISONS, Step, Trace, Value
+from cordes.formulas.trace import Step, Trace, Value
 
 
 class Instruction(NamedTuple):
@@ -65,18 +65,13 @@ class Program:
         gaps: list[Any] = [None] * (self.trace.slots + 1)  # The last for constants.
         slots[0] = Interval(lower, upper)
         with np.errstate(all="ignore"):
-            for equation, evaluate, inputs, outputs, real in self.instructions:
+            for instruction in self.instructions:
+                equation, _, inputs, outputs, _ = instruction
                 operands = [
                     slots[value.slot] if value.constant is None else fixed(value.constant[None])
                     for value in inputs
                 ]
-                state.gaps = [gaps[value.slot] for value in inputs]
-                results = evaluate(state, *operands)
-                gap = (
-                    gap_after(equation.primitive.name, state.gaps, operands, results)
-                    if real
-                    else None
-                )
+                results, gap = self.step(instruction, state, gaps, operands)
                 for slot, result in zip(outputs, results, strict=True):
                     if slot >= 0:
                         slots[slot], gaps[slot] = result, gap
@@ -90,6 +85,18 @@ class Program:
             over_cells(value.constant, cells) if value.constant is not None else slots[value.slot]
             for value in self.trace.outputs
         ], state.undecided
+
+    @staticmethod
+    def step(
+        instruction: Instruction, state: IntervalPass, gaps: list, operands: list[Interval]
+    ) -> tuple[list[Interval], Array | None]:
+        """The results of one instruction, and in which cells they may not be numbers. `gaps` are
+        those of all slots, the last one for constants."""
+        state.gaps = [gaps[value.slot] for value in instruction.inputs]
+        results = instruction.evaluate(state, *operands)
+        name = instruction.equation.primitive.name
+        gap = gap_after(name, state.gaps, operands, results) if instruction.real else None
+        return results, gap
 
     def _instruction(self, step: Step) -> Instruction:
         kind = step.dtype.kind
@@ -140,8 +147,7 @@ class Program:
         )
 
     def _comparison(self, step: Step) -> Evaluate:
-        given = step.equation.primitive.name
-        name = given if given in COMPARISONS else "ne"
+        name = step.name
         first, second = np.broadcast_arrays(*(value.numbers for value in step.inputs))
         switch = self.switchboard.comparison(name, first, second)
         analytic, same = self._analytic(first) & self._analytic(second), first == second
