@@ -1,5 +1,5 @@
-"""The elementary functions of one number, by the names of JAX's primitives: one table for all that
-read a formula.
+"""The elementary functions of one number, arithmetic and comparisons, by the names of JAX's
+primitives: tables for all that read a formula.
 
 Enclosures are in `intervals/functions.py` under the same names.
 """
@@ -75,6 +75,34 @@ ELEMENTARY: dict[str, Elementary] = {
 }
 # The same by their names in formulas.
 WRITTEN = {each.written: each for each in ELEMENTARY.values()}
+
+# NumPy's functions of one or two numbers that JAX's operations round alike.
+ARITHMETIC: dict[str, Callable[..., Any]] = {
+    **{"neg": np.negative, "add": np.add, "sub": np.subtract, "mul": np.multiply},
+    **{"max": np.maximum, "min": np.minimum},
+}
+
+
+class Comparison(NamedTuple):
+    """`values` compares with NumPy; `sign` is that of formulas, `file` that of problem files, and
+    `opposite` the sign of what holds where this does not."""
+
+    values: Callable[..., Any]
+    sign: str
+    file: str
+    opposite: str
+
+
+COMPARISONS: dict[str, Comparison] = {
+    "lt": Comparison(np.less, "<", "<", "≥"),
+    "le": Comparison(np.less_equal, "≤", "<=", ">"),
+    "gt": Comparison(np.greater, ">", ">", "≤"),
+    "ge": Comparison(np.greater_equal, "≥", ">=", "<"),
+    "eq": Comparison(np.equal, "=", "==", "≠"),
+    "ne": Comparison(np.not_equal, "≠", "!=", "="),
+}
+# The same by their signs.
+COMPARED = {each.sign: each for each in COMPARISONS.values()}
 
 
 def names(fact: Callable[[Elementary], Any]) -> frozenset[str]:

@@ -3,7 +3,7 @@
 import html
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -58,18 +58,6 @@ def _piece(one: FormulaTerm, looks: Mapping[FormulaTerm, str]) -> Piece:
     return _OPERATIONS[one.head](*(_piece(argument, looks) for argument in one.arguments))
 
 
-def _sum(one: Piece, two: Piece) -> Piece:
-    return Piece(f"{one.within(SUM)}<mo>+</mo>{two.within(SUM)}", SUM)
-
-
-def _difference(one: Piece, two: Piece) -> Piece:
-    return Piece(f"{one.within(SUM)}<mo>−</mo>{two.within(PRODUCT)}", SUM)
-
-
-def _negative(one: Piece) -> Piece:
-    return Piece(f"<mrow><mo>−</mo>{one.within(PRODUCT)}</mrow>", SUM)
-
-
 def _product(one: Piece, two: Piece) -> Piece:
     """A point between what would read as one number, a gap beside words and functions, else
     nothing."""
@@ -82,26 +70,18 @@ def _product(one: Piece, two: Piece) -> Piece:
     return Piece(f"{left}{TIMES}{gap}{right}", PRODUCT)
 
 
-def _quotient(one: Piece, two: Piece) -> Piece:
-    return Piece(f"<mfrac>{row(one.mathml)}{row(two.mathml)}</mfrac>", PRODUCT)
-
-
-def _and(*parts: Piece) -> Piece:
-    return Piece(words(" and ").join(part.within(PRODUCT) for part in parts), PRODUCT)
-
-
-def _or(*parts: Piece) -> Piece:
-    return Piece(words(" or ").join(part.within(PRODUCT) for part in parts), SUM)
+def _listed(word: str, parts: Sequence[Piece]) -> str:
+    return words(word).join(part.within(PRODUCT) for part in parts)
 
 
 _OPERATIONS: dict[str, Callable[..., Piece]] = {
-    "add": _sum,
-    "sub": _difference,
-    "neg": _negative,
+    "add": lambda one, two: Piece(f"{one.within(SUM)}<mo>+</mo>{two.within(SUM)}", SUM),
+    "sub": lambda one, two: Piece(f"{one.within(SUM)}<mo>−</mo>{two.within(PRODUCT)}", SUM),
+    "neg": lambda one: Piece(f"<mrow><mo>−</mo>{one.within(PRODUCT)}</mrow>", SUM),
     "mul": _product,
-    "div": _quotient,
-    "and": _and,
-    "or": _or,
+    "div": lambda one, two: Piece(f"<mfrac>{row(one.mathml)}{row(two.mathml)}</mfrac>", PRODUCT),
+    "and": lambda *parts: Piece(_listed(" and ", parts), PRODUCT),
+    "or": lambda *parts: Piece(_listed(" or ", parts), SUM),
 }
 
 

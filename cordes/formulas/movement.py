@@ -6,6 +6,8 @@ arrays. Indices must be constants.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -22,8 +24,9 @@ class UnsupportedOperation(NotImplementedError):  # noqa: N818
         self.name = name
 
 
-def _same(equation: Any, constants: Sequence[Array | None]) -> Move:
-    return lambda *arrays: list(arrays)
+def _plain(move: Callable[..., list[Array]]) -> Callable[[Any, Sequence[Array | None]], Move]:
+    """A rule that needs nothing but the parameters of the equation."""
+    return lambda equation, constants: partial(move, equation.params)
 
 
 def _reshape(equation: Any, constants: Sequence[Array | None]) -> Move:
@@ -45,40 +48,9 @@ def _broadcast(equation: Any, constants: Sequence[Array | None]) -> Move:
     return move
 
 
-def _slice(equation: Any, constants: Sequence[Array | None]) -> Move:
-    starts, limits = equation.params["start_indices"], equation.params["limit_indices"]
-    strides = equation.params["strides"] or (1,) * len(starts)
-    index = (slice(None), *(slice(*three) for three in zip(starts, limits, strides, strict=True)))
-    return lambda a: [a[index]]
-
-
-def _concatenate(equation: Any, constants: Sequence[Array | None]) -> Move:
-    axis = equation.params["dimension"] + 1
-    return lambda *arrays: [np.concatenate(arrays, axis=axis)]
-
-
-def _stack(equation: Any, constants: Sequence[Array | None]) -> Move:
-    axis = equation.params["axis"] + 1
-    return lambda *arrays: [np.stack(arrays, axis=axis)]
-
-
-def _transpose(equation: Any, constants: Sequence[Array | None]) -> Move:
-    axes = (0, *(axis + 1 for axis in equation.params["permutation"]))
-    return lambda a: [a.transpose(axes)]
-
-
-def _reverse(equation: Any, constants: Sequence[Array | None]) -> Move:
-    axes = tuple(axis + 1 for axis in equation.params["dimensions"])
-    return lambda a: [np.flip(a, axes)]
-
-
-def _tile(equation: Any, constants: Sequence[Array | None]) -> Move:
-    return lambda a: [np.tile(a, (1, *equation.params["reps"]))]
-
-
-def _split(equation: Any, constants: Sequence[Array | None]) -> Move:
-    ends, axis = np.cumsum(equation.params["sizes"])[:-1], equation.params["axis"] + 1
-    return lambda a: np.split(a, ends, axis=axis)
+def _slice(parameters: dict[str, Any], a: Array) -> list[Array]:
+    edges = (parameters[name] for name in ("start_indices", "limit_indices"))
+    return [a[(slice(None), *map(slice, *edges, parameters["strides"] or repeat(None)))]]
 
 
 def _pad(equation: Any, constants: Sequence[Array | None]) -> Move:
@@ -151,16 +123,19 @@ def _indexed(*data: int) -> Callable[[Any, Sequence[Array | None]], Move]:
 
 
 MOVES: dict[str, Callable[[Any, Sequence[Array | None]], Move | None]] = {
-    **dict.fromkeys(("copy", "copy_p", "stop_gradient", "name", "optimization_barrier"), _same),
+    **dict.fromkeys(
+        ("copy", "copy_p", "stop_gradient", "name", "optimization_barrier"),
+        _plain(lambda p, *arrays: list(arrays)),
+    ),
     **dict.fromkeys(("reshape", "squeeze", "expand_dims"), _reshape),
     "broadcast_in_dim": _broadcast,
-    "slice": _slice,
-    "concatenate": _concatenate,
-    "stack": _stack,
-    "transpose": _transpose,
-    "rev": _reverse,
-    "tile": _tile,
-    "split": _split,
+    "slice": _plain(_slice),
+    "concatenate": _plain(lambda p, *arrays: [np.concatenate(arrays, axis=p["dimension"] + 1)]),
+    "stack": _plain(lambda p, *arrays: [np.stack(arrays, axis=p["axis"] + 1)]),
+    "transpose": _plain(lambda p, a: [a.transpose((0, *(k + 1 for k in p["permutation"])))]),
+    "rev": _plain(lambda p, a: [np.flip(a, tuple(k + 1 for k in p["dimensions"]))]),
+    "tile": _plain(lambda p, a: [np.tile(a, (1, *p["reps"]))]),
+    "split": _plain(lambda p, a: np.split(a, np.cumsum(p["sizes"])[:-1], axis=p["axis"] + 1)),
     "pad": _pad,
     "select_n": _select,
     "gather": _indexed(0),
@@ -179,24 +154,13 @@ def contraction(
     left_free = [a for a in range(rank_left) if a not in (*left_sum, *left_batch)]
     right_free = [a for a in range(rank_right) if a not in (*right_sum, *right_batch)]
 
-    def layout(
-        batch: Any, before: int, free: list[int], after: int, summed: Any
-    ) -> Callable[[Array], Array]:
-        axes = tuple(axis + 1 for axis in (*batch, *free, *summed))
+    def layout(axes: Sequence[int], place: int, count: int) -> Callable[[Array], Array]:
+        """The order of the axes, with `count` new ones at a place."""
+        order, new = (0, *(axis + 1 for axis in axes)), tuple(range(place, place + count))
+        return lambda a: np.expand_dims(a.transpose(order), new)
 
-        def move(a: Array) -> Array:
-            shape = [a.shape[axis] for axis in axes]
-            middle, end = len(batch), len(batch) + len(free)
-            spread = (
-                *shape[:middle],
-                *[1] * before,
-                *shape[middle:end],
-                *[1] * after,
-                *shape[end:],
-            )
-            return a.transpose((0, *axes)).reshape((len(a), *spread))
-
-        return move
-
-    left = layout(left_batch, 0, left_free, len(right_free), left_sum)
-    return left, layout(right_batch, len(left_free), right_free, 0, right_sum)
+    kept = (*left_batch, *left_free)
+    left = layout((*kept, *left_sum), 1 + len(kept), len(right_free))
+    return left, layout(
+        (*right_batch, *right_free, *right_sum), 1 + len(right_batch), len(left_free)
+    )

@@ -7,12 +7,13 @@ x·x) and nothing that changes values by more than rounding.
 
 import math
 from fractions import Fraction
+from functools import reduce
 from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
 
-from cordes.formulas.elementary import WRITTEN
+from cordes.formulas.elementary import ARITHMETIC, COMPARED, WRITTEN
 
 
 class Unwritable(Exception):  # noqa: N818
@@ -71,43 +72,34 @@ def negative(one: FormulaTerm) -> FormulaTerm:
     return one.arguments[0] if one.head == "neg" else term("neg", one)
 
 
+def _has_minus(one: FormulaTerm) -> bool:
+    return one.head == "neg" or (one.number or 0) < 0
+
+
 def add(one: FormulaTerm, two: FormulaTerm) -> FormulaTerm:
-    if two.number == 0:
-        return one
-    if one.number == 0:
-        return two
-    if two.head == "neg":
-        return subtract(one, two.arguments[0])
-    if two.number is not None and two.number < 0:
-        return subtract(one, number(-two.number))
-    if _begins_with_minus(two):
-        combine = add if two.head == "add" else subtract
-        return combine(add(one, two.arguments[0]), two.arguments[1])
-    return term("add", one, two)
+    return _sum("add", one, two)
 
 
 def subtract(one: FormulaTerm, two: FormulaTerm) -> FormulaTerm:
+    return _sum("sub", one, two)
+
+
+def _sum(head: str, one: FormulaTerm, two: FormulaTerm) -> FormulaTerm:
+    """No sign stands after another: a + (-b + c) is a - b + c."""
     if two.number == 0:
         return one
     if one.number == 0:
-        return negative(two)
-    if two.head == "neg":
-        return add(one, two.arguments[0])
-    if two.number is not None and two.number < 0:
-        return add(one, number(-two.number))
-    if _begins_with_minus(two):
-        combine = subtract if two.head == "add" else add
-        return combine(subtract(one, two.arguments[0]), two.arguments[1])
-    return term("sub", one, two)
-
-
-def _begins_with_minus(one: FormulaTerm) -> bool:
-    """A sum that cannot stand after a sign: a + (-b + c) is a - b + c."""
-    while one.head in ("add", "sub"):
-        one = one.arguments[0]
-        if one.head == "neg" or (one.number or 0) < 0:
-            return True
-    return False
+        return two if head == "add" else negative(two)
+    turned = "sub" if head == "add" else "add"
+    if _has_minus(two):
+        return _sum(turned, one, negative(two))
+    first = two
+    while first.head in ("add", "sub"):
+        first = first.arguments[0]
+        if _has_minus(first):
+            left, right = two.arguments
+            return _sum(head if two.head == "add" else turned, _sum(head, one, left), right)
+    return term(head, one, two)
 
 
 def multiply(one: FormulaTerm, two: FormulaTerm) -> FormulaTerm:
@@ -116,10 +108,8 @@ def multiply(one: FormulaTerm, two: FormulaTerm) -> FormulaTerm:
     for first, second in ((one, two), (two, one)):
         if first.number == 1:
             return second
-        if first.number is not None and first.number < 0:
-            return negative(multiply(number(-first.number), second))
-        if first.head == "neg":
-            rest = first.arguments[0]
+        if _has_minus(first):
+            rest = negative(first)
             return negative(multiply(rest, two) if first is one else multiply(one, rest))
     if two.number is not None:
         # 0.5x, not x·0.5.
@@ -172,14 +162,10 @@ def _power_of(one: FormulaTerm) -> tuple[FormulaTerm, float]:
 def divide(one: FormulaTerm, two: FormulaTerm) -> FormulaTerm:
     if two.number == 1 or one.number == 0:
         return one
-    if one.head == "neg":
-        return negative(divide(one.arguments[0], two))
-    if one.number is not None and one.number < 0:
-        return negative(divide(number(-one.number), two))
-    if two.head == "neg":
-        return negative(divide(one, two.arguments[0]))
-    if two.number is not None and two.number < 0:
-        return negative(divide(one, number(-two.number)))
+    if _has_minus(one):
+        return negative(divide(negative(one), two))
+    if _has_minus(two):
+        return negative(divide(one, negative(two)))
     return term("div", one, two)
 
 
@@ -234,12 +220,9 @@ def indicator(condition: FormulaTerm) -> FormulaTerm:
     return cases(condition, number(1), number(0))
 
 
-_OPPOSITE = {"<": "≥", "≤": ">", ">": "≤", "≥": "<", "=": "≠", "≠": "="}
-
-
 def opposite(condition: FormulaTerm) -> FormulaTerm:
     if condition.head == "compare":
-        return term("compare", *condition.arguments, value=_OPPOSITE[condition.value])
+        return term("compare", *condition.arguments, value=COMPARED[condition.value].opposite)
     parts = (opposite(part) for part in condition.arguments)
     return term("or" if condition.head == "and" else "and", *parts)
 
@@ -270,25 +253,11 @@ def symbols_of(
 
 # Values -------------------------------------------------------------------------------------------
 
-_OPERATIONS = {
-    "neg": np.negative,
-    "add": np.add,
-    "sub": np.subtract,
-    "mul": np.multiply,
-    "div": np.divide,
-    "pow": np.power,
-    "and": np.logical_and,
-    "or": np.logical_or,
+# By heads, and by the names of functions of several numbers.
+_OPERATIONS = ARITHMETIC | {
+    **{"div": np.divide, "pow": np.power, "arctan2": np.arctan2},
+    **{"and": np.logical_and, "or": np.logical_or},
 }
-_COMPARISONS = {
-    "<": np.less,
-    "≤": np.less_equal,
-    ">": np.greater,
-    "≥": np.greater_equal,
-    "=": np.equal,
-    "≠": np.not_equal,
-}
-_SEVERAL = {"max": np.maximum, "min": np.minimum, "arctan2": np.arctan2}
 
 
 def values(one: FormulaTerm, symbols: dict[str, Any], known: dict[FormulaTerm, Any]) -> Any:
@@ -313,16 +282,13 @@ def _applied(one: FormulaTerm, parts: list[Any]) -> Any:
         case "series":
             return sum(parts)
         case "compare":
-            return _COMPARISONS[one.value](*parts)
+            return COMPARED[one.value].values(*parts)
         case "cases":
             *pairs, value = parts
             for condition, yes in zip(pairs[-2::-2], pairs[-1::-2], strict=True):
                 value = np.where(condition, yes, value)
             return value
-        case "call" if one.value not in _SEVERAL:
+        case "call" if one.value in WRITTEN:
             return WRITTEN[one.value].values(*parts)
-    function = _SEVERAL[one.value] if one.head == "call" else _OPERATIONS[one.head]
-    value = parts[0] if len(parts) > 1 else function(parts[0])
-    for part in parts[1:]:
-        value = function(value, part)
-    return value
+    function = _OPERATIONS[one.value if one.head == "call" else one.head]
+    return reduce(function, parts) if len(parts) > 1 else function(parts[0])

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cordes.formulas.elementary import WRITTEN
+from cordes.formulas.elementary import COMPARED, WRITTEN
 from cordes.formulas.naming import shared
 from cordes.formulas.terms import FormulaTerm, Unwritable
 from cordes.formulas.writing import Written
@@ -15,7 +15,6 @@ from cordes.formulas.writing import Written
 # How tightly operations bind, and the signs of those with two sides.
 ANY, SUM, PRODUCT, SIGN, POWER, ATOM = 0, 1, 2, 3, 4, 5
 _RANKS = {"add": (SUM, " + "), "sub": (SUM, " - "), "mul": (PRODUCT, "*"), "div": (PRODUCT, "/")}
-_COMPARED = {"<": "<", "≤": "<=", ">": ">", "≥": ">=", "=": "==", "≠": "!="}
 # What has more characters than this, or is nested deeper, gets a name; readers allow twice that.
 LONGEST, DEEPEST = 1000, 24
 SAVING = 24
@@ -116,7 +115,7 @@ class _TextWriter:
                 return self._cases(parts), ATOM
             case "compare":
                 left, right = (self.text(part, SUM) for part in parts)
-                return f"{left} {_COMPARED[one.value]} {right}", PRODUCT
+                return f"{left} {COMPARED[one.value].file} {right}", PRODUCT
             case "and" | "or":
                 return f" {one.head} ".join(f"({self.text(part, ANY)})" for part in parts), SUM
         if one.value not in ("max", "min", "arctan2") and not WRITTEN[one.value].file:

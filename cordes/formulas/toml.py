@@ -16,23 +16,16 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from cordes.formulas.expression_text import MAX_LENGTH, ExpressionText, described
+from cordes.formulas import vocabulary
 from cordes.formulas.vocabulary import (
-    COMPARISONS,
-    CONSTANTS,
-    CONTROL,
-    COORDINATE,
     FUNCTIONS,
-    OPERATORS,
-    Evaluator,
+    MAX_LENGTH,
     Expression,
+    ExpressionText,
     Part,
     Scope,
-    all_of,
-    any_of,
+    described,
     is_reserved,
-    length,
-    raised,
 )
 
 __all__ = ["FUNCTIONS", "MAX_LENGTH", "Expression", "is_reserved", "parse"]
@@ -81,14 +74,17 @@ class ExpressionParser:
         }
         return Expression(self.given.text, used, part, self.controlled)
 
-    def part(self, node: ast.expr, depth: int) -> Part:
-        """The meaning of a numerical part of the tree."""
+    def limit(self, node: ast.expr, depth: int) -> None:
         if depth > MAX_DEPTH:
             self.given.refuse(
                 node,
                 f"the expression is nested more than {MAX_DEPTH} levels deep. Split it with "
                 "the table [definitions].",
             )
+
+    def part(self, node: ast.expr, depth: int) -> Part:
+        """The meaning of a numerical part of the tree."""
+        self.limit(node, depth)
         match node:
             case ast.Constant(value=int() | float() as value) if not isinstance(value, bool):
                 return self.number(node, value)
@@ -124,8 +120,8 @@ class ExpressionParser:
         return number
 
     def name(self, node: ast.expr, name: str) -> Part:
-        if name in CONSTANTS:
-            return CONSTANTS[name]
+        if name in vocabulary.CONSTANTS:
+            return vocabulary.CONSTANTS[name]
         if name in self.given.definitions:
             return self.definition(node, name)
         if name in self.given.controls:
@@ -135,7 +131,7 @@ class ExpressionParser:
             index = coordinates.index(name)
             return lambda scope: scope.x[index]
         if name == "r" and self.given.dimension:
-            return lambda scope: length(jnp, *scope.x)
+            return _radius
         if name == "x" and self.given.dimension:
             self.given.refuse(
                 node,
@@ -144,13 +140,14 @@ class ExpressionParser:
             )
         if name in FUNCTIONS:
             self.given.refuse(node, f"{name} is a function and needs its arguments in parentheses.")
-        if self.given.controls and CONTROL.fullmatch(name):
+        if self.given.controls and vocabulary.CONTROL.fullmatch(name):
             self.given.refuse(
                 node, f"there is no {name}: the control is {', '.join(self.given.controls)}."
             )
-        if (COORDINATE.fullmatch(name) or name in ("x", "r")) and not self.given.dimension:
+        coordinate = vocabulary.COORDINATE.fullmatch(name)
+        if (coordinate or name in ("x", "r")) and not self.given.dimension:
             self.given.refuse(node, f"{name} depends on the point, and here a constant is needed.")
-        if COORDINATE.fullmatch(name):
+        if coordinate:
             self.given.refuse(
                 node,
                 f"there is no coordinate {name}: the domain has dimension "
@@ -194,17 +191,17 @@ class ExpressionParser:
         value = self.part(first, depth + 1)
         steps: list[tuple[Callable[..., Any], Part]] = []
         for operation in reversed(operations):
-            function = OPERATORS.get(type(operation.op))
+            function = vocabulary.OPERATORS.get(type(operation.op))
             if function is None:
-                power = isinstance(operation.op, ast.BitXor)
                 self.given.refuse(
-                    operation,
-                    "a power is written with **, not ^."
-                    if power
-                    else f"this operation is not allowed ({described(operation.op)}).",
+                    operation, f"this operation is not allowed ({described(operation.op)})."
                 )
             right = self.part(operation.right, depth + 1)
-            if function is raised and isinstance(right, float) and abs(right) > MAX_EXPONENT:
+            if (
+                function is vocabulary.raised
+                and isinstance(right, float)
+                and abs(right) > MAX_EXPONENT
+            ):
                 self.given.refuse(
                     operation.right,
                     f"the exponent {right:g} is too large; at most {MAX_EXPONENT:g} is allowed.",
@@ -213,7 +210,16 @@ class ExpressionParser:
                 steps.append((function, right))
             else:
                 value = self.combine(operation, function, [value, right])
-        return _run(value, steps) if steps else value
+        if not steps:
+            return value
+
+        def run(scope: Scope) -> Any:
+            found = _at(value, scope)
+            for function, right in steps:
+                found = function(jnp, found, _at(right, scope))
+            return found
+
+        return run
 
     def call(self, node: ast.Call, depth: int) -> Part:
         if not isinstance(node.func, ast.Name):
@@ -231,11 +237,8 @@ class ExpressionParser:
         function = FUNCTIONS[name]
         given = len(node.args)
         if given < function.least or (function.most is not None and given > function.most):
-            needed = (
-                f"{function.least}"
-                if function.most == function.least
-                else f"{function.least} or more"
-            )
+            more = "" if function.most == function.least else " or more"
+            needed = f"{function.least}{more}"
             self.given.refuse(
                 node,
                 f"{name} takes {needed} argument{'s' if needed != '1' else ''}, and has "
@@ -248,7 +251,7 @@ class ExpressionParser:
             and node.args[0].id == "x"
             and given == 1
         ):
-            return lambda scope: length(jnp, *scope.x)
+            return _radius
         arguments = list(node.args)
         parts = [self.condition(arguments.pop(0), depth + 1)] if name == "where" else []
         return self.combine(
@@ -259,29 +262,23 @@ class ExpressionParser:
 
     def condition(self, node: ast.expr, depth: int) -> Part:
         """The first argument of `where`: comparisons, joined by and, or, not."""
-        if depth > MAX_DEPTH:
-            self.given.refuse(
-                node,
-                f"the expression is nested more than {MAX_DEPTH} levels deep. Split it with "
-                "the table [definitions].",
-            )
+        self.limit(node, depth)
         match node:
             case ast.Compare(left=left, ops=kinds, comparators=others):
                 values = [self.part(value, depth + 1) for value in (left, *others)]
                 pairs = []
                 for kind, before, after in zip(kinds, values, values[1:], strict=False):
-                    if type(kind) not in COMPARISONS:
+                    compared = vocabulary.COMPARISONS.get(type(kind))
+                    if compared is None:
                         self.given.refuse(
                             node, f"this comparison is not allowed ({described(kind)})."
                         )
-                    pairs.append(self.combine(node, COMPARISONS[type(kind)], [before, after]))
-                return self.combine(node, all_of, pairs)
+                    pairs.append(self.combine(node, compared, [before, after]))
+                return self.combine(node, vocabulary.all_of, pairs)
             case ast.BoolOp(op=join, values=values):
-                return self.combine(
-                    node,
-                    all_of if isinstance(join, ast.And) else any_of,
-                    [self.condition(value, depth + 1) for value in values],
-                )
+                joined = vocabulary.all_of if isinstance(join, ast.And) else vocabulary.any_of
+                parts = [self.condition(value, depth + 1) for value in values]
+                return self.combine(node, joined, parts)
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 return self.combine(
                     node,
@@ -297,9 +294,7 @@ class ExpressionParser:
         """The operation on parts: worked out now where all are constant, a function of the scope
         otherwise."""
         if any(callable(part) for part in parts):
-            return lambda scope: operation(
-                jnp, *(part(scope) if callable(part) else part for part in parts)
-            )
+            return lambda scope: operation(jnp, *(_at(part, scope) for part in parts))
         with np.errstate(all="ignore"):
             value = operation(np, *(np.asarray(part) for part in parts))
         if value.dtype == bool:
@@ -309,11 +304,9 @@ class ExpressionParser:
         return float(value)
 
 
-def _run(first: Part, steps: list[tuple[Callable[..., Any], Part]]) -> Evaluator:
-    def run(scope: Scope) -> Any:
-        value = first(scope) if callable(first) else first
-        for function, right in steps:
-            value = function(jnp, value, right(scope) if callable(right) else right)
-        return value
+def _at(part: Part, scope: Scope) -> Any:
+    return part(scope) if callable(part) else part
 
-    return run
+
+def _radius(scope: Scope) -> Any:
+    return vocabulary.length(jnp, *scope.x)

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from cordes.formulas.constants import evaluate_constants
-from cordes.formulas.elementary import ELEMENTARY
+from cordes.formulas.elementary import ARITHMETIC, COMPARISONS, ELEMENTARY
 from cordes.formulas.movement import MOVES, Array, Move, UnsupportedOperation, contraction
 from cordes.formulas.numbering import Numbering
 
@@ -29,10 +28,16 @@ ELEMENTWISE = (
         *("pow", "integer_pow", "atan2", "round", "is_finite", "select_n", "convert_element_type"),
     }
 )
-COMPARISONS = frozenset({"lt", "le", "gt", "ge", "eq", "ne"})
 REDUCTIONS = frozenset(f"reduce_{name}" for name in ("sum", "prod", "max", "min", "and", "or"))
 CUMULATIVE = {f"cum{name}": f"reduce_{name}" for name in ("sum", "prod", "max", "min")}
 LONGEST_LOOP = 4096
+# Operations of constants that NumPy rounds as JAX does: each of JAX's costs a compilation.
+_BY_NUMPY = {
+    **ARITHMETIC,
+    **{"add_any": np.add, "square": np.square},
+    **{name: each.values for name, each in COMPARISONS.items()},
+    **{name: ELEMENTARY[name].values for name in ("abs", "sign", "sqrt")},
+}
 
 
 class Value(NamedTuple):
@@ -361,6 +366,24 @@ class Trace:
             self._move(equation, lambda *a: [np.stack(a, 1)], column, [column[0].dtype])[0]
             for column in columns
         ]
+
+
+@np.errstate(all="ignore")
+def evaluate_constants(equation: Any, constants: Sequence[Any]) -> list[Array]:
+    """The results of an equation whose operands are all constant: what JAX computes in float64, and
+    index arithmetic is exact."""
+    name, variable = equation.primitive.name, equation.outvars[0].aval
+    if name == "iota":
+        axis = equation.params["dimension"]
+        spread = [size if i == axis else 1 for i, size in enumerate(variable.shape)]
+        numbers = np.arange(variable.shape[axis], dtype=variable.dtype).reshape(spread)
+        return [np.broadcast_to(numbers, variable.shape)]
+    if name == "convert_element_type":
+        return [constants[0].astype(variable.dtype)]
+    if name in _BY_NUMPY or (name == "div" and variable.dtype == np.float64):
+        return [np.asarray(_BY_NUMPY.get(name, np.divide)(*constants), dtype=variable.dtype)]
+    result = equation.primitive.bind(*constants, **equation.params)
+    return [*map(np.asarray, result if equation.primitive.multiple_results else [result])]
 
 
 def asks_for_equality(function: Callable, dimension: int, first: int) -> bool:

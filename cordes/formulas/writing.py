@@ -6,14 +6,14 @@ function itself at points: what has other values must not be shown.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
+from functools import partial, reduce
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from cordes.formulas.elementary import ELEMENTARY
+from cordes.formulas.elementary import COMPARISONS, ELEMENTARY
 from cordes.formulas.numbering import Numbering
 from cordes.formulas.terms import (
     FormulaTerm,
@@ -43,9 +43,14 @@ MOST_ELEMENTS = 20_000
 WRITTEN_OUT, LONG_SUMMAND = 6, 200
 # How far values may lie from those of the function, as a share of the largest.
 EXACT = 1e-9
-_SIGNS = {"lt": "<", "le": "≤", "gt": ">", "ge": "≥", "eq": "=", "ne": "≠"}
-# Functions that are written by others.
-_REWRITTEN: dict[str, Callable[[FormulaTerm], FormulaTerm]] = {
+# Operations by what they make of terms; some functions are written by others.
+_WRITTEN: dict[str, Callable[..., FormulaTerm]] = {
+    **{name: partial(call, each.written) for name, each in ELEMENTARY.items()},
+    **{"neg": negative, "add": add, "sub": subtract, "mul": multiply, "div": divide, "pow": power},
+    **{name: partial(call, name[-3:]) for name in ("max", "min", "reduce_max", "reduce_min")},
+    "reduce_prod": lambda *parts: reduce(multiply, parts),
+    "clamp": lambda low, t, high: call("min", call("max", t, low), high),
+    "atan2": partial(call, "arctan2"),
     "exp2": lambda t: power(number(2), t),
     "expm1": lambda t: subtract(call("exp", t), number(1)),
     "log1p": lambda t: call("log", add(number(1), t)),
@@ -142,7 +147,7 @@ class _Writer:
         operands, form = self._operands(at), self._form(at)
         if form is not None:
             pair = (self._value(operand) for operand in operands)
-            return term("compare", *pair, value=_SIGNS[form[0]])
+            return term("compare", *pair, value=COMPARISONS[form[0]].sign)
         if name in ("and", "or", "not", "reduce_and", "reduce_or"):
             truths = [self._truth(operand) for operand in operands]
             return (
@@ -158,37 +163,15 @@ class _Writer:
                 return self.coordinates[parameter]
             case "constant":
                 return number(parameter)
-            case "neg":
-                return negative(parts[0])
-            case "add":
-                return add(*parts)
-            case "sub":
-                return subtract(*parts)
-            case "mul":
-                return multiply(*parts)
-            case "div":
-                return divide(*parts)
-            case "pow":
-                return power(*parts)
             case "integer_pow":
                 return power(parts[0], number(parameter))
             case "reduce_sum":
                 return self._sum(parts)
-            case "reduce_prod":
-                return reduce(multiply, parts)
-            case "max" | "min" | "reduce_max" | "reduce_min":
-                return call(name[-3:], *parts)
-            case "clamp":
-                return call("min", call("max", parts[1], parts[0]), parts[2])
-            case "atan2":
-                return call("arctan2", *parts)
             case "sqrt":
                 return self._root(parts[0])
-        if name in _REWRITTEN:
-            return _REWRITTEN[name](parts[0])
-        if name in ELEMENTARY:
-            return call(ELEMENTARY[name].written, parts[0])
-        raise Unwritable(f"the operation {name}")
+        if name not in _WRITTEN:
+            raise Unwritable(f"the operation {name}")
+        return _WRITTEN[name](*parts)
 
     def _selected(self, condition: int, *choices: int) -> FormulaTerm:
         holds = self._truth(condition)

@@ -428,16 +428,16 @@ def test_too_many_switches_give_the_hull():
 def test_observer_sees_operands_in_nested_functions():
     seen = {}
 
-    def observer(equation, inputs, outputs):
-        seen.setdefault(equation.primitive.name, []).append((inputs, outputs))
+    def observer(step, operands, results):
+        seen.setdefault(step.equation.primitive.name, []).append((operands, results))
 
-    enclose(lambda x: jnp.abs(jax.nn.relu(x) - 2) + jnp.abs(jax.nn.relu(x) - 2), observer)(
-        [[-1.0, 0.5]], [[1.0, 1.0]]
-    )
+    function = enclose(lambda x: jnp.abs(jax.nn.relu(x) - 2) + jnp.abs(jax.nn.relu(x) - 2))
+    function.program(2).run(np.array([[-1.0, 0.5]]), np.array([[1.0, 1.0]]), observer=observer)
     assert {"max", "sub", "abs", "add"} <= set(seen)
     ((operand, constant), (result,)) = seen["max"][0]
     assert isinstance(operand, Interval)
-    assert constant == 0
+    assert constant.exact
+    assert constant.lower == 0
     np.testing.assert_array_equal(result.lower, [[0, 0.5]])
     assert len(seen["abs"]) == 1
     np.testing.assert_allclose(seen["abs"][0][0][0].upper, [[-1, -1]], rtol=1e-15)

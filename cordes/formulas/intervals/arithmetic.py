@@ -63,9 +63,8 @@ class Interval:
     broadcast from the right, as in NumPy."""
 
     __slots__ = ("lower", "upper")
-    __array_ufunc__ = (
-        None  # NumPy arrays on the left of an operator leave the operation to this class.
-    )
+    # NumPy arrays on the left of an operator leave the operation to this class.
+    __array_ufunc__ = None
 
     def __init__(self, lower: Any, upper: Any):
         self.lower = np.asarray(lower, dtype=np.float64)
@@ -189,11 +188,7 @@ class Interval:
         return rounded.unknown_where(self.upper < 0)
 
     def unknown_where(self, unknown: Array) -> "Interval":
-        if not np.any(unknown):
-            return self
-        return Interval(
-            np.where(unknown, -np.inf, self.lower), np.where(unknown, np.inf, self.upper)
-        )
+        return where(unknown, ANYTHING, self) if np.any(unknown) else self
 
     def clip(self, lower: float, upper: float) -> "Interval":
         """The interval cut to a range in which the values are known to lie."""
@@ -231,6 +226,16 @@ def point(values: Any) -> Interval:
     """An interval of single numbers."""
     values = np.asarray(values, dtype=np.float64)
     return Interval(values, values)
+
+
+ANYTHING = Interval(-np.inf, np.inf)
+
+
+def where(condition: Array, one: Interval, other: Interval) -> Interval:
+    """One interval where a condition holds, elsewhere the other."""
+    return Interval(
+        np.where(condition, one.lower, other.lower), np.where(condition, one.upper, other.upper)
+    )
 
 
 def as_interval(value: Any) -> Interval:

@@ -13,7 +13,16 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from cordes.formulas.intervals.arithmetic import Array, Interval, cleaned, hull, point
+from cordes.formulas.intervals.arithmetic import (
+    Array,
+    Interval,
+    cleaned,
+    hull,
+    maximum,
+    minimum,
+    point,
+    where,
+)
 
 # Eight units in the last place are at most 2⁻⁴⁹ of a number; twice that covers the rounding of the
 # subtraction, and the last term the subnormal numbers.
@@ -181,9 +190,7 @@ def remainder(a: Interval, b: Interval) -> Interval:
     exact = a - b * point(np.where(one, whole, 0.0))
     # Rounding must not push the remainder out of its range.
     tight = Interval(np.maximum(exact.lower, loose.lower), np.minimum(exact.upper, loose.upper))
-    return Interval(
-        np.where(one, tight.lower, loose.lower), np.where(one, tight.upper, loose.upper)
-    )
+    return where(one, tight, loose)
 
 
 def stepwise(function: Callable[[Array], Array]) -> Callable[[Interval], Interval]:
@@ -191,37 +198,22 @@ def stepwise(function: Callable[[Array], Array]) -> Callable[[Interval], Interva
     return lambda x: x.map(function)
 
 
-floor, ceil, trunc = stepwise(np.floor), stepwise(np.ceil), stepwise(np.trunc)
-
-
 @np.errstate(all="ignore")
-def round_away(x: Interval) -> Interval:
-    """To the nearest integer, halves away from zero."""
-
-    def rounded(bound: Array) -> Array:
-        whole = np.trunc(bound)
-        return np.where(np.abs(bound - whole) >= 0.5, whole + np.sign(bound), whole)
-
-    return x.map(rounded)
+def _away(bound: Array) -> Array:
+    """The nearest integer, halves away from zero."""
+    whole = np.trunc(bound)
+    return np.where(np.abs(bound - whole) >= 0.5, whole + np.sign(bound), whole)
 
 
-def round_even(x: Interval) -> Interval:
-    return x.map(np.round)
+floor, ceil, trunc = stepwise(np.floor), stepwise(np.ceil), stepwise(np.trunc)
+round_even, round_away = stepwise(np.round), stepwise(_away)
 
 
 def clamp(lower: Interval, x: Interval, upper: Interval) -> Interval:
-    low = Interval(np.maximum(lower.lower, x.lower), np.maximum(lower.upper, x.upper))
-    return Interval(np.minimum(low.lower, upper.lower), np.minimum(low.upper, upper.upper))
+    return minimum(maximum(lower, x), upper)
 
 
 def choose(index: Interval, *cases: Interval) -> Interval:
     """cases[index], where the index is an interval: the hull of all cases it may be."""
-    candidates = []
-    for number, case in enumerate(cases):
-        possible = (index.lower <= number) & (index.upper >= number)
-        candidates.append(
-            Interval(
-                np.where(possible, case.lower, np.inf), np.where(possible, case.upper, -np.inf)
-            )
-        )
-    return hull(*candidates)
+    nothing = Interval(np.inf, -np.inf)
+    return hull(*(where(index.contains(k), case, nothing) for k, case in enumerate(cases)))

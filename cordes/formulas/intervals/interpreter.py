@@ -23,13 +23,12 @@ from cordes.formulas.intervals.program import Program
 # More combinations of undecided switches than this in one cell are not taken one by one.
 COMBINATIONS = 64
 
-Observer = Callable[[Any, list[Interval | Array], list[Interval]], None]
-
 
 @final
 class Enclosure:
-    """Called with cells lower, upper of shape (n, d), it gives a list of pytrees of `Interval` in
-    the structure of the function's result.
+    """The enclosure of a function of one point x of shape (d,), traced at the first call. Called
+    with cells lower, upper of shape (n, d), it gives a list of pytrees of `Interval` in the
+    structure of the function's result.
 
     The list has one entry where the function does not jump. Where comparisons or signs are
     undecided in a cell the entries are the enclosures for each combination of their outcomes: every
@@ -38,9 +37,8 @@ class Enclosure:
     more than 64 have the hull in every entry.
     """
 
-    def __init__(self, function: Callable, observer: Observer | None = None):
+    def __init__(self, function: Callable):
         self._function = function
-        self._observer = observer
         self._programs: dict[int, Program] = {}
 
     def __call__(self, lower: Any, upper: Any) -> list[Any]:
@@ -53,12 +51,10 @@ class Enclosure:
         if not np.all(lower <= upper):
             raise ValueError("A cell is empty: its lower corner must not be above its upper one.")
         program = self.program(lower.shape[1])
-        outputs, undecided = program.run(lower, upper, None, self._observer)
-        pieces = (
-            self._pieces(program, lower, upper, undecided, outputs)
-            if np.any(undecided)
-            else [outputs]
-        )
+        outputs, undecided = program.run(lower, upper)
+        pieces = [outputs]
+        if np.any(undecided):
+            pieces = self._pieces(program, lower, upper, undecided, outputs)
         return [jax.tree.unflatten(program.trace.structure, piece) for piece in pieces]
 
     def program(self, dimension: int) -> Program:
@@ -101,7 +97,7 @@ class Enclosure:
                 np.take_along_axis(table[None], digits[:, :, None], axis=2)[..., 0],
                 np.nan,
             )
-            found, _ = program.run(lower[rows], upper[rows], forced, self._observer)
+            found, _ = program.run(lower[rows], upper[rows], forced)
             pieces.append([_replaced(old, rows, new) for old, new in zip(base, found, strict=True)])
             base = pieces[0]
         return pieces
@@ -113,12 +109,4 @@ def _replaced(old: Interval, rows: Array, new: Interval) -> Interval:
     return Interval(lower, upper)
 
 
-def enclose(function: Callable, observer: Observer | None = None) -> Enclosure:
-    """The enclosure of a function of one point x of shape (d,), traced at the first call.
-
-    `observer(equation, inputs, outputs)` is called for each equation that depends on x, also inside
-    nested functions, once for each pass: inputs are intervals or constant arrays, outputs
-    intervals. Equal equations are computed once and seen once; in the passes for single
-    combinations of switches only the cells concerned are seen.
-    """
-    return Enclosure(function, observer)
+enclose = Enclosure

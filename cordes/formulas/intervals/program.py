@@ -3,60 +3,44 @@ boxes ("cells") at a time."""
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from cordes.formulas.intervals.arithmetic import Array, Interval
-from cordes.formulas.intervals.evaluation import (
-    ANYTHING,
-    UNDECIDED,
-    Evaluate,
-    aligned,
-    chosen,
-    combined,
-    fixed,
-    moved,
-    over_cells,
-    whole,
-)
-from cordes.formulas.intervals.rules import (
-    REDUCTIONS,
-    cumulate,
-    elementwise,
-    gap_after,
-    index_of_extreme,
-    product,
-)
+from cordes.formulas.intervals import functions, rules
+from cordes.formulas.intervals.arithmetic import ANYTHING, Array, Interval
+from cordes.formulas.intervals.rules import Evaluate, combined, product
 from cordes.formulas.intervals.switches import IntervalPass, Switchboard, compare, sign_of
 from cordes.formulas.movement import contraction
-from cordes.formulas.trace import Step, Trace, Value
+from cordes.formulas.trace import Step, Trace
 
-
-class Instruction(NamedTuple):
-    """`evaluate(state, *intervals)` gives the intervals of the slots in `outputs`; those in slot -1
-    are known from earlier instructions. `real` tells floating-point results from integers and truth
-    values, which are always numbers."""
-
-    equation: Any
-    evaluate: Evaluate
-    inputs: tuple[Value, ...]
-    outputs: tuple[int, ...]
-    real: bool
+UNDECIDED = Interval(0.0, 1.0)
+# What gives the intervals of a step's outputs.
+Instruction = tuple[Step, Evaluate]
+Observer = Callable[[Step, list[Interval], list[Interval]], None]
 
 
 class Program:
-    """The instructions of one function of one point x of shape (dimension,)."""
+    """The instructions of one function of one point x of shape (dimension,): steps of its trace,
+    each with what gives the intervals of its outputs."""
 
     def __init__(self, function: Callable, dimension: int):
         self.trace = Trace(function, dimension)
         self.switchboard = Switchboard(self.trace.numbering)
-        self.instructions = [self._instruction(step) for step in self.trace.steps]
+        self.instructions = [(step, self._evaluation(step)) for step in self.trace.steps]
 
     def run(
-        self, lower: Array, upper: Array, forced: Array | None, observer: Callable | None
+        self,
+        lower: Array,
+        upper: Array,
+        forced: Array | None = None,
+        observer: Observer | None = None,
     ) -> tuple[list[Interval], Array]:
-        """The enclosures of all outputs over the cells, and which switches were undecided where."""
+        """The enclosures of all outputs over the cells, and which switches were undecided where.
+
+        `observer(step, operands, results)` is called for each step, also those of nested functions.
+        Equal equations are computed once and seen once.
+        """
         cells = len(lower)
         state = IntervalPass(
             np.zeros((cells, len(self.switchboard.outcomes)), dtype=bool), forced, []
@@ -66,23 +50,23 @@ class Program:
         slots[0] = Interval(lower, upper)
         with np.errstate(all="ignore"):
             for instruction in self.instructions:
-                equation, _, inputs, outputs, _ = instruction
+                step, _ = instruction
                 operands = [
-                    slots[value.slot] if value.constant is None else fixed(value.constant[None])
-                    for value in inputs
+                    slots[value.slot]
+                    if value.constant is None
+                    else rules.fixed(value.constant[None])
+                    for value in step.inputs
                 ]
                 results, gap = self.step(instruction, state, gaps, operands)
-                for slot, result in zip(outputs, results, strict=True):
+                for slot, result in zip(step.outputs, results, strict=True):
                     if slot >= 0:
                         slots[slot], gaps[slot] = result, gap
                 if observer is not None:
-                    seen = [
-                        slots[value.slot] if value.constant is None else value.constant
-                        for value in inputs
-                    ]
-                    observer(equation, seen, results)
+                    observer(step, operands, results)
         return [
-            over_cells(value.constant, cells) if value.constant is not None else slots[value.slot]
+            slots[value.slot]
+            if value.constant is None
+            else rules.fixed(np.broadcast_to(value.constant, (cells, *value.shape)))
             for value in self.trace.outputs
         ], state.undecided
 
@@ -90,19 +74,19 @@ class Program:
     def step(
         instruction: Instruction, state: IntervalPass, gaps: list, operands: list[Interval]
     ) -> tuple[list[Interval], Array | None]:
-        """The results of one instruction, and in which cells they may not be numbers. `gaps` are
-        those of all slots, the last one for constants."""
-        state.gaps = [gaps[value.slot] for value in instruction.inputs]
-        results = instruction.evaluate(state, *operands)
-        name = instruction.equation.primitive.name
-        gap = gap_after(name, state.gaps, operands, results) if instruction.real else None
-        return results, gap
+        """The results of one instruction, and in which cells they may not be numbers; integers and
+        truth values always are. `gaps` are those of all slots, the last one for constants."""
+        step, evaluate = instruction
+        state.gaps = [gaps[value.slot] for value in step.inputs]
+        results = evaluate(state, *operands)
+        if step.dtype.kind != "f":
+            return results, None
+        name = step.equation.primitive.name
+        return results, rules.gap_after(name, state.gaps, operands, results)
 
-    def _instruction(self, step: Step) -> Instruction:
-        kind = step.dtype.kind
-        evaluate = self._rule(step)
-        evaluate = evaluate if kind == "f" else partial(whole, evaluate, kind == "b")
-        return Instruction(step.equation, evaluate, step.inputs, step.outputs, kind == "f")
+    def _evaluation(self, step: Step) -> Evaluate:
+        kind, evaluate = step.dtype.kind, self._rule(step)
+        return evaluate if kind == "f" else partial(rules.whole, evaluate, kind == "b")
 
     def _rule(self, step: Step) -> Evaluate:
         """How the intervals of a step are computed."""
@@ -110,9 +94,9 @@ class Program:
         match step.kind:
             case "move":
                 assert step.move is not None
-                return partial(moved, step.move)
+                return partial(rules.moved, step.move)
             case "choice":
-                return partial(chosen, step.numbers.ndim)
+                return partial(combined, functions.choose, step.numbers.ndim, {})
             case "comparison":
                 return self._comparison(step)
             case "sign":
@@ -123,10 +107,10 @@ class Program:
                 return _contraction(step)
             case "reduction":
                 axes = tuple(axis + 1 for axis in parameters["axes"])
-                return lambda state, x: [REDUCTIONS[name](x, axes)]
+                return lambda state, x: [rules.REDUCTIONS[name](x, axes)]
             case "cumulative":
                 axis, reverse = parameters["axis"] + 1, parameters["reverse"]
-                return lambda state, x: [cumulate(name, x, axis, reverse)]
+                return lambda state, x: [rules.cumulate(name, x, axis, reverse)]
             case "sort":
                 axis = parameters["dimension"] + 1
                 return lambda state, x: [
@@ -136,7 +120,7 @@ class Program:
                 axis = parameters["axes"][0]
                 any_index = Interval(0.0, float(step.inputs[0].shape[axis] - 1))
                 return lambda state, x: [
-                    state.vague(index_of_extreme(x, axis + 1, name == "argmax"), any_index)
+                    state.vague(rules.index_of_extreme(x, axis + 1, name == "argmax"), any_index)
                 ]
         raise AssertionError(f"no rule for steps of the kind {step.kind}")
 
@@ -153,10 +137,9 @@ class Program:
         analytic, same = self._analytic(first) & self._analytic(second), first == second
 
         def evaluate(state: IntervalPass, a: Interval, b: Interval) -> list[Interval]:
-            a, b = aligned(first.ndim, a, b)
-            return [
-                switch.settle(state, state.vague(compare(name, a, b, analytic, same), UNDECIDED))
-            ]
+            a, b = rules.aligned(first.ndim, a, b)
+            outcome = compare(name, a, b, analytic, same)
+            return [switch.settle(state, state.vague(outcome, UNDECIDED))]
 
         return evaluate
 
@@ -167,7 +150,7 @@ class Program:
 
     def _elementwise(self, step: Step) -> Evaluate:
         name, operands = step.equation.primitive.name, [value.numbers for value in step.inputs]
-        rule, options = elementwise(step.equation), {}
+        rule, options = rules.elementwise(step.equation), {}
         if name == "mul" and np.any(same := np.equal(*np.broadcast_arrays(*operands))):
             rule, options = product, {"same": same}
         elif name == "div" and step.inputs[1].dtype.kind == "f":

@@ -1,17 +1,32 @@
-"""What each operation of a jaxpr does to intervals: tables by the names of JAX's primitives.
+"""What each operation of a jaxpr does to intervals: tables by the names of JAX's primitives, and
+how instructions apply them.
 
 Truth values are intervals within [0, 1] with integer bounds: 0 and 1 are decided, [0, 1] is not.
 """
 
 from collections.abc import Callable
 from functools import partial, reduce
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
 from cordes.formulas.elementary import ELEMENTARY, INFINITE
 from cordes.formulas.intervals import functions
-from cordes.formulas.intervals.arithmetic import Array, Interval, cleaned, maximum, minimum
+from cordes.formulas.intervals.arithmetic import (
+    ANYTHING,
+    Array,
+    Interval,
+    cleaned,
+    maximum,
+    minimum,
+    point,
+    where,
+)
+from cordes.formulas.intervals.switches import IntervalPass
+from cordes.formulas.movement import Move
+
+Evaluate = Callable[..., list[Interval]]
 
 
 def finite(x: Interval) -> Interval:
@@ -21,9 +36,8 @@ def finite(x: Interval) -> Interval:
 
 def _differ(a: Interval, b: Interval) -> Interval:
     """Exclusive or."""
-    surely = np.where((a.lower == a.upper) & (b.lower == b.upper), a.lower != b.lower, False)
-    perhaps = np.where((a.lower == a.upper) & (b.lower == b.upper), a.lower != b.lower, True)
-    return Interval(surely, perhaps)
+    decided = (a.lower == a.upper) & (b.lower == b.upper)
+    return Interval(decided & (a.lower != b.lower), ~decided | (a.lower != b.lower))
 
 
 ELEMENTWISE: dict[str, Callable[..., Interval]] = {
@@ -100,8 +114,8 @@ def gap_after(
         index = operands[0]
         for number, gap in enumerate(gaps[1:]):
             if gap is not None:
-                possible = (index.lower <= number) & (index.upper >= number)
-                found[number + 1] = gap & np.any(possible.reshape(len(possible), -1), axis=1)
+                possible = index.contains(number).reshape(len(index.lower), -1)
+                found[number + 1] = gap & np.any(possible, axis=1)
     if name in UNDEFINED:
         found.append(_somewhere(UNDEFINED[name](*operands)))
     found += [
@@ -115,12 +129,6 @@ def gap_after(
 
 def _somewhere(mask: Array) -> Array | None:
     return np.any(mask.reshape(len(mask), -1), axis=1) if np.any(mask) else None
-
-
-def whole_numbers(x: Interval) -> Interval:
-    """Integers and truth values: bounds that rounding has moved outwards are moved back to the
-    integers inside."""
-    return cleaned(np.ceil(x.lower), np.floor(x.upper))
 
 
 REDUCTIONS: dict[str, Callable[[Interval, tuple[int, ...]], Interval]] = {
@@ -147,9 +155,7 @@ def cumulate(name: str, x: Interval, axis: int, reverse: bool) -> Interval:
         x.map(lambda bound, i=i: np.take(bound, i, axis=axis))
         for i in (range(count - 1, -1, -1) if reverse else range(count))
     ]
-    for i in range(1, count):
-        parts[i] = _STEPS[name](parts[i - 1], parts[i])
-    parts = parts[::-1] if reverse else parts
+    parts = list(accumulate(parts, _STEPS[name]))[:: -1 if reverse else 1]
     return Interval(
         np.stack([p.lower for p in parts], axis), np.stack([p.upper for p in parts], axis)
     )
@@ -175,10 +181,56 @@ def product(a: Interval, b: Interval, same: Array) -> Interval:
     square."""
     if np.all(same):
         return a.square()
-    result = a * b
-    if not np.any(same):
-        return result
-    square = a.square()
-    return Interval(
-        np.where(same, square.lower, result.lower), np.where(same, square.upper, result.upper)
-    )
+    return where(same, a.square(), a * b) if np.any(same) else a * b
+
+
+# What instructions need around the rules.
+
+
+def aligned(rank: int, *intervals: Interval) -> list[Interval]:
+    """Numbers (rank 0) beside arrays get axes of length one."""
+    return [
+        x
+        if x.lower.ndim == rank + 1
+        else x.map(lambda bound: bound.reshape((len(bound),) + (1,) * rank))
+        for x in intervals
+    ]
+
+
+def combined(
+    rule: Callable[..., Interval],
+    rank: int,
+    options: dict[str, Any],
+    state: IntervalPass,
+    *intervals: Interval,
+) -> list[Interval]:
+    result = rule(*aligned(rank, *intervals), **options)
+    # What is made of no number by these need not be one of the values that numbers give.
+    vague = rule in (functions.clamp, functions.trunc, finite)
+    return [state.vague(result, ANYTHING) if vague else result]
+
+
+def moved(move: Move, state: IntervalPass, *intervals: Interval) -> list[Interval]:
+    cells = len(state.undecided)
+
+    def spread(bound: Array) -> Array:
+        return np.broadcast_to(bound, (cells, *bound.shape[1:]))
+
+    lower = move(*(spread(x.lower) for x in intervals))
+    upper = move(*(spread(x.upper) for x in intervals))
+    return list(map(Interval, lower, upper))
+
+
+def whole(
+    evaluate: Evaluate, truth: bool, state: IntervalPass, *intervals: Interval
+) -> list[Interval]:
+    """Integers and truth values: bounds that rounding has moved outwards are moved back to the
+    integers inside."""
+    results = [cleaned(np.ceil(x.lower), np.floor(x.upper)) for x in evaluate(state, *intervals)]
+    return [result.clip(0.0, 1.0) for result in results] if truth else results
+
+
+def fixed(constant: Array) -> Interval:
+    """A constant as an interval; what is not a number may be any number."""
+    exact = point(constant)
+    return exact.unknown_where(np.isnan(exact.lower))

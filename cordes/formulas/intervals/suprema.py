@@ -7,7 +7,7 @@ certain are dropped; the others may reach beyond it, which makes the bound large
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -76,7 +76,7 @@ def supremum(
     Assumed: `bound` is right on every cell, and the domain lies in its bounding box.
     """
     low, high = (np.asarray(corner, dtype=np.float64) for corner in domain.bounding_box)
-    outside, box = _outside(domain), high - low
+    outside, box = outside_of(domain), high - low
     best, where, settled = float(attained), np.asarray(point, dtype=np.float64), -np.inf
     children = _Cells(low[None], high[None], np.array([np.inf]))
     for _ in range(FIRST):
@@ -113,22 +113,18 @@ def infimum(
     evaluate: Values,
     domain: AbstractDomain,
     attained: float,
-    point: np.ndarray,
-    tolerance: float,
-    budget: int = 20_000,
-    smallest: float = 1e-7,
+    *rest: Any,
+    **options: Any,
 ) -> Infimum:
     """The infimum over the domain of a function of which `bound(lower, upper)` gives a lower bound
-    on each cell; see `supremum`."""
-
-    def opposite_bound(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-        return -bound(lower, upper)
-
-    def opposite_values(points: np.ndarray) -> np.ndarray:
-        return -evaluate(points)
-
+    on each cell; see `supremum`, also for what else is given."""
     found = supremum(
-        opposite_bound, opposite_values, domain, -attained, point, tolerance, budget, smallest
+        lambda lower, upper: -bound(lower, upper),
+        lambda points: -evaluate(points),
+        domain,
+        -attained,
+        *rest,
+        **options,
     )
     return Infimum(-found.upper, -found.attained, found.point, found.decided)
 
@@ -162,7 +158,7 @@ def _best(
     return (float(values[largest]), middles[largest]) if values[largest] > best else (best, where)
 
 
-def _outside(domain: AbstractDomain) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+def outside_of(domain: AbstractDomain) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
     """Whether cells lie outside the domain for certain.
 
     Of a polygon: beyond one of its edges. (The product of the distances to its edges is no help, it

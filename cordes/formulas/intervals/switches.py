@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cordes.formulas.intervals.arithmetic import Array, Interval
+from cordes.formulas.intervals.arithmetic import Array, Interval, point, where
 from cordes.formulas.numbering import Numbering
 
 
@@ -30,11 +30,8 @@ class IntervalPass:
         comparison is false, whatever the bounds say."""
         for gap in self.gaps:
             if gap is not None:
-                where = gap.reshape((-1,) + (1,) * (interval.lower.ndim - 1))
-                interval = Interval(
-                    np.where(where, outcomes.lower, interval.lower),
-                    np.where(where, outcomes.upper, interval.upper),
-                )
+                cells = gap.reshape((-1,) + (1,) * (interval.lower.ndim - 1))
+                interval = where(cells, outcomes, interval)
         return interval
 
 
@@ -56,10 +53,7 @@ class Switch(NamedTuple):
             return natural
         outcome = state.forced[:, columns].reshape(natural.shape) * self.scale + self.shift
         outcome = np.clip(outcome, natural.lower, natural.upper)
-        free = np.isnan(outcome)
-        return Interval(
-            np.where(free, natural.lower, outcome), np.where(free, natural.upper, outcome)
-        )
+        return where(np.isnan(outcome), natural, point(outcome))
 
 
 class Switchboard:
@@ -78,39 +72,29 @@ class Switchboard:
 
     def comparison(self, name: str, first: Array, second: Array) -> Switch:
         """The switch of a comparison."""
-        first, second = np.broadcast_arrays(first, second)
-        found = [
-            self._numbering.compared(name, a, b)
-            for a, b in zip(first.ravel().tolist(), second.ravel().tolist(), strict=True)
-        ]
-        columns = [self._column(number, (0, 1)) for number, _ in found]
-        opposite = np.array([opposite for _, opposite in found], dtype=bool)
-        return _switch(
-            columns, np.where(opposite, -1.0, 1.0), np.where(opposite, 1.0, 0.0), first.shape
-        )
+        rows = []
+        for pair in zip(first.ravel().tolist(), second.ravel().tolist(), strict=True):
+            number, opposite = self._numbering.compared(name, *pair)
+            rows.append((self._column(number, (0, 1)), -1 if opposite else 1, int(opposite)))
+        return _switch(rows, first.shape)
 
     def sign(self, operand: Array, result: Array) -> Switch:
         """The switch of a sign: ±1 where the operand is analytic, and then it is that of the
         comparison with zero; else -1, 0 or 1."""
         zero = self._numbering.constant(0.0)
-        columns, scale, shift = [], [], []
+        rows = []
         for number, own in zip(operand.ravel().tolist(), result.ravel().tolist(), strict=True):
             if self._numbering.analytic(number):
                 above, turned = self._numbering.above(number, zero)
-                columns.append(self._column(above, (0, 1)))
-                scale.append(-2.0 if turned else 2.0)
-                shift.append(1.0 if turned else -1.0)
+                rows.append((self._column(above, (0, 1)), *((-2, 1) if turned else (2, -1))))
             else:
-                columns.append(self._column(own, (-1, 0, 1)))
-                scale.append(1.0)
-                shift.append(0.0)
-        return _switch(columns, np.array(scale), np.array(shift), operand.shape)
+                rows.append((self._column(own, (-1, 0, 1)), 1, 0))
+        return _switch(rows, operand.shape)
 
 
-def _switch(columns: list[int], scale: Array, shift: Array, shape: tuple[int, ...]) -> Switch:
-    return Switch(
-        np.array(columns, dtype=np.int64).reshape(shape), scale.reshape(shape), shift.reshape(shape)
-    )
+def _switch(rows: list[tuple[int, int, int]], shape: tuple[int, ...]) -> Switch:
+    """Column, scale and shift of each element as arrays."""
+    return Switch(*np.array(rows, dtype=np.int64).reshape(-1, 3).T.reshape(3, *shape))
 
 
 def compare(name: str, a: Interval, b: Interval, analytic: Any, same: Any) -> Interval:

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cordes.formulas.intervals.arithmetic import Interval
-from cordes.formulas.intervals.evaluation import fixed
 from cordes.formulas.intervals.program import Program
+from cordes.formulas.intervals.rules import fixed
 from cordes.formulas.intervals.switches import IntervalPass
 from cordes.formulas.movement import contraction
 from cordes.formulas.rectangles.arithmetic import Array, Rectangle, as_rectangle

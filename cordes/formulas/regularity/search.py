@@ -13,7 +13,6 @@ the guards of where(t == 0, 1, t), are taken as false; so "continuous" means aft
 a set.
 """
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,11 +20,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from cordes.domains.domain import AbstractDomain
-from cordes.formulas.intervals import Interval, UnsupportedOperation, enclose
-from cordes.formulas.regularity.cells import SearchCells, cells_inside, first_cells
+from cordes.formulas.intervals import Interval, UnsupportedOperation
+from cordes.formulas.intervals.arithmetic import point
+from cordes.formulas.intervals.program import Program
+from cordes.formulas.intervals.suprema import outside_of
 from cordes.formulas.regularity.expressions import Expressions, Site
 from cordes.formulas.regularity.orders import HARMLESS, Orders
-from cordes.formulas.regularity.views import SiteView
+from cordes.formulas.regularity.views import SearchCells, SiteView, first_cells
+from cordes.formulas.trace import Step
 from cordes.runtime.plain import show
 
 # Rounds of refinement by dimension, and the most cells of a round.
@@ -91,7 +93,7 @@ class _Search:
 
     def __init__(self, function: Callable, domain: AbstractDomain, interfaces: int, wanted: float):
         self.domain, self.wanted, self.interfaces = domain, wanted, interfaces
-        self.program = enclose(function).program(domain.dimension)
+        self.program = Program(function, domain.dimension)
         values = self.program.trace.outputs
         outputs = [
             number
@@ -103,7 +105,7 @@ class _Search:
             self.expressions.base(int(value.numbers))
             for value in values[len(values) - interfaces :]
         }
-        self._distance = enclose(domain.distance)
+        self._outside = outside_of(domain)
         self.decisions: dict[Site, int] = {}
         self.views: dict[Site, SiteView] = {}
         self._chosen: dict[Site, list[int]] = {}
@@ -137,16 +139,15 @@ class _Search:
                 or np.sum(undecided) * 2**self.domain.dimension > MOST_CELLS
             ):
                 break
-            cells = self._inside(
-                SearchCells(cells.lower[undecided], cells.upper[undecided]).children()
-            )
+            cells = self._inside(cells.take(undecided).children())
         for site in [site for site in faults if self._covered(site, on_interface)]:
             self.decisions[site] = HARMLESS
         faults = self._faults()
         return self._report(faults, cells, on_interface) if faults else None
 
     def _inside(self, cells: SearchCells) -> SearchCells:
-        return cells_inside(cells, self.domain, self._distance)
+        """The cells that may meet the domain."""
+        return cells.take(~self._outside(cells.lower, cells.upper))
 
     # Sites and what is decided about them.
 
@@ -197,16 +198,9 @@ class _Search:
                     self.decisions[site] = next(iter(view.seen), HARMLESS)
                 else:  # The operand jumps from one sign to the other between cells.
                     view.undecided = np.ones(len(middles), bool)
-            elif len(faults) <= MOST_HIDDEN and self._hidden(
-                site, SearchCells(cells.lower[view.undecided], cells.upper[view.undecided])
-            ):
+            elif len(faults) <= MOST_HIDDEN and self._hidden(site, cells.take(view.undecided)):
                 self.decisions[site] = HARMLESS
-        surfaces = (
-            [interval.lower <= 0 for interval in outputs],
-            [interval.upper >= 0 for interval in outputs],
-        )
-        touched = [low & high for low, high in zip(*surfaces, strict=True)]
-        return np.any(touched, axis=0) if touched else np.zeros(len(cells.lower), bool)
+        return np.any([np.zeros(len(middles), bool), *(phi.contains(0) for phi in outputs)], axis=0)
 
     def _choices(self, site: Site) -> list[int]:
         """The maxima and minima of two elements through which a site acts on the outputs, but for
@@ -260,29 +254,23 @@ class _Search:
         found: dict[int, Interval] = {}
         for number in numbers:
             if number in self.expressions.constants:
-                found[number] = Interval(*(np.full(count, self.expressions.constants[number]),) * 2)
-        instructions = iter(self.program.instructions)
+                found[number] = point(np.full(count, self.expressions.constants[number]))
 
-        def observe(_: Any, inputs: list, __: list) -> None:
-            for value, interval in zip(next(instructions).inputs, inputs, strict=True):
-                if value.constant is None:
-                    for place in np.flatnonzero(np.isin(value.numbers.ravel(), missing)):
-                        column = interval.map(
-                            lambda bound, place=place: bound.reshape(len(bound), -1)[:, place]
+        def observe(step: Step, operands: list[Interval], _: list[Interval]) -> None:
+            for value, interval in zip(step.inputs, operands, strict=True):
+                for place in np.flatnonzero(np.isin(value.numbers.ravel(), missing)):
+                    column = interval.map(
+                        lambda bound, place=place: np.broadcast_to(
+                            bound.reshape(len(bound), -1)[:, place], count
                         )
-                        found.setdefault(
-                            int(value.numbers.ravel()[place]),
-                            Interval(
-                                *(np.broadcast_to(b, count) for b in (column.lower, column.upper))
-                            ),
-                        )
+                    )
+                    found.setdefault(int(value.numbers.ravel()[place]), column)
 
         missing = [number for number in numbers if number not in found]
         outputs, _ = self.program.run(cells.lower, cells.upper, None, observe)
-        unknown = Interval(np.full(count, -math.inf), np.full(count, math.inf))
-        return {number: found.get(number, unknown) for number in numbers}, outputs[
-            len(outputs) - self.interfaces :
-        ]
+        unknown = point(np.zeros(count)).unknown_where(np.ones(count, bool))
+        ranges = {number: found.get(number, unknown) for number in numbers}
+        return ranges, outputs[len(outputs) - self.interfaces :]
 
     # What is left over.
 
@@ -319,9 +307,7 @@ class _Search:
             low, high = np.where(same, middle, low), np.where(same, high, middle)
         lower, upper = self.domain.bounding_box
         _, surfaces = at(chord, high, NEAR * float(np.max(upper - lower)))
-        return bool(
-            np.all(np.any([(phi.lower <= 0) & (phi.upper >= 0) for phi in surfaces], axis=0))
-        )
+        return bool(np.all(np.any([phi.contains(0) for phi in surfaces], axis=0)))
 
     def _report(self, faults: Sequence[Site], cells: SearchCells, on_interface: np.ndarray) -> str:
         """The worst site in words, with the middle of a cell in which it is undecided: one in the

@@ -1,15 +1,50 @@
-"""What cells show of an operation that may be singular."""
+"""The cells on which a search for singularities looks at a domain, and what they show of an
+operation that may be singular."""
 
+import itertools
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
+from cordes.domains.domain import AbstractDomain
 from cordes.formulas.intervals import Interval
 from cordes.formulas.regularity.expressions import Site
 
+# Cells along each axis at the start, by dimension; in higher dimensions the first axes are halved.
+START = {1: 64, 2: 12, 3: 6, 4: 4, 5: 3}
+HALVED_AXES = 6
 # A denominator that comes as near to zero as this share of its largest value is a guard such as
 # max(|x|², 1e-300), not a bound.
 GUARD = 1e-12
+
+
+class SearchCells(NamedTuple):
+    lower: np.ndarray
+    upper: np.ndarray
+
+    def take(self, index: np.ndarray) -> "SearchCells":
+        return SearchCells(self.lower[index], self.upper[index])
+
+    def children(self) -> "SearchCells":
+        """Each cell cut in the middle of every axis."""
+        middle = (self.lower + self.upper) / 2
+        corners = np.array(list(itertools.product((False, True), repeat=self.lower.shape[1])))
+        lower = np.where(corners, middle[:, None], self.lower[:, None])
+        upper = np.where(corners, self.upper[:, None], middle[:, None])
+        return SearchCells(lower.reshape(-1, corners.shape[1]), upper.reshape(-1, corners.shape[1]))
+
+
+def first_cells(domain: AbstractDomain) -> SearchCells:
+    """Cells that cover the bounding box of a domain."""
+    lower, upper = (np.asarray(corner, float) for corner in domain.bounding_box)
+    d = len(lower)
+    counts = [START[d]] * d if d in START else [2 if axis < HALVED_AXES else 1 for axis in range(d)]
+    index = np.stack(np.meshgrid(*map(np.arange, counts), indexing="ij"), axis=-1).reshape(-1, d)
+    starts, ends = (
+        lower + place / np.array(counts) * (upper - lower) for place in (index, index + 1)
+    )
+    return SearchCells(starts, np.where(index + 1 == counts, upper, ends))
 
 
 class SiteView:
