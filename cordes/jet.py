@@ -47,3 +47,25 @@ def jet_of(function: Callable[[Array], Array]) -> Callable[[Array], Jet]:
 def contract(A: Any, hessian: Any) -> Any:
     """A:D²u over leading axes."""
     return (A * hessian).sum(axis=(-2, -1))
+
+
+def product(left: Jet, right: Jet) -> Jet:
+    """The jet of a product of two functions."""
+    a, b = left.value, right.value
+    cross = left.gradient[..., :, None] * right.gradient[..., None, :]
+    return Jet(
+        a * b,
+        a[..., None] * right.gradient + b[..., None] * left.gradient,
+        a[..., None, None] * right.hessian
+        + b[..., None, None] * left.hessian
+        + cross
+        + cross.swapaxes(-1, -2),
+    )
+
+
+def composed(outer: tuple[Any, Any, Any], inner: Jet) -> Jet:
+    """The jet of a function of another one: `outer` are its value and two derivatives there."""
+    value, first, second = outer
+    square = inner.gradient[..., :, None] * inner.gradient[..., None, :]
+    hessian = first[..., None, None] * inner.hessian + second[..., None, None] * square
+    return Jet(value, first[..., None] * inner.gradient, hessian)

@@ -22,7 +22,7 @@ from cordes.ansatz.singular.functions import SingularFunctions
 from cordes.ansatz.singular.traced import combination
 from cordes.domains.domain import AbstractDomain
 from cordes.domains.lift import Fit, Lift
-from cordes.jet import Jet, contract, jet_of
+from cordes.jet import Jet, contract, jet_of, product
 from cordes.runtime.blocks import in_blocks, is_traced
 
 # Features are evaluated in groups of this size: one compilation serves all widths.
@@ -168,35 +168,21 @@ class Ansatz:
         rows = self.freeze(x, A, b, c, np.zeros(len(x)), np.ones(len(x)))
         matrix = feature_matrix(network, rows)
         coefficients = np.concatenate([np.asarray(network.coefficients), np.asarray(amplitudes)])
+        sizes = np.abs(matrix) @ np.abs(coefficients) + np.abs(rows.target)
         # The target is minus the part of the lift.
-        return matrix @ coefficients - rows.target, np.abs(matrix) @ np.abs(coefficients) + np.abs(
-            rows.target
-        )
+        return matrix @ coefficients - rows.target, sizes
 
     def _value_block(self, network: AbstractNetwork, x: Array) -> Array:
         return jax.vmap(self.lift)(x) + jax.vmap(self.distance)(x) * network.value(x)
 
     def _jet_block(self, x: Array, value: Array, gradient: Array, hessian: Array) -> Jet:
-        G, D, N = (
-            jax.vmap(jet_of(self.lift))(x),
-            jax.vmap(jet_of(self.distance))(x),
-            Jet(value, gradient, hessian),
-        )
-        return self.combine(G, D, N)
+        G, D = jax.vmap(jet_of(self.lift))(x), jax.vmap(jet_of(self.distance))(x)
+        return self.combine(G, D, Jet(value, gradient, hessian))
 
     @staticmethod
     def combine(G: Jet, D: Jet, N: Jet) -> Jet:
         """The jet of G + D·N at many points."""
-        cross = D.gradient[:, :, None] * N.gradient[:, None, :]
-        return Jet(
-            G.value + D.value * N.value,
-            G.gradient + D.value[:, None] * N.gradient + N.value[:, None] * D.gradient,
-            G.hessian
-            + D.value[:, None, None] * N.hessian
-            + N.value[:, None, None] * D.hessian
-            + cross
-            + jnp.swapaxes(cross, 1, 2),
-        )
+        return jax.tree.map(jnp.add, G, product(D, N))
 
 
 def _lift(

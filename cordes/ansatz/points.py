@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import qmc
 
-from cordes.ansatz.singular.points import SingularPoint
+from cordes.ansatz.singular.points import SingularPoint, directions, edges_away
 from cordes.domains.domain import AbstractDomain
 
 # r = ρ u^GRADING puts points into each scale around a singular point.
@@ -42,8 +42,7 @@ def collocation_points(
             int(np.ceil(np.log2(max(graded, 2))))
         )[:graded]
         r = reach * np.maximum(u[:, 0], 1e-12) ** GRADING
-        angle = _angles(point, u[:, 1])
-        around = point.location + r[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+        around = point.location + r[:, None] * directions(_angles(point, u[:, 1]))
         # A smooth boundary bends away from its tangent. The density of those inside is not changed
         # by leaving out the others.
         parts.append(around if point.interface is None else around[domain.contains(around)])
@@ -86,15 +85,10 @@ def _reach(domain: AbstractDomain, point: SingularPoint, others: Sequence[Singul
         np.linalg.norm(point.location - other.location) for other in others if other is not point
     ]
     if domain.vertices is not None:
-        edges = np.roll(domain.vertices, -1, axis=0) - domain.vertices
-        normals = np.stack([-edges[:, 1], edges[:, 0]], axis=1) / np.linalg.norm(
-            edges, axis=1, keepdims=True
-        )
-        heights = np.sum((point.location - domain.vertices) * normals, axis=1)
-        gaps += list(heights[heights > 1e-9 * np.max(np.abs(edges))])
+        gaps += list(edges_away(domain.vertices, point.location)[2])
     elif point.on_boundary:
         gaps.append(np.linalg.norm(point.location - domain.center))
     else:
-        directions = np.random.default_rng(0).standard_normal((256, 2))
-        gaps.append(np.min(np.linalg.norm(domain.boundary_at(directions) - point.location, axis=1)))
+        boundary = domain.boundary_at(np.random.default_rng(0).standard_normal((256, 2)))
+        gaps.append(np.min(np.linalg.norm(boundary - point.location, axis=1)))
     return 0.95 * float(min(gaps))

@@ -9,7 +9,7 @@ zero everywhere or almost nowhere, which decides comparisons and signs that meet
 boundary of a cell. (√, division and the like are left out: √(x²) - x is zero on a half-line.)
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -65,6 +65,25 @@ class Numbering:
             self._analytic.append(analytic)
             if key.operands != given:
                 self.written[found] = given
+        return found
+
+    def reached(self, starts: Iterable[int], chosen: Mapping[int, int] | None = None) -> set[int]:
+        """Elements and all that they are made of; of those in `chosen` one operand counts."""
+        seen, waiting = set(starts), list(starts)
+        while waiting:
+            number = waiting.pop()
+            operands = set(self.operations[number].operands)
+            following = {chosen[number]} if chosen and number in chosen else operands
+            waiting.extend(following - seen)
+            seen |= following
+        return seen
+
+    def dependent(self, starts: Iterable[int]) -> set[int]:
+        """Elements and all that is made of them."""
+        found = set(starts)
+        for number, operation in enumerate(self.operations):
+            if not found.isdisjoint(operation.operands):
+                found.add(number)
         return found
 
     def find(self, name: str, *operands: int) -> int | None:

@@ -389,12 +389,7 @@ def evaluate_constants(equation: Any, constants: Sequence[Any]) -> list[Array]:
 def asks_for_equality(function: Callable, dimension: int, first: int) -> bool:
     """Whether something that depends on the coordinates from number `first` on is compared by ==
     or !=."""
-    dependent: set[int] = set()
-    for number, operation in enumerate(Trace(function, dimension).numbering.operations):
-        if (operation.name == "x" and operation.parameter >= first) or not dependent.isdisjoint(
-            operation.operands
-        ):
-            if operation.name == "eq":
-                return True
-            dependent.add(number)
-    return False
+    numbering = Trace(function, dimension).numbering
+    operations = numbering.operations
+    starts = [k for k, (name, at, _) in enumerate(operations) if name == "x" and at >= first]
+    return any(operations[number].name == "eq" for number in numbering.dependent(starts))

@@ -16,7 +16,7 @@ import numpy as np
 from jax import Array
 
 from cordes.domains.domain import AbstractDomain
-from cordes.jet import Jet, jet_of
+from cordes.jet import Jet, composed, jet_of
 
 
 class Inputs(eqx.Module):
@@ -58,21 +58,15 @@ class Inputs(eqx.Module):
     def jet(self, x: Array) -> Jet:
         """Jet of z at one point: value (m,), gradient (m, d), Hessian (m, d, d)."""
         dimension = x.shape[0]
-        values = [(x - self.center) / self.scale]
-        gradients = [jnp.diag(1 / jnp.asarray(self.scale))]
-        hessians = [jnp.zeros((dimension, dimension, dimension))]
+        z, slope = (x - self.center) / self.scale, jnp.diag(1 / jnp.asarray(self.scale))
+        parts = [Jet(z, slope, jnp.zeros((dimension,) * 3))]
         for phi, scale in zip(self.interfaces, self.interface_scale, strict=True):
-            value, gradient, hessian = jet_of(phi)(x)
-            value, gradient, hessian = value / scale, gradient / scale, hessian / scale
-            size, sign = jnp.abs(value), jnp.sign(value)
-            outer = jnp.outer(gradient, gradient)
-            columns = [(value * size, 2 * size, 2 * sign)]
+            inner = Jet(*(part / scale for part in jet_of(phi)(x)))
+            size, sign = jnp.abs(inner.value), jnp.sign(inner.value)
+            columns = [(inner.value * size, 2 * size, 2 * sign)]
             columns += [
                 (size**p, p * size ** (p - 1) * sign, p * (p - 1) * size ** (p - 2))
                 for p in self.powers
             ]
-            for function, slope, curvature in columns:
-                values.append(function[None])
-                gradients.append((slope * gradient)[None])
-                hessians.append((curvature * outer + slope * hessian)[None])
-        return Jet(jnp.concatenate(values), jnp.concatenate(gradients), jnp.concatenate(hessians))
+            parts += [Jet(*(part[None] for part in composed(column, inner))) for column in columns]
+        return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *parts)

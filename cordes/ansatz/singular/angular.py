@@ -16,9 +16,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cordes.ansatz.singular.points import SingularPoint
+from cordes.ansatz.singular.points import SingularPoint, directions
 
-Table = tuple[np.ndarray, np.ndarray, np.ndarray]
+# A function of angles with two derivatives: an array (3, N).
+Table = np.ndarray
 # Bubbles in a sector, however narrow it is.
 FEWEST = 3
 
@@ -26,70 +27,54 @@ FEWEST = 3
 def _chebyshev(t: np.ndarray, count: int) -> list[Table]:
     """T_0 … T_{count-1} with two derivatives at t, by the recurrence."""
     one, zero = np.ones_like(t), np.zeros_like(t)
-    rows = [(one, zero, zero), (t, one, zero)]
+    rows = [np.stack([one, zero, zero]), np.stack([t, one, zero])]
     while len(rows) < count:
         (a, da, dda), (b, db, ddb) = rows[-2], rows[-1]
-        rows.append((2 * t * b - a, 2 * b + 2 * t * db - da, 4 * db + 2 * t * ddb - dda))
+        row = [2 * t * b - a, 2 * b + 2 * t * db - da, 4 * db + 2 * t * ddb - dda]
+        rows.append(np.stack(row))
     return rows[:count]
 
 
 def _product(left: Table, right: Table) -> Table:
     a, da, dda = left
     b, db, ddb = right
-    return a * b, da * b + a * db, dda * b + 2 * da * db + a * ddb
+    return np.stack([a * b, da * b + a * db, dda * b + 2 * da * db + a * ddb])
 
 
-def _scaled(table: Table, factor: float) -> Table:
-    """Chain rule for an argument multiplied by `factor`."""
-    return table[0], factor * table[1], factor**2 * table[2]
+def _bubbles(t: np.ndarray, count: int) -> list[Table]:
+    """Functions of t that vanish to second order at ±1: extended by zero they are C¹."""
+    bubble = np.stack([(1 - t**2) ** 2, -4 * t * (1 - t**2), 12 * t**2 - 4])
+    return [_product(bubble, row) for row in _chebyshev(t, count)]
 
 
-def _inside(low: float, high: float, angle: np.ndarray, table: Table) -> Table:
-    """Extension by zero; C¹ where the function vanishes to second order at both ends."""
-    keep = (angle >= low) & (angle <= high)
-    zero = np.zeros_like(angle)
-    return (
-        np.where(keep, table[0], zero),
-        np.where(keep, table[1], zero),
-        np.where(keep, table[2], zero),
-    )
-
-
-def angular_tables(
-    point: SingularPoint, angle: np.ndarray, degree: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Φ, Φ', Φ'' of all generic functions, each (N, count); angles in the range of the point's
+def angular_tables(point: SingularPoint, angle: np.ndarray, degree: int) -> np.ndarray:
+    """Φ, Φ', Φ'' of all generic functions, (3, N, count); angles in the range of the point's
     rays."""
     rays, S = np.asarray(point.rays), point.sectors
     tables: list[Table] = []
+
+    def between(low: float, high: float) -> tuple[np.ndarray, np.ndarray]:
+        """Angles as t from -1 to 1, and the factors of the chain rule."""
+        half = (high - low) / 2
+        return (angle - low) / half - 1, np.array([[1.0], [1 / half], [1 / half**2]])
+
     if point.on_boundary:
-        half = (rays[-1] - rays[0]) / 2
-        t = (angle - rays[0]) / half - 1
-        edge = (1 - t**2, -2 * t, -2 * np.ones_like(t))
-        tables += [
-            _scaled(_product(edge, row), 1 / half)
-            for row in _chebyshev(t, degree if S == 1 else max(degree // 2, 2 * S))
-        ]
+        t, chain = between(rays[0], rays[-1])
+        edge = np.stack([1 - t**2, -2 * t, -2 * np.ones_like(t)])
+        rows = _chebyshev(t, degree if S == 1 else max(degree // 2, 2 * S))
+        tables += [chain * _product(edge, row) for row in rows]
     else:
-        tables += [(np.ones_like(angle), np.zeros_like(angle), np.zeros_like(angle))]
+        tables.append(np.stack([np.ones_like(angle), *np.zeros((2, len(angle)))]))
         for k in range(1, max(degree // 2, S) + 1):
             cosine, sine = np.cos(k * angle), np.sin(k * angle)
-            tables += [(cosine, -k * sine, -k * k * cosine), (sine, k * cosine, -k * k * sine)]
+            tables.append(np.stack([cosine, -k * sine, -k * k * cosine]))
+            tables.append(np.stack([sine, k * cosine, -k * k * sine]))
     if S > 1:
         for low, high in pairwise(rays):
-            half = (high - low) / 2
-            t = (angle - low) / half - 1
-            bubble = ((1 - t**2) ** 2, -4 * t * (1 - t**2), 12 * t**2 - 4)
-            tables += [
-                _inside(low, high, angle, _scaled(_product(bubble, row), 1 / half))
-                for row in _chebyshev(t, degree)
-            ]
-    return _stacked(tables)
-
-
-def _stacked(tables: list[Table]) -> Table:
-    joined = tuple(np.stack([table[k] for table in tables], axis=1) for k in range(3))
-    return joined  # pyright: ignore
+            t, chain = between(low, high)
+            inside = (angle >= low) & (angle <= high)
+            tables += [np.where(inside, chain * table, 0.0) for table in _bubbles(t, degree)]
+    return np.stack(tables, axis=-1)
 
 
 class Sector(NamedTuple):
@@ -103,7 +88,8 @@ class Sector(NamedTuple):
     def times(self, q: Table) -> Table:
         """The function weight · q(s), for q with two derivatives by s."""
         _, first, second = self.s
-        return _product(self.weight, (q[0], q[1] * first, q[2] * first**2 + q[1] * second))
+        inner = np.stack([q[0], q[1] * first, q[2] * first**2 + q[1] * second])
+        return _product(self.weight, inner)
 
 
 def _sector(
@@ -111,72 +97,60 @@ def _sector(
 ) -> Sector:
     inverse = np.linalg.inv(matrix)
     root = np.linalg.cholesky(inverse).T
-    middle = root @ np.array([np.cos((low + high) / 2), np.sin((low + high) / 2)])
+    middle = root @ directions((low + high) / 2)
 
     def turned(angles: np.ndarray) -> np.ndarray:
         """ψ, measured from the middle."""
-        x, y = root @ np.stack([np.cos(angles), np.sin(angles)])
+        x, y = root @ directions(angles).T
         return np.arctan2(middle[0] * y - middle[1] * x, middle[0] * x + middle[1] * y)
 
     start, end = turned(np.array([low, high]))
     half = (end - start) / 2
-    along, across = (
-        np.stack([np.cos(angle + shift), np.sin(angle + shift)]) for shift in (0.0, np.pi / 2)
-    )
+    along, across = directions(angle).T, directions(angle + np.pi / 2).T
     # Q = ρ², and dψ/dθ = √det A⁻¹ / Q: linear maps keep areas but for their determinant.
     Q, slope, cross = (
         np.sum(left * (inverse @ right), axis=0)
         for left, right in ((along, along), (along, across), (across, across))
     )
     Q1, Q2, speed = 2 * slope, 2 * (cross - Q), np.sqrt(np.linalg.det(inverse)) / half
-    s = (turned(angle) - start) / half - 1, speed / Q, -speed * Q1 / Q**2
+    s = np.stack([(turned(angle) - start) / half - 1, speed / Q, -speed * Q1 / Q**2])
     p, unit = exponent / 2, middle @ middle
     weight = (Q / unit) ** p
-    return Sector(
-        s, (weight, p * weight * Q1 / Q, p * weight * ((p - 1) * (Q1 / Q) ** 2 + Q2 / Q)), 2 * half
-    )
+    bend = p * weight * ((p - 1) * (Q1 / Q) ** 2 + Q2 / Q)
+    return Sector(s, np.stack([weight, p * weight * Q1 / Q, bend]), 2 * half)
 
 
 def adapted_tables(
     point: SingularPoint, angle: np.ndarray, sector: np.ndarray, degree: int, exponent: float
-) -> Table:
-    """Φ, Φ', Φ'' of all generic functions for r^exponent, each (N, count), at angles whose sectors
+) -> np.ndarray:
+    """Φ, Φ', Φ'' of all generic functions for r^exponent, (3, N, count), at angles whose sectors
     are known: for each ray between two sectors one with value one and slope zero and one with value
     zero and slope one, one with slope one for each edge, and bubbles in each sector, `degree` and
     two more of them in a right angle."""
-    rays, last = point.rays, point.sectors - 1
     tables: list[Table] = []
-    carriers = [[np.zeros((3, len(angle))) for _ in range(2)] for _ in rays]
-    for k, (low, high) in enumerate(pairwise(rays)):
+    carriers = np.zeros((len(point.rays), 2, 3, len(angle)))
+    for k, (low, high) in enumerate(pairwise(point.rays)):
         here = sector == k
         inside = _sector(point.matrices[k], low, high, angle, exponent)
         ends = _sector(point.matrices[k], low, high, np.array([low, high]), exponent)
         t = inside.s[0]
         for side, carrier in ((0, carriers[k]), (1, carriers[k + 1])):
             sign = 2 * side - 1
-            value = (t + sign) ** 2 * (2 - sign * t) / 4, 3 * sign * (1 - t**2) / 4, -1.5 * sign * t
-            slope = (
-                (t + sign) ** 2 * (t - sign) / 4,
-                (t + sign) * (3 * t - sign) / 4,
-                (3 * t + sign) / 2,
+            value = np.stack(
+                [(t + sign) ** 2 * (2 - sign * t) / 4, 3 * sign * (1 - t**2) / 4, -1.5 * sign * t]
+            )
+            slope = np.stack(
+                [
+                    (t + sign) ** 2 * (t - sign) / 4,
+                    (t + sign) * (3 * t - sign) / 4,
+                    (3 * t + sign) / 2,
+                ]
             )
             W, W1, speed = ends.weight[0][side], ends.weight[1][side], ends.s[1][side]
             for number, (wanted, wanted_slope) in enumerate(((1.0, 0.0), (0.0, 1.0))):
                 q, q1 = wanted / W, (wanted_slope - W1 * wanted / W) / (W * speed)
-                carrier[number] += np.where(
-                    here,
-                    inside.times(tuple(q * a + q1 * b for a, b in zip(value, slope, strict=True))),
-                    0.0,
-                )  # pyright: ignore[reportArgumentType]
-        bubble = ((1 - t**2) ** 2, -4 * t * (1 - t**2), 12 * t**2 - 4)
+                carrier[number] += np.where(here, inside.times(q * value + q1 * slope), 0.0)
         count = max(round(2 * inside.width * (degree + 2) / np.pi), FEWEST)
-        tables += [
-            tuple(np.where(here, inside.times(_product(bubble, row)), 0.0))
-            for row in _chebyshev(t, count)
-        ]  # pyright: ignore[reportArgumentType]
-    chosen = [
-        carriers[0][1],
-        carriers[last + 1][1],
-        *(each for pair in carriers[1:-1] for each in pair),
-    ]
-    return _stacked([tuple(table) for table in chosen] + tables)  # pyright: ignore
+        tables += [np.where(here, inside.times(table), 0.0) for table in _bubbles(t, count)]
+    between = carriers[1:-1].reshape(-1, 3, len(angle))
+    return np.stack([carriers[0, 1], carriers[-1, 1], *between, *tables], axis=-1)

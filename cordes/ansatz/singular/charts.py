@@ -1,4 +1,5 @@
-"""Coordinates in which a smooth boundary and the interface that meets it are straight.
+"""Coordinates in which a smooth boundary and the interface that meets it are straight, and the
+factor by which singular functions vanish on edges that do not touch their point.
 
 Where an interface φ = 0 meets a smooth boundary D = 0 in a point p, the solution has the
 singularities of the tangent half-plane, bent as the boundary and the interface are. In the
@@ -21,11 +22,12 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
-from cordes.ansatz.singular.points import SingularPoint
+from cordes.ansatz.singular.points import SingularPoint, edges_away
 from cordes.domains.domain import AbstractDomain
-from cordes.jet import Jet, jet_of
+from cordes.jet import Jet, composed, jet_of, product
 from cordes.runtime.blocks import in_blocks
 
 # The guard vanishes to twice this order, so that nothing is felt there of functions with two
@@ -74,11 +76,8 @@ class Chart:
     """The coordinates around one point."""
 
     def __init__(self, point: SingularPoint, both: Curves):
-        self.location, self.others, self._both = (
-            np.asarray(point.location),
-            np.asarray(point.others),
-            both,
-        )
+        self.location, self.others = np.asarray(point.location), np.asarray(point.others)
+        self.seen = both
         inverse = np.linalg.inv(np.concatenate([jet.gradient for jet in both(self.location[None])]))
         mean = np.mean(point.matrices, axis=0)
         linear = np.linalg.det(mean) ** 0.25 * np.linalg.inv(np.linalg.cholesky(mean))
@@ -96,11 +95,8 @@ class Chart:
             rays=start + np.array([0.0, offset, np.pi]), matrices=linear @ point.matrices @ linear.T
         )
 
-    def seen(self, x: np.ndarray) -> tuple[Jet, Jet]:
-        """The jets of D and φ from which `place` is made."""
-        return self._both(x)
-
     def place(self, jets: Sequence[Jet]) -> ChartPlace:
+        """Points at which `seen` gives these jets of D and φ."""
         value, gradient, hessian = (np.stack(parts, axis=1) for parts in zip(*jets, strict=True))
         y = self.location + value @ self._to_plane.T
         return ChartPlace(
@@ -110,7 +106,7 @@ class Chart:
     def guard(self, x: np.ndarray) -> Jet:
         """Π Pᵏ over the other points q where the interface meets the boundary, P = |x - q|²/(|x -
         q|² + |x - p|²): one at p, zero at q, smooth."""
-        total = Jet(np.ones(len(x)), np.zeros((len(x), 2)), np.zeros((len(x), 2, 2)))
+        total = _one(len(x))
         for other in self.others:
             far, near = x - other, x - self.location
             below = np.sum(far**2 + near**2, axis=1)
@@ -120,26 +116,50 @@ class Chart:
             bend = (
                 (2 - 4 * P)[:, None, None] * np.eye(2) - cross - np.swapaxes(cross, 1, 2)
             ) / below[:, None, None]
-            outer = slope[:, :, None] * slope[:, None]
             first, second = GUARD * P ** (GUARD - 1), GUARD * (GUARD - 1) * P ** (GUARD - 2)
-            power = (
-                P**GUARD,
-                first[:, None] * slope,
-                first[:, None, None] * bend + second[:, None, None] * outer,
-            )
-            total = product(total, Jet(*power))
+            total = product(total, composed((P**GUARD, first, second), Jet(P, slope, bend)))
         return total
 
 
-def product(left: Jet, right: Jet) -> Jet:
-    """The jet of a product of functions at points."""
-    a, b = np.asarray(left.value), np.asarray(right.value)
-    cross = left.gradient[:, :, None] * right.gradient[:, None]
-    gradient = b[:, None] * left.gradient + a[:, None] * right.gradient
-    hessian = (
-        b[:, None, None] * left.hessian
-        + a[:, None, None] * right.hessian
-        + cross
-        + np.swapaxes(cross, 1, 2)
-    )
-    return Jet(a * b, gradient, hessian)
+class BoundaryFactor:
+    """B = 1 - (1 - P)^4 with P the product of the distances to the edges that do not touch the
+    point (D where edges are curved), P = 1 at the point.
+
+    B vanishes where P does and is 1 up to fourth order at the point, so that B·r^β Θ is still the
+    leading term and spoils none of the next ones. On a smooth boundary r^β Θ itself vanishes
+    everywhere on it, and B is the guard of the chart.
+    """
+
+    def __init__(self, domain: AbstractDomain, point: SingularPoint, chart: Chart | None = None):
+        self.curved, self.chart = None, chart
+        if chart is not None:
+            return
+        if domain.vertices is None:
+            at_point = float(domain.distance(jnp.asarray(point.location)))
+            self.curved = jax.jit(jax.vmap(jet_of(lambda x: domain.distance(x) / at_point)))
+            return
+        self.starts, normals, heights = edges_away(domain.vertices, point.location)
+        self.slopes = normals / heights[:, None]
+
+    def seen(self, x: np.ndarray) -> tuple[Jet, ...]:
+        """The jets of curves at points, as far as there are any."""
+        if self.chart is not None:
+            return self.chart.seen(x)
+        return () if self.curved is None else (self.curved(x),)
+
+    def jet(self, x: np.ndarray, seen: tuple[Jet, ...]) -> Jet:
+        if self.chart is not None:
+            return self.chart.guard(x)
+        if self.curved is not None:
+            P = Jet(*map(np.asarray, seen[0]))
+        else:
+            P = _one(len(x))
+            for slope, start in zip(self.slopes, self.starts, strict=True):
+                P = product(P, Jet((x - start) @ slope, slope, np.zeros((2, 2))))
+        rest = 1 - P.value
+        return composed((1 - rest**4, 4 * rest**3, -12 * rest**2), P)
+
+
+def _one(count: int) -> Jet:
+    """The function one at points of the plane."""
+    return Jet(np.ones(count), np.zeros((count, 2)), np.zeros((count, 2, 2)))

@@ -9,7 +9,7 @@ zero. Only Re β > 1 belongs to H².
 """
 
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,6 +34,15 @@ def complex_roots(matrices: np.ndarray) -> np.ndarray:
     return (-a12 + 1j * np.sqrt(a11 * a22 - a12**2)) / a22
 
 
+def _turned(root: Any, middle: Any, angle: Any) -> tuple[Any, Any]:
+    """w/m at an angle and its derivative: w = cos θ + p sin θ for a root p, m on the middle ray."""
+    scale = np.cos(middle) + root * np.sin(middle)
+    return (
+        (np.cos(angle) + root * np.sin(angle)) / scale,
+        (-np.sin(angle) + root * np.cos(angle)) / scale,
+    )
+
+
 def _matching(point: SingularPoint, exponent: np.ndarray) -> np.ndarray:
     """The matching matrices (..., 2S, 2S) for exponents (...)."""
     roots = complex_roots(point.matrices)
@@ -45,9 +54,7 @@ def _matching(point: SingularPoint, exponent: np.ndarray) -> np.ndarray:
         2)."""
         values, slopes = [], []
         for root in (roots[sector], np.conj(roots[sector])):
-            middle = np.cos(middles[sector]) + root * np.sin(middles[sector])
-            ratio = (np.cos(angle) + root * np.sin(angle)) / middle
-            turn = (-np.sin(angle) + root * np.cos(angle)) / middle
+            ratio, turn = _turned(root, middles[sector], angle)
             power = ratio ** (exponent - 1)
             values.append(power * ratio)
             slopes.append(exponent * power * turn)
@@ -56,18 +63,17 @@ def _matching(point: SingularPoint, exponent: np.ndarray) -> np.ndarray:
     S = point.sectors
     matrix = np.zeros((*exponent.shape, 2 * S, 2 * S), dtype=complex)
     row = 0
+    pairs = [(s, s + 1, point.rays[s + 1]) for s in range(S - 1)]
     if point.on_boundary:
         matrix[..., 0, 0:2] = entries(0, point.rays[0])[0]
         matrix[..., 1, 2 * S - 2 : 2 * S] = entries(S - 1, point.rays[-1])[0]
-        row, pairs = 2, [(s, s + 1, point.rays[s + 1], point.rays[s + 1]) for s in range(S - 1)]
+        row = 2
     else:
-        pairs = [
-            (s, (s + 1) % S, point.rays[s + 1], point.rays[s + 1] if s + 1 < S else point.rays[0])
-            for s in range(S)
-        ]
-    for left, right, angle_left, angle_right in pairs:
+        pairs.append((S - 1, 0, point.rays[0]))
+    for left, right, angle in pairs:
+        # The last ray is the first one after a full turn.
         for before, after in zip(
-            entries(left, angle_left), entries(right, angle_right), strict=True
+            entries(left, point.rays[left + 1]), entries(right, angle), strict=True
         ):
             matrix[..., row, 2 * left : 2 * left + 2] += before
             matrix[..., row, 2 * right : 2 * right + 2] -= after
@@ -99,25 +105,16 @@ def _refine(point: SingularPoint, start: complex) -> complex | None:
 
 def eigenfunctions(point: SingularPoint, largest: float) -> list[Eigenfunction]:
     """All homogeneous solutions with 1 < Re β <= largest, computed once for each local geometry."""
-    shape = point.matrices.shape
-    found = _cached(
-        point.rays.tobytes(),
-        np.ascontiguousarray(point.matrices).tobytes(),
-        shape,
-        point.on_boundary,
-        max(largest, LARGEST),
-    )
+    rays, matrices = point.rays.tobytes(), np.ascontiguousarray(point.matrices).tobytes()
+    found = _cached(rays, matrices, point.on_boundary, max(largest, LARGEST))
     return [function for function in found if function.exponent.real <= largest + 1e-6]
 
 
 @functools.lru_cache(maxsize=256)
-def _cached(
-    rays: bytes, matrices: bytes, shape: tuple[int, ...], on_boundary: bool, largest: float
-) -> tuple[Eigenfunction, ...]:
-    point = SingularPoint(
-        np.zeros(2), np.frombuffer(rays), np.frombuffer(matrices).reshape(shape), on_boundary
-    )
-    return tuple(_find_eigenfunctions(point, largest))
+def _cached(rays: bytes, matrices: bytes, on_boundary: bool, largest: float) -> list[Eigenfunction]:
+    frozen = np.frombuffer(matrices).reshape(-1, 2, 2)
+    point = SingularPoint(np.zeros(2), np.frombuffer(rays), frozen, on_boundary)
+    return _find_eigenfunctions(point, largest)
 
 
 def _find_eigenfunctions(point: SingularPoint, largest: float) -> list[Eigenfunction]:
@@ -144,12 +141,9 @@ def _find_eigenfunctions(point: SingularPoint, largest: float) -> list[Eigenfunc
     found: list[Eigenfunction] = []
     for start in candidates:
         exponent = _refine(point, complex(start))
-        if (
-            exponent is None
-            or exponent.real <= 1.001
-            or exponent.real > largest + 1e-6
-            or exponent.imag < -1e-6
-        ):
+        if exponent is None or not (1.001 < exponent.real <= largest + 1e-6):
+            continue
+        if exponent.imag < -1e-6:
             continue
         if abs(exponent.imag) < 1e-5:
             exponent = complex(exponent.real, 0.0)
@@ -188,10 +182,8 @@ def _null_functions(point: SingularPoint, exponent: complex) -> list[Eigenfuncti
     for candidate in candidates:
         profile = angular_jet(candidate, angles, sectors)[0][:, 0]
         rest = profile - basis.T @ (basis @ profile)
-        if (
-            np.linalg.norm(rest) > 1e-3 * max(np.linalg.norm(profile), 1e-12)
-            and np.linalg.norm(profile) > 1e-3
-        ):
+        size = np.linalg.norm(profile)
+        if np.linalg.norm(rest) > 1e-3 * max(size, 1e-12) and size > 1e-3:
             basis = np.vstack([basis, rest / np.linalg.norm(rest)])
             kept.append(
                 candidate._replace(coefficients=candidate.coefficients / np.max(np.abs(profile)))
@@ -199,16 +191,12 @@ def _null_functions(point: SingularPoint, exponent: complex) -> list[Eigenfuncti
     return kept
 
 
-def angular_jet(
-    function: Eigenfunction, angles: np.ndarray, sectors: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Θ, Θ', Θ'' at angles whose sectors are known, each (N, 1); real where the exponent is."""
+def angular_jet(function: Eigenfunction, angles: np.ndarray, sectors: np.ndarray) -> np.ndarray:
+    """Θ, Θ', Θ'' at angles whose sectors are known, (3, N, 1); real where the exponent is."""
     beta = function.exponent
     total = np.zeros((3, len(angles)), dtype=complex)
     for k, root in enumerate((function.roots[sectors], np.conj(function.roots[sectors]))):
-        middle = np.cos(function.middles[sectors]) + root * np.sin(function.middles[sectors])
-        ratio = (np.cos(angles) + root * np.sin(angles)) / middle
-        turn = (-np.sin(angles) + root * np.cos(angles)) / middle
+        ratio, turn = _turned(root, function.middles[sectors], angles)
         power = function.coefficients[sectors, k] * ratio ** (beta - 2)
         # d/dθ w^β = β w^(β-1) w', and w'' = -w.
         total += [
@@ -216,5 +204,4 @@ def angular_jet(
             beta * power * ratio * turn,
             beta * (beta - 1) * power * turn**2 - beta * power * ratio**2,
         ]
-    value, first, second = total[:, :, None] if beta.imag else np.real(total)[:, :, None]
-    return value, first, second
+    return (total if beta.imag else np.real(total))[:, :, None]

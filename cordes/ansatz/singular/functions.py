@@ -17,22 +17,14 @@ from typing import NamedTuple
 import numpy as np
 
 from cordes.ansatz.singular.angular import adapted_tables, angular_tables
-from cordes.ansatz.singular.boundary_factor import BoundaryFactor
-from cordes.ansatz.singular.charts import Chart, Curves
+from cordes.ansatz.singular.charts import BoundaryFactor, Chart, Curves
 from cordes.ansatz.singular.exponents import Eigenfunction, angular_jet, eigenfunctions
 from cordes.ansatz.singular.points import SingularPoint
 from cordes.domains.domain import AbstractDomain
-from cordes.jet import Jet
+from cordes.jet import Jet, product
 
 TINY = 1e-30
 RESONANCE = 0.05
-
-
-class Radial(NamedTuple):
-    """r^exponent (log r)^logs."""
-
-    exponent: float
-    logs: int
 
 
 class Leading(NamedTuple):
@@ -44,12 +36,12 @@ class Leading(NamedTuple):
 
 class Family(NamedTuple):
     """All functions of one singular point: exact leading terms, and generic ones for each radial
-    factor. `local` is the point as its chart shows it."""
+    factor r^exponent (log r)^logs. `local` is the point as its chart shows it."""
 
     point: SingularPoint
     local: SingularPoint
     leading: tuple[Leading, ...]
-    radials: tuple[Radial, ...]
+    radials: tuple[tuple[float, int], ...]
     degree: int
 
 
@@ -69,7 +61,7 @@ def make_family(
     classical pseudodifferential operators, r^n log r.
     """
     if point.sectors == 1 and not point.on_boundary:
-        tip = [Radial(float(n), logs) for n in range(3, int(largest) + 1) for logs in (0, 1)]
+        tip = [(float(n), logs) for n in range(3, int(largest) + 1) for logs in (0, 1)]
         return Family(original, point, (), tuple(tip), degree)
     functions = eigenfunctions(point, largest)
     leading = [Leading(function, 0) for function in functions]
@@ -91,27 +83,15 @@ def make_family(
         resonant = [
             function for function in functions if abs(function.exponent - exponent) < RESONANCE
         ]
-        fresh = [Leading(function, logs + 1) for function in resonant if logs < most]
+        known_terms = {(id(function), power) for function, power in leading}
         leading += [
-            term
-            for term in fresh
-            if not any(
-                term.function is other.function and term.logs == other.logs for other in leading
-            )
+            Leading(function, logs + 1)
+            for function in resonant
+            if logs < most and (id(function), logs + 1) not in known_terms
         ]
         queue.append((exponent + point.step, min(logs + bool(resonant), 2, most)))
-    radials = tuple(
-        Radial(exponent, l) for exponent, logs in sorted(generic.items()) for l in range(logs + 1)
-    )
-    return Family(original, point, tuple(leading), radials, degree)
-
-
-class Term(NamedTuple):
-    """R(r) Φ(θ) for one radial factor and k angular functions: R, R', R'' (N, 1) and Φ, Φ', Φ'' (N,
-    k); complex ones stand for their real part."""
-
-    radial: tuple[np.ndarray, np.ndarray, np.ndarray]
-    angular: tuple[np.ndarray, np.ndarray, np.ndarray]
+    radials = [(power, l) for power, logs in sorted(generic.items()) for l in range(logs + 1)]
+    return Family(original, point, tuple(leading), tuple(radials), degree)
 
 
 class Frame(NamedTuple):
@@ -137,33 +117,19 @@ class SingularFunctions:
     ):
         lower, upper = domain.bounding_box
         self.scale = float(np.max(upper - lower)) / 2
-        self._charts = tuple(
-            None if point.interface is None else Chart(point, curves[point.interface])
-            for point in points
-        )
-        seen = [
-            point if chart is None else chart.local
-            for point, chart in zip(points, self._charts, strict=True)
-        ]
-        self.families = tuple(
-            make_family(point, local, largest, degree)
-            for point, local in zip(points, seen, strict=True)
-        )
-        self._factors = tuple(
-            BoundaryFactor(domain, point, chart)
-            for point, chart in zip(points, self._charts, strict=True)
-        )
+        self._parts: list[tuple[Family, BoundaryFactor, Chart | None]] = []
+        for point in points:
+            chart = None if point.interface is None else Chart(point, curves[point.interface])
+            local = point if chart is None else chart.local
+            family = make_family(point, local, largest, degree)
+            self._parts.append((family, BoundaryFactor(domain, point, chart), chart))
+        self.families = tuple(family for family, _, _ in self._parts)
         here = np.asarray(domain.center)[None]
         self.counts = tuple(
             self._columns(here, jets, *parts).shape[1]
             for jets, parts in zip(self.seen(here), self._parts, strict=True)
         )
         self.count = sum(self.counts)
-
-    @property
-    def _parts(self) -> Iterator[tuple[Family, BoundaryFactor, Chart | None]]:
-        """What belongs to each point."""
-        return zip(self.families, self._factors, self._charts, strict=True)
 
     def rows(
         self, x: np.ndarray, zeroth: np.ndarray, first: np.ndarray, second: np.ndarray
@@ -182,7 +148,7 @@ class SingularFunctions:
                 + np.sum(second * B.hessian, axis=(1, 2))
             )
             of_gradient = B.value[:, None] * first + 2 * np.einsum("nij,nj->ni", second, B.gradient)
-            of_hessian, y = np.asarray(B.value)[:, None, None] * second, x
+            of_hessian, y = B.value[:, None, None] * second, x
             if chart is not None:
                 place = chart.place(seen)
                 y, (of_gradient, of_hessian) = place.y, place.forms(of_gradient, of_hessian)
@@ -201,13 +167,12 @@ class SingularFunctions:
         that the radial factor makes."""
         frame = self._frame(x, family.local)
         r, s = frame.r[:, None], self.scale
+        e, t = frame.radial, frame.tangent
         rr, rt, tt = (
-            np.einsum("ni,nij,nj->n", a, second, b)[:, None] / s**2 for a, b in _pairs(frame)
+            np.einsum("ni,nij,nj->n", a, second, b)[:, None] / s**2
+            for a, b in ((e, e), (e, t), (t, t))
         )
-        fr, ft = (
-            np.sum(first * direction, axis=1)[:, None] / s
-            for direction in (frame.radial, frame.tangent)
-        )
+        fr, ft = (np.sum(first * direction, axis=1)[:, None] / s for direction in (e, t))
         for (R, R1, R2), (T, T1, T2) in _terms(family, frame):
             of_T = zeroth[:, None] * R + (fr + tt / r) * R1 + rr * R2
             of_T1 = (ft / r - 2 * rt / r**2) * R + 2 * rt / r * R1
@@ -216,7 +181,7 @@ class SingularFunctions:
     def seen(self, x: np.ndarray) -> list[tuple[Jet, ...]]:
         """What JAX computes for each singular point, also inside of a trace: the jets of the curves
         there. All else is NumPy."""
-        return [factor.seen(x) for factor in self._factors]
+        return [factor.seen(x) for _, factor, _ in self._parts]
 
     def values(self, x: np.ndarray, seen: Sequence[tuple[Jet, ...]] | None = None) -> np.ndarray:
         """S at points (N, 2), shape (N, count)."""
@@ -269,22 +234,9 @@ class SingularFunctions:
                         for p, q in products
                     ]
                 )
-            F = (
-                self._cartesian(frame, polar)
-                if place is None
-                else place.pulled_back(self._cartesian(frame, polar))
-            )
-            B = Jet(*(np.asarray(entry) for entry in factor.jet(x, jets)))
-            cross = B.gradient[:, :, None] * F.gradient[:, None]
-            total = Jet(
-                total.value + B.value * F.value,
-                total.gradient + B.value[:, None] * F.gradient + F.value[:, None] * B.gradient,
-                total.hessian
-                + B.value[:, None, None] * F.hessian
-                + F.value[:, None, None] * B.hessian
-                + cross
-                + np.swapaxes(cross, 1, 2),
-            )
+            F = self._cartesian(frame, polar)
+            F = F if place is None else place.pulled_back(F)
+            total = Jet(*map(np.add, total, product(factor.jet(x, jets), F)))
         return total
 
     def _cartesian(self, frame: Frame, polar: np.ndarray) -> Jet:
@@ -318,16 +270,10 @@ class SingularFunctions:
         return Frame(length / self.scale, angle, radial, tangent)
 
 
-def _pairs(frame: Frame) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
-    return (
-        (frame.radial, frame.radial),
-        (frame.radial, frame.tangent),
-        (frame.tangent, frame.tangent),
-    )
-
-
-def _terms(family: Family, frame: Frame) -> Iterator[Term]:
-    """The exact leading terms, then each generic radial factor with all angular functions."""
+def _terms(family: Family, frame: Frame) -> Iterator[tuple[Sequence[np.ndarray], np.ndarray]]:
+    """R(r) Φ(θ) for the exact leading terms, then for each generic radial factor with all k angular
+    functions: R, R', R'' (N, 1) and Φ, Φ', Φ'' (3, N, k); complex ones stand for their real
+    part."""
     point, r = family.local, frame.r[:, None]
     sector = np.clip(
         np.searchsorted(point.rays[1:-1], frame.angle, side="right"), 0, point.sectors - 1
@@ -335,17 +281,14 @@ def _terms(family: Family, frame: Frame) -> Iterator[Term]:
     L = np.log(r)
     for function, logs in family.leading:
         exponent = function.exponent if function.exponent.imag else function.exponent.real
-        yield Term(_radial_jet(r, L, exponent, logs), angular_jet(function, frame.angle, sector))
-    tables = (
-        angular_tables(point, frame.angle, family.degree)
-        if family.radials and point.interface is None
-        else None
-    )
+        yield _radial_jet(r, L, exponent, logs), angular_jet(function, frame.angle, sector)
+    tables = None
     for exponent, logs in family.radials:
-        yield Term(
-            _radial_jet(r, L, exponent, logs),
-            tables or adapted_tables(point, frame.angle, sector, family.degree, exponent),
-        )
+        if point.interface is not None:
+            tables = adapted_tables(point, frame.angle, sector, family.degree, exponent)
+        elif tables is None:
+            tables = angular_tables(point, frame.angle, family.degree)
+        yield _radial_jet(r, L, exponent, logs), tables
 
 
 def _radial_jet(

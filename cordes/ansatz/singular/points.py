@@ -16,7 +16,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from cordes.ansatz.singular.cones import find_cones
 from cordes.domains.domain import AbstractDomain
 
 # Samples of φ along a smooth boundary, and the share of a turn where they begin: not on an axis,
@@ -58,19 +57,30 @@ class SingularPoint(NamedTuple):
 
     @classmethod
     def from_data(cls, data: dict[str, Any]) -> "SingularPoint":
-        location, rays, matrices = (
-            np.asarray(data[name]) for name in ("location", "rays", "matrices")
-        )
+        kept = {name: data[name] for name in cls._fields if name in data}
+        kept |= {name: np.asarray(data[name]) for name in ("location", "rays", "matrices")}
         others = np.asarray(data.get("others", []), dtype=np.float64).reshape(-1, 2)
-        return cls(
-            location,
-            rays,
-            matrices,
-            data["on_boundary"],
-            data["step"],
-            data.get("interface"),
-            others,
-        )
+        return cls(**kept | {"others": others})
+
+
+def directions(angles: np.ndarray) -> np.ndarray:
+    """Unit vectors (n, 2)."""
+    return np.stack([np.cos(angles), np.sin(angles)], axis=-1)
+
+
+FOUR_DIRECTIONS = directions(np.arange(4) * np.pi / 4)
+
+
+def edges_away(
+    vertices: np.ndarray, location: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Starts, inward unit normals and distances of the edges that do not touch a point."""
+    edges = np.roll(vertices, -1, axis=0) - vertices
+    normals = np.stack([-edges[:, 1], edges[:, 0]], axis=1)
+    normals = normals / np.linalg.norm(edges, axis=1, keepdims=True)
+    heights = np.sum((location - vertices) * normals, axis=1)
+    away = heights > 1e-9 * np.max(np.abs(edges))
+    return vertices[away], normals[away], heights[away]
 
 
 def find_singular_points(
@@ -85,25 +95,17 @@ def find_singular_points(
     lower, upper = domain.bounding_box
     size = float(np.max(upper - lower))
     lines = [_Interface(phi, size) for phi in interfaces]
-    found: list[SingularPoint] = []
+    near = _Neighbourhood(coefficients, size)
     if domain.vertices is not None:
-        found += _on_boundary(domain.vertices, lines, coefficients, size)
+        found = _on_boundary(domain.vertices, lines, near)
     else:
-        found += _on_smooth_boundary(domain, lines, coefficients, size)
+        found = _on_smooth_boundary(domain, lines, near)
     for location in _crossings(domain, lines, size):
-        rays = np.sort(
-            np.concatenate([line.directions(location) for line in lines if line.passes(location)])
-            % (2 * np.pi)
-        )
-        if all(line.straight_at(location) for line in lines if line.passes(location)):
-            point = _with_matrices(
-                location,
-                np.append(rays, rays[0] + 2 * np.pi),
-                coefficients,
-                size,
-                on_boundary=False,
-            )
-            found += [point] if _jumps(point, coefficients, size) else []
+        here = [line for line in lines if line.passes(location)]
+        rays = np.sort(np.concatenate([line.directions(location) for line in here]) % (2 * np.pi))
+        if all(line.straight_at(location) for line in here):
+            point = near.frozen(location, np.append(rays, rays[0] + 2 * np.pi), False)
+            found += [point] if near.jumps(point) else []
 
     def flat(points: np.ndarray) -> np.ndarray:
         return np.concatenate(
@@ -117,11 +119,8 @@ def find_singular_points(
         )
 
     turn = np.array([0.0, 2 * np.pi])
-    found += [
-        _with_matrices(tip, turn, coefficients, size, on_boundary=False)
-        for tip in find_cones(domain, flat, near_interface)
-    ]
-    return found
+    tips = find_cones(domain, flat, near_interface)
+    return found + [near.frozen(tip, turn, False) for tip in tips]
 
 
 class _Interface:
@@ -149,51 +148,49 @@ class _Interface:
         return np.array([angle, angle + np.pi])
 
     def straight_at(self, point: np.ndarray) -> bool:
-        angles = self.directions(point)
-        steps = self.size * np.array([0.01, 0.03])
-        nearby = np.array(
-            [point + step * np.array([np.cos(a), np.sin(a)]) for a in angles for step in steps]
+        offsets = self.size * np.array([[[0.01]], [[0.03]]]) * directions(self.directions(point))
+        values = self.values(point + offsets.reshape(-1, 2))
+        return bool(np.all(np.abs(values) <= 1e-7 * self.size * np.linalg.norm(self.slope(point))))
+
+
+class _Neighbourhood(NamedTuple):
+    """The coefficients around points of a domain of this size."""
+
+    coefficients: Callable
+    size: float
+
+    def at(self, location: np.ndarray, rays: np.ndarray, reach: float) -> Any:
+        """The coefficients in the middles of sectors at a distance, relative to the domain."""
+        middles = directions((rays[1:] + rays[:-1]) / 2)
+        return self.coefficients(location + reach * self.size * middles)
+
+    def frozen(self, location: np.ndarray, rays: np.ndarray, on_boundary: bool) -> SingularPoint:
+        """Freeze A in each sector, seen from the sector's middle at a tiny distance, and see
+        whether it varies from there on."""
+        matrices, drift, _, _ = self.at(location, rays, 1e-7)
+        farther = [self.at(location, rays, reach)[0] for reach in (0.01, 0.05)]
+        varies = np.max(np.abs(farther - matrices)) > 1e-9 * np.max(np.abs(matrices))
+        step = 1 if varies or np.max(np.abs(drift)) > 1e-5 else 2
+        return SingularPoint(location, rays, matrices, on_boundary, step)
+
+    def jumps(self, point: SingularPoint) -> bool:
+        """Whether any coefficient has different limits in the sectors: an interface of a jump in a
+        coefficient that does not jump here is no matter."""
+        limits = [
+            values.reshape(point.sectors, -1)
+            for values in self.at(point.location, point.rays, 1e-7)
+        ]
+        return any(
+            np.max(np.abs(flat - flat[0])) > 1e-4 * max(np.max(np.abs(flat)), 1e-300)
+            for flat in limits
         )
-        return bool(
-            np.all(
-                np.abs(self.values(nearby)) <= 1e-7 * self.size * np.linalg.norm(self.slope(point))
-            )
-        )
-
-
-def _with_matrices(
-    location: np.ndarray, rays: np.ndarray, coefficients: Callable, size: float, on_boundary: bool
-) -> SingularPoint:
-    """Freeze A in each sector, seen from the sector's middle at a tiny distance, and see whether it
-    varies from there on."""
-    middle = (rays[1:] + rays[:-1]) / 2
-    directions = np.stack([np.cos(middle), np.sin(middle)], axis=1)
-    matrices, drift, _, _ = coefficients(location + 1e-7 * size * directions)
-    farther = [coefficients(location + reach * size * directions)[0] for reach in (0.01, 0.05)]
-    varies = any(
-        np.max(np.abs(other - matrices)) > 1e-9 * np.max(np.abs(matrices)) for other in farther
-    )
-    return SingularPoint(
-        location, rays, matrices, on_boundary, 1 if varies or np.max(np.abs(drift)) > 1e-5 else 2
-    )
-
-
-def _jumps(point: SingularPoint, coefficients: Callable, size: float) -> bool:
-    """Whether any coefficient has different limits in the sectors: an interface of a jump in a
-    coefficient that does not jump here is no matter."""
-    middle = (point.rays[1:] + point.rays[:-1]) / 2
-    nearby = point.location + 1e-7 * size * np.stack([np.cos(middle), np.sin(middle)], axis=1)
-    for values in coefficients(nearby):
-        flat = values.reshape(len(middle), -1)
-        if np.max(np.abs(flat - flat[0])) > 1e-4 * max(np.max(np.abs(flat)), 1e-300):
-            return True
-    return False
 
 
 def _on_boundary(
-    vertices: np.ndarray, lines: list[_Interface], coefficients: Callable, size: float
+    vertices: np.ndarray, lines: list[_Interface], near: _Neighbourhood
 ) -> list[SingularPoint]:
     """Corners, and points inside an edge where an interface arrives."""
+    tiny = 1e-7 * near.size
     candidates: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
     for k, corner in enumerate(vertices):
         following, previous = vertices[(k + 1) % len(vertices)], vertices[k - 1]
@@ -203,10 +200,8 @@ def _on_boundary(
                 line, lambda s, start=corner, end=following: start + s[:, None] * (end - start)
             ):
                 ends = min(np.linalg.norm(point - corner), np.linalg.norm(point - following))
-                known = any(
-                    np.linalg.norm(point - other) < 1e-7 * size for other, _, _ in candidates
-                )
-                if ends > 1e-7 * size and not known:
+                known = any(np.linalg.norm(point - other) < tiny for other, _, _ in candidates)
+                if ends > tiny and not known:
                     candidates.append((point, following - corner, corner - following))
     found = []
     for location, forward, backward in candidates:
@@ -222,32 +217,23 @@ def _on_boundary(
         offsets = offsets[np.diff(offsets, prepend=-1.0) > 1e-6]
         if not all(line.straight_at(location) for line in here):
             continue
-        point = _with_matrices(
-            location,
-            start + np.concatenate([[0.0], offsets, [width]]),
-            coefficients,
-            size,
-            on_boundary=True,
-        )
-        if not _jumps(point, coefficients, size):
+        point = near.frozen(location, start + np.concatenate([[0.0], offsets, [width]]), True)
+        if not near.jumps(point):
             if width > np.pi - 1e-6:
                 continue
             # A corner where nothing jumps is an ordinary corner, whatever was declared.
-            point = _with_matrices(
-                location, start + np.array([0.0, width]), coefficients, size, on_boundary=True
-            )
+            point = near.frozen(location, start + np.array([0.0, width]), True)
         found.append(point)
     return found
 
 
 def _on_smooth_boundary(
-    domain: AbstractDomain, lines: list[_Interface], coefficients: Callable, size: float
+    domain: AbstractDomain, lines: list[_Interface], near: _Neighbourhood
 ) -> list[SingularPoint]:
     """Points where one interface crosses a smooth boundary and a coefficient jumps there."""
 
     def boundary(s: np.ndarray) -> np.ndarray:
-        angles = 2 * np.pi * (s + FIRST_ANGLE)
-        return domain.boundary_at(np.stack([np.cos(angles), np.sin(angles)], axis=1))
+        return domain.boundary_at(directions(2 * np.pi * (s + FIRST_ANGLE)))
 
     found = []
     for number, line in enumerate(lines):
@@ -262,23 +248,14 @@ def _on_smooth_boundary(
             # Coordinates can make one interface straight, not two.
             if not crosses or [other for other in lines if other.passes(location)] != [line]:
                 continue
-            point = _with_matrices(
-                location,
-                start + np.array([0.0, offset, np.pi]),
-                coefficients,
-                size,
-                on_boundary=True,
-            )
-            if _jumps(point, coefficients, size):
+            point = near.frozen(location, start + np.array([0.0, offset, np.pi]), True)
+            if near.jumps(point):
                 mean = np.mean(point.matrices, axis=0)
                 if np.max(np.abs(point.matrices - mean)) <= 1e-4 * np.max(np.abs(mean)):
                     # A varies without a jump.
                     point = point._replace(matrices=np.stack([mean, mean]))
-                found.append(
-                    point._replace(
-                        step=1, interface=number, others=np.delete(np.array(zeros), k, axis=0)
-                    )
-                )
+                others = np.delete(np.array(zeros), k, axis=0)
+                found.append(point._replace(step=1, interface=number, others=others))
     return found
 
 
@@ -330,3 +307,60 @@ def _crossings(domain: AbstractDomain, lines: list[_Interface], size: float) -> 
             ):
                 found.append(point)
     return found
+
+
+def _bend(values: Callable, points: np.ndarray, step: float) -> np.ndarray:
+    """Largest second difference over the step: of the order of the step where the coefficients are
+    smooth, of order one across a kink."""
+    n = len(points)
+    around = np.concatenate(
+        [points] + [points + sign * step * e for e in FOUR_DIRECTIONS for sign in (-1, 1)]
+    )
+    table = np.nan_to_num(values(around)).reshape(1 + 2 * len(FOUR_DIRECTIONS), n, -1)
+    second = table[1::2] + table[2::2] - 2 * table[0]
+    return np.max(np.abs(second), axis=(0, 2)) / step
+
+
+def find_cones(
+    domain: AbstractDomain,
+    values: Callable[[np.ndarray], np.ndarray],
+    avoid: Callable[[np.ndarray], np.ndarray],
+) -> list[np.ndarray]:
+    """Isolated points where a coefficient has the tip of a cone, such as |x| in A: u is then rough
+    there (r³Φ(θ)) although nothing jumps. `values` (n, 2) -> (n, k) are the coefficients; points
+    where `avoid` is true (interfaces) are left out."""
+    lower, upper = domain.bounding_box
+    size = float(np.max(upper - lower))
+    ticks = [np.linspace(a, b, 34)[1:-1] for a, b in zip(lower, upper, strict=True)]
+    step = size / 66
+    grid = np.stack(np.meshgrid(*ticks), axis=-1).reshape(-1, 2)
+    grid = grid[domain.contains(grid, tolerance=-2 * step) & ~avoid(grid)]
+    if not len(grid):
+        return []
+    points = grid[np.argsort(-_bend(values, grid, step))[:8]]
+    offsets = np.stack(np.meshgrid([-1, 0, 1], [-1, 0, 1]), axis=-1).reshape(-1, 2)
+    bends = []
+    for _ in range(26):
+        candidates = points[:, None] + 0.75 * step * offsets
+        table = _bend(values, candidates.reshape(-1, 2), step).reshape(len(points), -1)
+        points = candidates[np.arange(len(points)), np.argmax(table, axis=1)]
+        bends.append(np.max(table, axis=1))
+        step /= 2
+    reach = 1e-2 * size
+    ring = reach * directions(np.arange(256) * np.pi / 128 + 0.1)
+    tips: list[np.ndarray] = []
+    for point, before, after in zip(points, bends[0], bends[-1], strict=True):
+        if (
+            after <= 0.3 * before
+            or after <= 1e-6
+            or any(np.linalg.norm(point - tip) <= 1e-3 * size for tip in tips)
+        ):
+            continue
+        # A kink along a curve persists on the ring too; a tip does not. Steps longer than the
+        # ring's gaps, so that no curve slips through.
+        at_point, around = (
+            _bend(values, where, 0.03 * reach) for where in (point[None], point + ring)
+        )
+        if np.max(around) < 0.1 * at_point[0]:
+            tips.append(point)
+    return tips

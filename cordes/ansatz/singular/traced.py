@@ -34,38 +34,35 @@ def combination(functions: SingularFunctions, amplitudes: Any) -> Combination:
     """The value has the gradient as its derivative, that has the Hessian, and this has none."""
     weights = np.asarray(amplitudes)
 
-    def jet(x: np.ndarray, seen: list[tuple[Jet, ...]]) -> Jet:
-        return functions.combined_jet(x, weights, seen)
+    def differentiable(host: Callable, shape: tuple[int, ...], derivative: Callable) -> Callable:
+        """A function of points, called back, whose derivative along dx is known."""
+        function = jax.custom_jvp(lambda x: _called(functions, host, x, shape))
 
-    @jax.custom_jvp
-    def hessian(x: Array) -> Array:
-        return _called(functions, lambda x, seen: jet(x, seen).hessian, x, (2, 2))
+        @function.defjvp
+        def _(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+            return function(*primals), derivative(*primals, *tangents)
 
-    @jax.custom_jvp
-    def gradient(x: Array) -> Array:
-        return _called(functions, lambda x, seen: jet(x, seen).gradient, x, (2,))
+        return function
 
-    @jax.custom_jvp
-    def value(x: Array) -> Array:
-        return _called(functions, lambda x, seen: functions.values(x, seen) @ weights, x, ())
-
-    @value.defjvp
-    def _(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
-        (x,), (dx,) = primals, tangents
-        return value(x), jnp.sum(gradient(x) * dx, axis=-1)
-
-    @gradient.defjvp
-    def _(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
-        (x,), (dx,) = primals, tangents
-        return gradient(x), jnp.einsum("nij,nj->ni", hessian(x), dx)
-
-    @hessian.defjvp
-    def _(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+    def third(x: Array, dx: Array) -> Array:
         raise OptionError(
             "The singular functions of the answer have two derivatives, and a third one was asked "
             "for: use at most the Hessian, or solve with singular=False."
         )
 
+    hessian = differentiable(
+        lambda x, seen: functions.combined_jet(x, weights, seen).hessian, (2, 2), third
+    )
+    gradient = differentiable(
+        lambda x, seen: functions.combined_jet(x, weights, seen).gradient,
+        (2,),
+        lambda x, dx: jnp.einsum("nij,nj->ni", hessian(x), dx),
+    )
+    value = differentiable(
+        lambda x, seen: functions.values(x, seen) @ weights,
+        (),
+        lambda x, dx: jnp.sum(gradient(x) * dx, axis=-1),
+    )
     return Combination(value, gradient, hessian)
 
 

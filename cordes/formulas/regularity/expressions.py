@@ -43,18 +43,9 @@ class Expressions:
         self.numbering = numbering
         self.operations, self.constants = numbering.operations, numbering.constants
         self.outputs = outputs
-        self.needed = self._needed(outputs)
+        self.needed = sorted(numbering.reached(outputs))
         self.sources = self._find_sources()
         self.companions = self._find_companions()
-
-    def _needed(self, outputs: Sequence[int]) -> list[int]:
-        seen, waiting = set(outputs), list(outputs)
-        while waiting:
-            for operand in self.operations[waiting.pop()].operands:
-                if operand not in seen:
-                    seen.add(operand)
-                    waiting.append(operand)
-        return sorted(seen)
 
     def base(self, number: int) -> int:
         """The element of which this one is a constant multiple; a - b and b - a have one base."""

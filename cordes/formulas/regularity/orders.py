@@ -41,6 +41,11 @@ MOST_SOURCES = 32
 # What is known of a site: its operand is positive, negative, or does not matter; 0 if it may be
 # singular.
 HARMLESS = 2
+# Where operations that are neither smooth nor powers may be singular; see `Site`.
+TESTS = {
+    **{"reduce_max": "meeting", "reduce_min": "meeting"},
+    **{"atan2": "cut", "floor": "step", "ceil": "step"},
+}
 
 
 class Orders:
@@ -67,7 +72,8 @@ class Orders:
             **dict.fromkeys(
                 ("and", "or", "xor", "not", "reduce_and", "reduce_or", "is_finite"), self._logical
             ),
-            **{"neg": self._scaled, "div": self._divide, "select_n": self._select},
+            "neg": lambda number, numbers, parts: self._scale(parts[0], -1.0),
+            **{"div": self._divide, "select_n": self._select},
         }
         for number in expressions.needed:
             self._orders[number] = self._with_sources(number, self._order(number))
@@ -148,31 +154,21 @@ class Orders:
             site = Site(number, name, "crossing", numbers)
             # Positive in the domain is not yet positive around it, which second order at the root
             # needs: `nonnegative` stays as it is.
-            return (
-                part
-                if part.nonnegative or self.decide(site)
-                else self._singular(site, part, 1.0)._replace(nonnegative=True)
-            )
-        exponent = {"sqrt": 0.5, "rsqrt": -0.5, "cbrt": 1 / 3}.get(name)
-        if exponent is None:
-            exponent = (
-                float(parameter)
-                if name == "integer_pow"
-                else self.expressions.constants.get(numbers[1])
-            )
+            if part.nonnegative or self.decide(site):
+                return part
+            return self._singular(site, part, 1.0)._replace(nonnegative=True)
+        exponent = {"sqrt": 0.5, "rsqrt": -0.5, "cbrt": 1 / 3, "integer_pow": parameter}.get(name)
+        if name == "pow":
+            exponent = self.expressions.constants.get(numbers[1])
         if exponent is None:
             site = Site(number, "power", "inside", numbers[:1], (0.0, math.inf))
-            return (
-                Order(singular_sum(parts), {})
-                if self.decide(site)
-                else self._opaque(site, parts, 0.0)
-            )
-        nonnegative = part.nonnegative or (
-            name != "cbrt" and (exponent % 2 == 0 or exponent % 1 != 0)
-        )
-        return self._power(
-            Site(number, "power" if "pow" in name else name, "zero", numbers[:1]), part, exponent
-        )._replace(nonnegative=nonnegative)
+            if self.decide(site):
+                return Order(singular_sum(parts), {})
+            return self._opaque(site, parts, 0.0)
+        even = name != "cbrt" and (exponent % 2 == 0 or exponent % 1 != 0)
+        site = Site(number, "power" if "pow" in name else name, "zero", numbers[:1])
+        power = self._power(site, part, exponent)
+        return power._replace(nonnegative=part.nonnegative or even)
 
     def _power(self, site: Site, part: Order, exponent: float) -> Order:
         if exponent in (0, 1):
@@ -190,11 +186,9 @@ class Orders:
             )
         if self.decide(site):
             return Order(part.singular, {})
-        return (
-            self._singular(site, part, exponent)
-            if exponent > 0
-            else self._opaque(site, [part], 0.0)
-        )
+        if exponent > 0:
+            return self._singular(site, part, exponent)
+        return self._opaque(site, [part], 0.0)
 
     def _meeting(self, first: int, second: int) -> tuple[Source | None, float]:
         """The source on which two elements meet and the order of their difference; None where the
@@ -209,18 +203,11 @@ class Orders:
         """max(a, b) is smooth but where a = b, and there as regular as |a - b|."""
         largest = self.expressions.operations[number].name == "max"
         site = Site(number, "max" if largest else "min", "crossing", numbers)
-        nonnegative = (
-            any(part.nonnegative for part in parts)
-            if largest
-            else all(part.nonnegative for part in parts)
-        )
+        nonnegative = (any if largest else all)(part.nonnegative for part in parts)
         decision = self.decide(site)
-        for part, number_of_other in ((parts[0], numbers[1]), (parts[1], numbers[0])):
-            if (
-                part.nonnegative
-                and largest
-                and self.expressions.constants.get(number_of_other, 1.0) <= 0
-            ):
+        for part, other in zip(parts, numbers[::-1], strict=True):
+            below = self.expressions.constants.get(other, 1.0) <= 0
+            if part.nonnegative and largest and below:
                 return part
         if decision in (1, -1):
             return parts[0 if (decision > 0) == largest else 1]
@@ -242,19 +229,10 @@ class Orders:
         known = ELEMENTARY.get(name)
         if known is not None and known.smooth is not None:
             site = Site(number, name, "inside", numbers, known.smooth)
-            return (
-                self._smooth(name, parts[0])
-                if self.decide(site)
-                else self._opaque(site, parts, known.order)
-            )
-        tests = {
-            "reduce_max": "meeting",
-            "reduce_min": "meeting",
-            "atan2": "cut",
-            "floor": "step",
-            "ceil": "step",
-        }
-        site = Site(number, name, tests.get(name, "unknown"), numbers)
+            if self.decide(site):
+                return self._smooth(name, parts[0])
+            return self._opaque(site, parts, known.order)
+        site = Site(number, name, TESTS.get(name, "unknown"), numbers)
         if self.decide(site):
             return Order(singular_sum(parts), {})
         return self._opaque(
@@ -286,10 +264,8 @@ class Orders:
         return Order({source: 0.0}, {})
 
     def _logical(self, number: int, numbers: tuple[int, ...], parts: list[Order]) -> Order:
-        name, known = (
-            self.expressions.operations[number].name,
-            [self._truth.get(n) for n in numbers],
-        )
+        name = self.expressions.operations[number].name
+        known = [self._truth.get(n) for n in numbers]
         if name == "is_finite":
             self._truth[number] = True
             return REGULAR
@@ -311,11 +287,8 @@ class Orders:
             return cases[0]
         for source in condition.singular:
             met, order = self._meeting(*numbers[1:3]) if len(cases) == 2 else (None, 0.0)
-            gap = (
-                order
-                if met is not None and met == source
-                else min(case.nu(source) for case in cases)
-            )
+            touching = met is not None and met == source
+            gap = order if touching else min(case.nu(source) for case in cases)
             singular[source] = min(gap, singular.get(source, math.inf))
         roots = {case.root for case in cases if not case.zero}
         root = next(iter(roots)) if len(roots) == 1 and set(condition.singular) <= roots else None
@@ -342,11 +315,8 @@ class Orders:
     def _multiply(self, number: int, numbers: tuple[int, ...], parts: list[Order]) -> Order:
         constants = [self.expressions.constants.get(n) for n in numbers]
         if len(numbers) == 2 and any(constants):
-            return (
-                self._scale(parts[1], constants[0])
-                if constants[0]
-                else self._scale(parts[0], constants[1])
-            )
+            which = 0 if constants[0] else 1
+            return self._scale(parts[1 - which], constants[which])
         result, previous = parts[0], numbers[0]
         for n, part in zip(numbers[1:], parts[1:], strict=True):
             result = product(result, part, previous == n)
@@ -355,9 +325,6 @@ class Orders:
 
     def _scale(self, part: Order, constant: float | None) -> Order:
         return part._replace(nonnegative=part.nonnegative and constant is not None and constant > 0)
-
-    def _scaled(self, number: int, numbers: tuple[int, ...], parts: list[Order]) -> Order:
-        return self._scale(parts[0], -1.0)
 
     def _divide(self, number: int, numbers: tuple[int, ...], parts: list[Order]) -> Order:
         constant = self.expressions.constants.get(numbers[1])

@@ -206,14 +206,11 @@ class _Search:
         """The maxima and minima of two elements through which a site acts on the outputs, but for
         the site itself."""
         if site not in self._chosen:
-            depends, operations = {site.number}, self.expressions.operations
-            for number in self.expressions.needed:
-                if number > site.number and not depends.isdisjoint(operations[number].operands):
-                    depends.add(number)
+            made_of_it = self.expressions.numbering.dependent([site.number]) - {site.number}
             self._chosen[site] = [
                 number
-                for number in depends
-                if number != site.number and operations[number].name in ("max", "min")
+                for number in made_of_it.intersection(self.expressions.needed)
+                if self.expressions.operations[number].name in ("max", "min")
             ]
         return self._chosen[site]
 
@@ -233,18 +230,11 @@ class _Search:
             name, _, (first, second) = operations[choice]
             difference = ranges[first] - ranges[second]
             if np.all(difference.lower > 0) or np.all(difference.upper < 0):
-                chosen[choice] = (
-                    first if bool(np.all(difference.lower > 0)) == (name == "max") else second
-                )
-        waiting, seen = list(self.expressions.outputs), set(self.expressions.outputs)
-        while waiting:
-            number = waiting.pop()
-            if number == site.number:
-                return False
-            following = {chosen[number]} if number in chosen else set(operations[number].operands)
-            waiting.extend(following - seen)
-            seen |= following
-        return True
+                larger = bool(np.all(difference.lower > 0))
+                chosen[choice] = first if larger == (name == "max") else second
+        return site.number not in self.expressions.numbering.reached(
+            self.expressions.outputs, chosen
+        )
 
     def _ranges(
         self, cells: SearchCells, numbers: Sequence[int]
