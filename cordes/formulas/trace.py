@@ -145,12 +145,9 @@ class Trace:
                 results.append(known)
                 slots.append(-1)
         if any(slot >= 0 for slot in slots):
-            first, operands = results[0], tuple(inputs)
-            name = name or equation.primitive.name
-            step = Step(
-                kind, name, equation, operands, tuple(slots), first.numbers, first.dtype, move
-            )
-            self.steps.append(step)
+            numbers_and_type = results[0].numbers, results[0].dtype
+            made = (name or equation.primitive.name, equation, tuple(inputs), tuple(slots))
+            self.steps.append(Step(kind, *made, *numbers_and_type, move))
         return results
 
     def _move(

@@ -59,11 +59,11 @@ class SingularPoint(NamedTuple):
     def from_data(cls, data: dict[str, Any]) -> "SingularPoint":
         kept = {name: data[name] for name in cls._fields if name in data}
         kept |= {name: np.asarray(data[name]) for name in ("location", "rays", "matrices")}
-        others = np.asarray(data.get("others", []), dtype=np.float64).reshape(-1, 2)
-        return cls(**kept | {"others": others})
+        kept["others"] = np.asarray(data.get("others", []), dtype=np.float64).reshape(-1, 2)
+        return cls(**kept)
 
 
-def directions(angles: np.ndarray) -> np.ndarray:
+def directions(angles: Any) -> np.ndarray:
     """Unit vectors (n, 2)."""
     return np.stack([np.cos(angles), np.sin(angles)], axis=-1)
 
