@@ -12,7 +12,7 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -50,29 +50,10 @@ WORTHWHILE = 10.0
 Curve = Callable[[np.ndarray], np.ndarray]
 
 
-class Coordinates(NamedTuple):
-    """What a basis is evaluated in: the affine map of the domain into [-1, 1]ᵈ, for arrays (...,
-    d), and interface functions with their sizes."""
-
-    normalise: Any
-    interfaces: list[tuple[PointFunction, float]]
-
-
 def sample_count(dimension: int, interfaces: int) -> int:
     """How many boundary points a fit needs: four for each function of its richest basis."""
-    return (
-        4
-        * max(
-            len(_degrees(family[-1], dimension, interfaces))
-            for family in _families(dimension, interfaces)
-        )
-        + 64
-    )
-
-
-def circle_parameters(count: int) -> np.ndarray:
-    """Parameters of points spread evenly over a closed curve of period one."""
-    return (np.arange(count) + 0.5) / count
+    richest = (family[-1] for family in _families(dimension, interfaces))
+    return 4 * max(len(_degrees(basis, dimension, interfaces)) for basis in richest) + 64
 
 
 def edge_parameters(edges: int, count: int) -> np.ndarray:
@@ -87,11 +68,9 @@ def polygon_curve(vertices: np.ndarray) -> Curve:
     ahead = np.roll(vertices, -1, axis=0) - vertices
 
     def curve(parameters: np.ndarray) -> np.ndarray:
-        edge = np.floor(parameters).astype(int)
-        return (
-            vertices[edge % len(vertices)]
-            + (parameters - edge)[:, None] * ahead[edge % len(vertices)]
-        )
+        along, edge = np.modf(parameters)
+        edge = edge.astype(int) % len(vertices)
+        return vertices[edge] + along[:, None] * ahead[edge]
 
     return curve
 
@@ -147,7 +126,7 @@ def fit_boundary(
         return Lift(lambda x: jnp.zeros(()))
     crossing, heights = _crossing(interfaces, points)
     fit = fit if fit is not None else _best_fit(normalise(points), heights, values)
-    return Lift(_function(fit.basis, fit.coefficients, Coordinates(normalise, crossing)), fit)
+    return Lift(_function(fit, normalise, crossing), fit)
 
 
 def _best_fit(y: np.ndarray, heights: list[np.ndarray], values: np.ndarray) -> Fit:
@@ -219,21 +198,22 @@ def _degree(dimension: int, largest: int) -> int:
     return degree
 
 
-def _function(basis: Basis, coefficients: np.ndarray, coordinates: Coordinates) -> PointFunction:
-    """The linear combination of a basis as a function of one point.
+def _function(
+    fit: Fit, normalise: Any, interfaces: list[tuple[PointFunction, float]]
+) -> PointFunction:
+    """The linear combination of a basis as a function of one point; interface functions come with
+    their sizes.
 
     In up to three dimensions the coefficients are kept as a tensor and contracted with the table of
     one coordinate after the other, which is many times cheaper, with its derivatives, than all
     products of the basis.
     """
+    basis, coefficients = fit
+    used = interfaces if basis.powers else []
 
     def fitted(x: Array) -> Array:
-        heights = (
-            [interface(x) / size for interface, size in coordinates.interfaces]
-            if basis.powers
-            else []
-        )
-        y = coordinates.normalise(x)
+        heights = [interface(x) / size for interface, size in used]
+        y = normalise(x)
         if y.shape[-1] > 3:
             return _evaluate(basis, y, heights, jnp) @ coefficients
         count = math.comb(y.shape[-1] + basis.degree, basis.degree)

@@ -19,7 +19,7 @@ from cordes.domains.boundary_fit import (
 )
 from cordes.domains.checks import Frozen, check_count, check_directions, freeze, real_vector
 from cordes.domains.domain import AbstractDomain, PointFunction, Scalar
-from cordes.domains.lift import Fit, Lift, constant_lift, constant_value
+from cordes.domains.lift import Fit, Lift, constant_lift
 from cordes.domains.unit_cube import cube_points, gauss_rule, tensor_rule
 from cordes.errors import DomainError
 
@@ -154,9 +154,8 @@ class Box(AbstractDomain):
         therefore fitted first where an oblique interface is given, and only the remainder is
         interpolated.
         """
-        constant = constant_value(g, self.lower)
-        if constant is not None:
-            return constant_lift(constant)
+        if (constant := constant_lift(g, self.lower)) is not None:
+            return constant
         if self.dimension > LARGEST_LIFT_DIMENSION:
             raise DomainError(
                 f"Boundary values that vary cannot be extended into a box in {self.dimension} "
@@ -197,13 +196,8 @@ class Box(AbstractDomain):
     def _parallel_to_face(self, interface: PointFunction) -> bool:
         """Whether an interface function depends on one coordinate only, judged by its slopes at
         sample points."""
-        slopes = np.abs(
-            np.asarray(
-                jax.jit(jax.vmap(jax.grad(interface)))(
-                    jnp.asarray(self.interior_points(32, kind="sobol"))
-                )
-            )
-        )
+        points = jnp.asarray(self.interior_points(32, kind="sobol"))
+        slopes = np.abs(np.asarray(jax.jit(jax.vmap(jax.grad(interface)))(points)))
         return int(np.sum(np.max(slopes, axis=0) > 1e-12 * np.max(slopes))) <= 1
 
 

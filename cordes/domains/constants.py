@@ -15,10 +15,8 @@ import numpy as np
 import scipy.optimize
 import scipy.special
 
-from cordes.domains.ball import Ball
 from cordes.domains.box import Box
 from cordes.domains.domain import AbstractDomain
-from cordes.domains.ellipsoid import Ellipsoid
 from cordes.domains.polygon_shape import (
     EPS,
     edge_lines,
@@ -28,6 +26,8 @@ from cordes.domains.polygon_shape import (
     sines_between,
     smallest_circle,
 )
+from cordes.domains.round import AbstractRound
+from cordes.domains.unit_ball import log_ball_volume
 from cordes.errors import OptionError
 
 SLACK = 1e-12
@@ -49,10 +49,9 @@ def first_eigenvalue(domain: AbstractDomain, matrix: np.ndarray | None = None) -
     if domain.vertices is not None:
         return _polygon_eigenvalue(domain.vertices, positive_definite(matrix, 2))
     matrix = positive_definite(matrix, domain.dimension)
-    lower, upper = domain.bounding_box
     volume = domain.volume
     by_volume = _faber_krahn(matrix, math.log(volume)) if 1e-300 < volume < 1e300 else 0.0
-    return max(by_volume, first_eigenvalue(Box(lower, upper), matrix))
+    return max(by_volume, first_eigenvalue(Box(*domain.bounding_box), matrix))
 
 
 @first_eigenvalue.register
@@ -77,10 +76,10 @@ def _(domain: Box, matrix: np.ndarray | None = None) -> float:
 
 
 @first_eigenvalue.register
-def _(domain: Ball | Ellipsoid, matrix: np.ndarray | None = None) -> float:
+def _(domain: AbstractRound, matrix: np.ndarray | None = None) -> float:
     """x = Sy carries the domain to the unit ball and M to S⁻¹MS⁻ᵀ, whose eigenvalues are the
     squared singular values of S⁻¹F, M = FFᵀ."""
-    matrix, axes = positive_definite(matrix, domain.dimension), _axes(domain)
+    matrix, axes = positive_definite(matrix, domain.dimension), domain.matrix
     carried = np.linalg.svd(np.linalg.solve(axes, np.linalg.cholesky(matrix)), compute_uv=False)
     conditions = np.linalg.cond(axes), np.linalg.cond(matrix), carried[0] / carried[-1]
     return _down(_unit_ball_eigenvalue(carried**2), len(axes), *conditions)
@@ -173,7 +172,7 @@ def _faber_krahn(matrix: np.ndarray, log_volume: float) -> float:
     """j²_{d/2−1,1} det(M)^{1/d} (ω_d/|Ω|)^{2/d}: no domain of this volume has a smaller eigenvalue
     than the ellipsoid that M carries to a ball."""
     d = len(matrix)
-    logarithm = np.linalg.slogdet(matrix)[1] / d + 2 / d * (_log_ball_volume(d) - log_volume)
+    logarithm = np.linalg.slogdet(matrix)[1] / d + 2 / d * (log_ball_volume(d) - log_volume)
     return _down(_bessel_square(d) * math.exp(logarithm), d, np.linalg.cond(matrix))
 
 
@@ -228,10 +227,10 @@ def _(domain: Box, points: np.ndarray) -> np.ndarray:
 
 
 @polar_factor.register
-def _(domain: Ball | Ellipsoid, points: np.ndarray) -> np.ndarray:
+def _(domain: AbstractRound, points: np.ndarray) -> np.ndarray:
     """The largest factor times (1 − |y|²)^{(d+1)/2d}, y = S⁻¹(x − c): the polar body of the unit
     ball seen from y is an ellipsoid."""
-    d, axes = domain.dimension, _axes(domain)
+    d, axes = domain.dimension, domain.matrix
     carried = np.linalg.solve(axes, (points - domain.center).T).T
     # Rounding of y turns into an absolute error of 1 − |y|², which matters at the boundary.
     depth = np.maximum(1 - np.sum(carried**2, axis=-1), 0) + 8 * d * EPS * np.linalg.cond(axes)
@@ -256,11 +255,11 @@ def _(domain: Box) -> float:
 
 
 @largest_polar_factor.register
-def _(domain: Ball | Ellipsoid) -> float:
+def _(domain: AbstractRound) -> float:
     """At the centre: (Π aᵢ)^{1/d} / (d ω_d^{1/d})."""
-    d, axes = domain.dimension, _axes(domain)
+    d, axes = domain.dimension, domain.matrix
     # The determinant carries the rounding of the axes, amplified by their condition number.
-    return _up(math.exp((np.linalg.slogdet(axes)[1] - _log_ball_volume(d)) / d) / d) * (
+    return _up(math.exp((np.linalg.slogdet(axes)[1] - log_ball_volume(d)) / d) / d) * (
         1 + 8 * d * EPS * float(np.linalg.cond(axes))
     )
 
@@ -337,18 +336,11 @@ def _(domain: Box) -> tuple[np.ndarray, float]:
 
 
 @circumscribed.register
-def _(domain: Ball | Ellipsoid) -> tuple[np.ndarray, float]:
-    return domain.center, _up(np.linalg.norm(_axes(domain), 2))
+def _(domain: AbstractRound) -> tuple[np.ndarray, float]:
+    return domain.center, _up(np.linalg.norm(domain.matrix, 2))
 
 
-# Shapes, matrices and rounding
-
-
-def _axes(domain: Ball | Ellipsoid) -> np.ndarray:
-    """The matrix that carries the unit ball to the domain."""
-    return (
-        domain.matrix if isinstance(domain, Ellipsoid) else domain.radius * np.eye(domain.dimension)
-    )
+# Matrices and rounding
 
 
 def positive_definite(matrix: np.ndarray | None, dimension: int) -> np.ndarray:
@@ -369,10 +361,6 @@ def positive_definite(matrix: np.ndarray | None, dimension: int) -> np.ndarray:
             f"The matrix must be symmetric and positive definite; it is {array.tolist()}."
         )
     return (array + array.T) / 2
-
-
-def _log_ball_volume(dimension: int) -> float:
-    return dimension / 2 * math.log(math.pi) - math.lgamma(dimension / 2 + 1)
 
 
 def _rounding(matrix: np.ndarray) -> float:

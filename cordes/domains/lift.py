@@ -43,9 +43,9 @@ class Lift:
         return self.function(x)
 
 
-def constant_value(g: PointFunction, point: np.ndarray) -> float | None:
-    """The value of g if its result does not depend on the point (read from its jaxpr, not from
-    samples), else None."""
+def constant_lift(g: PointFunction, point: np.ndarray) -> Lift | None:
+    """The lift of boundary values that are the same everywhere; None where g depends on the point
+    (read from its jaxpr, not from samples)."""
     jaxpr = jax.make_jaxpr(g)(jnp.asarray(point)).jaxpr
     dependent = {id(variable) for variable in jaxpr.invars}
     for equation in jaxpr.eqns:
@@ -53,7 +53,8 @@ def constant_value(g: PointFunction, point: np.ndarray) -> float | None:
             dependent.update(id(variable) for variable in equation.outvars)
     if any(id(variable) in dependent for variable in jaxpr.outvars):
         return None
-    return float(boundary_values(g, point[None])[0])
+    value = float(boundary_values(g, point[None])[0])
+    return Lift(lambda x: jnp.asarray(value))
 
 
 def boundary_values(g: PointFunction, points: np.ndarray) -> np.ndarray:
@@ -66,8 +67,3 @@ def boundary_values(g: PointFunction, points: np.ndarray) -> np.ndarray:
             "values must be finite."
         )
     return values
-
-
-def constant_lift(value: float) -> Lift:
-    """The lift of boundary values that are the same everywhere."""
-    return Lift(lambda x: jnp.asarray(value))

@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cordes.domains.ball import Ball
 from cordes.domains.box import Box
 from cordes.domains.domain import AbstractDomain
-from cordes.domains.ellipsoid import Ellipsoid
 from cordes.domains.polygon import Polygon
+from cordes.domains.round import AbstractRound
+from cordes.domains.unit_ball import circle, sphere
 from cordes.errors import DomainError
 
 # Cuts of the unit interval whose ends lie on the boundary, of one whose end 1 does, and even ones.
@@ -41,11 +41,8 @@ def patches(domain: AbstractDomain) -> list[Patch]:
 @patches.register
 def _box(domain: Box) -> list[Patch]:
     lower, widths, volume = domain.lower, domain.widths, domain.volume
-    return [
-        Patch(
-            lambda y: (lower + widths * y, np.full(len(y), volume)), (BOTH_ENDS,) * domain.dimension
-        )
-    ]
+    cuts = (BOTH_ENDS,) * domain.dimension
+    return [Patch(lambda y: (lower + widths * y, np.full(len(y), volume)), cuts)]
 
 
 @patches.register
@@ -67,38 +64,18 @@ def _polygon(domain: Polygon) -> list[Patch]:
 
 
 @patches.register
-def _ball(domain: Ball) -> list[Patch]:
-    return _round(np.asarray(domain.center), domain.radius * np.eye(domain.dimension))
-
-
-@patches.register
-def _ellipsoid(domain: Ellipsoid) -> list[Patch]:
-    return _round(np.asarray(domain.center), domain.matrix)
-
-
-def _round(center: np.ndarray, matrix: np.ndarray) -> list[Patch]:
+def _round(domain: AbstractRound) -> list[Patch]:
     """Polar coordinates: radius and angle; in three dimensions radius, height on the sphere and
     angle."""
-    dimension, stretch = len(center), abs(np.linalg.det(matrix))
-    if dimension == 1:
-        return [
-            Patch(
-                lambda y: (center + (2 * y - 1) * matrix[0, 0], np.full(len(y), 2 * stretch)),
-                (BOTH_ENDS,),
-            )
-        ]
+    center, matrix, dimension = domain.center, domain.matrix, domain.dimension
     if dimension > 3:
         raise DomainError(f"A ball in {dimension} dimensions has no patches.")
+    plane = dimension == 2
+    whole = (2 if plane else 4) * np.pi * abs(np.linalg.det(matrix))
 
     def to_domain(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         radius, angle = y[:, 0], 2 * np.pi * y[:, -1]
-        circle = np.stack([np.cos(angle), np.sin(angle)], axis=1)
-        if dimension == 2:
-            return center + (radius[:, None] * circle) @ matrix.T, 2 * np.pi * radius * stretch
-        height = 2 * y[:, 1] - 1
-        direction = np.concatenate(
-            [np.sqrt(np.maximum(1 - height**2, 0.0))[:, None] * circle, height[:, None]], axis=1
-        )
-        return center + (radius[:, None] * direction) @ matrix.T, 4 * np.pi * radius**2 * stretch
+        directions = circle(angle) if plane else sphere(2 * y[:, 1] - 1, angle)
+        return center + (radius[:, None] * directions) @ matrix.T, whole * radius ** (dimension - 1)
 
-    return [Patch(to_domain, (ONE_END, EVEN[6]) if dimension == 2 else (ONE_END, EVEN[2], EVEN[4]))]
+    return [Patch(to_domain, (ONE_END, EVEN[6]) if plane else (ONE_END, EVEN[2], EVEN[4]))]

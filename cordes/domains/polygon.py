@@ -7,7 +7,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.optimize
 from jax import Array
 
 from cordes.domains.boundary_fit import (
@@ -19,7 +18,14 @@ from cordes.domains.boundary_fit import (
 )
 from cordes.domains.checks import Frozen, check_count, check_directions, freeze, real_array
 from cordes.domains.domain import AbstractDomain, PointFunction, Scalar
-from cordes.domains.lift import Fit, Lift, boundary_values, constant_lift, constant_value
+from cordes.domains.lift import Fit, Lift, boundary_values, constant_lift
+from cordes.domains.polygon_shape import (
+    cross,
+    edge_lines,
+    fan_areas,
+    polygon_area,
+    polygon_inradius,
+)
 from cordes.domains.unit_cube import cube_points, gauss_rule, tensor_rule
 from cordes.errors import DomainError
 
@@ -62,10 +68,7 @@ class Polygon(AbstractDomain):
     @property
     def normals(self) -> np.ndarray:
         """Outward unit normals of the edges, shape (n, 2)."""
-        edges = self.edges
-        return np.stack([edges[:, 1], -edges[:, 0]], axis=1) / np.linalg.norm(
-            edges, axis=1, keepdims=True
-        )
+        return edge_lines(self.vertices)[0]
 
     @property
     def dimension(self) -> int:
@@ -73,7 +76,7 @@ class Polygon(AbstractDomain):
 
     @property
     def volume(self) -> float:
-        return float(np.sum(_fan(self.vertices, self.vertices[0])))
+        return polygon_area(self.vertices)
 
     @property
     def bounding_box(self) -> tuple[np.ndarray, np.ndarray]:
@@ -83,7 +86,7 @@ class Polygon(AbstractDomain):
     def center(self) -> np.ndarray:
         """The centroid."""
         vertices = self.vertices
-        areas = _fan(vertices, vertices[0])
+        areas = fan_areas(vertices, vertices[0])
         middles = (vertices[0] + vertices + np.roll(vertices, -1, axis=0)) / 3
         return areas @ middles / np.sum(areas)
 
@@ -94,29 +97,14 @@ class Polygon(AbstractDomain):
 
     @property
     def inradius(self) -> float:
-        """Radius of the largest ball in the domain, by linear programming: max r with nₖ·(x − pₖ) +
-        r ≤ 0 for every edge."""
+        """Radius of the largest ball in the domain."""
         offsets = self.vertices - self.center
-        constraints = np.concatenate([self.normals, np.ones((len(offsets), 1))], axis=1)
-        heights = np.sum(self.normals * offsets, axis=1)
-        found = scipy.optimize.linprog(
-            [0, 0, -1],
-            A_ub=constraints,
-            b_ub=heights,
-            bounds=[(None, None), (None, None), (0, None)],
-        )
-        return float(found.x[2])
+        return polygon_inradius(offsets, *edge_lines(offsets))
 
     def distance(self, x: Array) -> Scalar:
-        center_heights = self._heights(self.center)
-        scale = float(np.exp(np.mean(np.log(center_heights))))
-        return jnp.prod(
-            jnp.sum(
-                jnp.asarray(self.normals, x.dtype) * (jnp.asarray(self.vertices, x.dtype) - x),
-                axis=1,
-            )
-            / scale
-        )
+        scale = float(np.exp(np.mean(np.log(self._heights(self.center)))))
+        normals, vertices = (jnp.asarray(part, x.dtype) for part in (self.normals, self.vertices))
+        return jnp.prod(jnp.sum(normals * (vertices - x), axis=1) / scale)
 
     def contains(self, points: np.ndarray, tolerance: float = 0.0) -> np.ndarray:
         return np.all(self._heights(np.asarray(points)) >= -tolerance, axis=-1)
@@ -127,7 +115,7 @@ class Polygon(AbstractDomain):
         relative distance from the centroid."""
         square = cube_points(count, 2, seed, kind)
         center, vertices = self.center, self.vertices
-        shares = np.cumsum(_fan(vertices, center)) / self.volume
+        shares = np.cumsum(fan_areas(vertices, center)) / self.volume
         triangle = np.minimum(
             np.searchsorted(shares, square[:, 0], side="right"), len(vertices) - 1
         )
@@ -144,7 +132,7 @@ class Polygon(AbstractDomain):
         points, weights = tensor_rule([gauss_rule(check_count(count), 1), gauss_rule(count)])
         center = self.center
         outer = self.vertices[:, None] + points[:, 1:] * self.edges[:, None]
-        areas = _fan(self.vertices, center)
+        areas = fan_areas(self.vertices, center)
         return (center + points[:, :1] * (outer - center)).reshape(-1, 2), (
             2 * areas[:, None] * weights
         ).ravel()
@@ -176,9 +164,8 @@ class Polygon(AbstractDomain):
         """A fit of g by polynomials and interface powers, and the blend of corners (`corner_blend`)
         of what is left."""
         vertices = self.vertices
-        constant = constant_value(g, vertices[0])
-        if constant is not None:
-            return constant_lift(constant)
+        if (constant := constant_lift(g, vertices[0])) is not None:
+            return constant
         parameters = edge_parameters(len(vertices), sample_count(2, len(interfaces)))
         points = curve_points(polygon_curve(vertices), parameters, len(vertices), interfaces)
         lower, upper = self.bounding_box
@@ -225,7 +212,7 @@ def corner_blend(
     count = len(vertices)
     ahead = np.roll(vertices, -1, axis=0) - vertices
     before = np.roll(normals, 1, axis=0)
-    sines = before[:, 0] * normals[:, 1] - before[:, 1] * normals[:, 0]
+    sines = cross(before, normals)
     scale = np.max(np.linalg.norm(ahead, axis=1))
     index = np.arange(count)
     adjacent = (index[None] == index[:, None]) | (index[None] == (index[:, None] - 1) % count)
@@ -249,12 +236,6 @@ def corner_blend(
     return blend
 
 
-def _fan(vertices: np.ndarray, apex: np.ndarray) -> np.ndarray:
-    """Signed areas of the triangles between an apex and the edges."""
-    here, ahead = vertices - apex, np.roll(vertices, -1, axis=0) - apex
-    return (here[:, 0] * ahead[:, 1] - here[:, 1] * ahead[:, 0]) / 2
-
-
 def _counter_clockwise(vertices: np.ndarray) -> np.ndarray:
     """The vertices in counter-clockwise order, starting with the same one; DomainError where they
     are not those of a convex polygon."""
@@ -273,7 +254,7 @@ def _counter_clockwise(vertices: np.ndarray) -> np.ndarray:
     ahead = np.roll(vertices, -1, axis=0) - vertices
     ahead /= np.linalg.norm(ahead, axis=1, keepdims=True)
     behind = np.roll(ahead, 1, axis=0)
-    sines = behind[:, 0] * ahead[:, 1] - behind[:, 1] * ahead[:, 0]
+    sines = cross(behind, ahead)
     if np.max(np.abs(sines)) <= STRAIGHT:
         raise DomainError(
             f"The vertices of the polygon {vertices.tolist()} lie on a line, so that it has no "

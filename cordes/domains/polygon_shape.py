@@ -44,7 +44,7 @@ def edge_lines(vertices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def sines_between(normals: np.ndarray) -> np.ndarray:
     """Sines of the angles between successive normals, rounded down."""
     after = np.roll(normals, -1, axis=0)
-    return np.maximum(normals[:, 0] * after[:, 1] - normals[:, 1] * after[:, 0] - 4 * EPS, 0)
+    return np.maximum(cross(normals, after) - 4 * EPS, 0)
 
 
 def polygon_inradius(vertices: np.ndarray, normals: np.ndarray, heights: np.ndarray) -> float:
@@ -69,20 +69,29 @@ def polygon_inradius(vertices: np.ndarray, normals: np.ndarray, heights: np.ndar
     )
 
 
+def cross(one: np.ndarray, two: np.ndarray) -> np.ndarray:
+    """Vector products of vectors (n, 2)."""
+    return one[:, 0] * two[:, 1] - one[:, 1] * two[:, 0]
+
+
+def fan_areas(vertices: np.ndarray, apex: np.ndarray) -> np.ndarray:
+    """Signed areas of the triangles between an apex and the edges."""
+    return cross(vertices - apex, np.roll(vertices, -1, axis=0) - apex) / 2
+
+
 def polygon_area(vertices: np.ndarray) -> float:
-    here, ahead = vertices - vertices[0], np.roll(vertices, -1, axis=0) - vertices[0]
-    return float(np.sum(here[:, 0] * ahead[:, 1] - here[:, 1] * ahead[:, 0])) / 2
+    return float(np.sum(fan_areas(vertices, vertices[0])))
 
 
 def second_moment_axes(vertices: np.ndarray) -> np.ndarray:
     """Semi-axes, shortest first, of an ellipse around the vertices that has the shape of the second
     moments of the polygon."""
     here, ahead = vertices, np.roll(vertices, -1, axis=0)
-    areas = here[:, 0] * ahead[:, 1] - here[:, 1] * ahead[:, 0]
+    areas = cross(here, ahead)
     here, ahead = (
         points - areas @ (here + ahead) / (3 * np.sum(areas)) for points in (here, ahead)
     )
-    areas = here[:, 0] * ahead[:, 1] - here[:, 1] * ahead[:, 0]
+    areas = cross(here, ahead)
     moments = sum((areas[:, None] * points).T @ points for points in (here, ahead, here + ahead))
     lengths, directions = np.linalg.eigh(np.asarray(moments))
     lengths = np.maximum(lengths, EPS * lengths[-1])

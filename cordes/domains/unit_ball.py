@@ -10,22 +10,20 @@ import numpy as np
 import scipy.special
 from jax import Array
 
-from cordes.domains.boundary_fit import (
-    circle_parameters,
-    curve_points,
-    fit_boundary,
-    sample_count,
-)
+from cordes.domains.boundary_fit import curve_points, fit_boundary, sample_count
 from cordes.domains.checks import check_count
-from cordes.domains.lift import Fit, Lift, PointFunction, constant_lift, constant_value
+from cordes.domains.lift import Fit, Lift, PointFunction, constant_lift
 from cordes.domains.unit_cube import cube_points, gauss_rule, tensor_rule
 from cordes.errors import DomainError
 
 
+def log_ball_volume(dimension: int) -> float:
+    """The logarithm of the volume: the gamma function itself overflows in high dimension."""
+    return dimension / 2 * math.log(math.pi) - math.lgamma(dimension / 2 + 1)
+
+
 def ball_volume(dimension: int) -> float:
-    """Volume of the unit ball, by logarithms because the gamma function overflows in high
-    dimension."""
-    return math.exp(dimension / 2 * math.log(math.pi) - math.lgamma(dimension / 2 + 1))
+    return math.exp(log_ball_volume(dimension))
 
 
 def ball_points(count: int, dimension: int, seed: int, kind: str) -> np.ndarray:
@@ -38,17 +36,17 @@ def ball_points(count: int, dimension: int, seed: int, kind: str) -> np.ndarray:
     cube = cube_points(count, dimension if dimension <= 3 else dimension + 1, seed, kind)
     radius = np.minimum(cube[:, :1] ** (1 / dimension), 1 - 2.0**-52)
     if dimension == 2:
-        directions = _circle(2 * np.pi * cube[:, 1])
+        directions = circle(2 * np.pi * cube[:, 1])
     elif dimension == 3:
-        directions = _sphere(1 - 2 * cube[:, 1], 2 * np.pi * cube[:, 2])
+        directions = sphere(1 - 2 * cube[:, 1], 2 * np.pi * cube[:, 2])
     else:
-        directions = _normalised(scipy.special.ndtri(cube[:, 1:]))
+        directions = normalised(scipy.special.ndtri(cube[:, 1:]))
     return radius * directions
 
 
 def sphere_points(count: int, dimension: int, generator: np.random.Generator) -> np.ndarray:
     """Independent uniform points of the unit sphere."""
-    return _normalised(generator.standard_normal((count, dimension)))
+    return normalised(generator.standard_normal((count, dimension)))
 
 
 def ball_quadrature(count: int, dimension: int) -> tuple[np.ndarray, np.ndarray]:
@@ -68,9 +66,9 @@ def ball_quadrature(count: int, dimension: int) -> tuple[np.ndarray, np.ndarray]
     turns = (np.arange(2 * count) + 0.5) / (2 * count), np.full(2 * count, 1 / (2 * count))
     if dimension == 2:
         points, weights = tensor_rule([gauss_rule(count, 1), turns])
-        return points[:, :1] * _circle(2 * np.pi * points[:, 1]), 2 * np.pi * weights
+        return points[:, :1] * circle(2 * np.pi * points[:, 1]), 2 * np.pi * weights
     points, weights = tensor_rule([gauss_rule(count, 2), gauss_rule(count), turns])
-    return points[:, :1] * _sphere(
+    return points[:, :1] * sphere(
         1 - 2 * points[:, 1], 2 * np.pi * points[:, 2]
     ), 4 * np.pi * weights
 
@@ -90,15 +88,14 @@ def radial_lift(
     boundary.
     """
     dimension = len(center)
-    constant = constant_value(g, center + matrix[:, 0])
-    if constant is not None:
-        return constant_lift(constant)
+    if (constant := constant_lift(g, center + matrix[:, 0])) is not None:
+        return constant
     inverse = np.linalg.inv(matrix)
     count = sample_count(dimension, len(interfaces))
     if dimension == 2:
         points = curve_points(
-            lambda turn: center + _circle(2 * np.pi * turn) @ matrix.T,
-            circle_parameters(count),
+            lambda turn: center + circle(2 * np.pi * turn) @ matrix.T,
+            (np.arange(count) + 0.5) / count,
             1.0,
             interfaces,
         )
@@ -122,15 +119,15 @@ def radial_lift(
     return Lift(lift, fitted.fit)
 
 
-def _normalised(vectors: np.ndarray) -> np.ndarray:
+def normalised(vectors: np.ndarray) -> np.ndarray:
     return vectors / np.linalg.norm(vectors, axis=-1, keepdims=True)
 
 
-def _circle(angle: np.ndarray) -> np.ndarray:
+def circle(angle: np.ndarray) -> np.ndarray:
     return np.stack([np.cos(angle), np.sin(angle)], axis=-1)
 
 
-def _sphere(height: np.ndarray, angle: np.ndarray) -> np.ndarray:
+def sphere(height: np.ndarray, angle: np.ndarray) -> np.ndarray:
     return np.concatenate(
-        [np.sqrt(1 - height**2)[:, None] * _circle(angle), height[:, None]], axis=-1
+        [np.sqrt(1 - height**2)[:, None] * circle(angle), height[:, None]], axis=-1
     )

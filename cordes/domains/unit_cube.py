@@ -3,6 +3,7 @@ domain are mapped from."""
 
 import functools
 import inspect
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -53,9 +54,7 @@ def gauss_rule(count: int, power: int = 0) -> tuple[np.ndarray, np.ndarray]:
 
 def tensor_rule(rules: Sequence[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
     """The product of one-dimensional rules: points (n, d) and weights (n,)."""
-    total = 1
-    for points, _ in rules:
-        total *= len(points)
+    total = math.prod(len(points) for points, _ in rules)
     if total > LARGEST_RULE:
         raise DomainError(
             f"A product rule in {len(rules)} dimensions would have {total:.3g} points, more than "

@@ -17,11 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from cordes.domains.ball import Ball
-from cordes.domains.box import Box
+from cordes.domains import Ball, Box, Ellipsoid, Polygon
 from cordes.domains.domain import AbstractDomain
-from cordes.domains.ellipsoid import Ellipsoid
-from cordes.domains.polygon import Polygon
 from cordes.errors import CordesError, FileError, unknown
 from cordes.formulas.toml import Expression, is_reserved, parse
 from cordes.problems.hjb import HJB
