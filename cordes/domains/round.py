@@ -1,6 +1,7 @@
 """The ball and the ellipsoid: affine images of the unit ball."""
 
 import abc
+import math
 from collections.abc import Sequence
 from typing import Any, final
 
@@ -47,7 +48,7 @@ class AbstractRound(AbstractDomain):
     @property
     def stretch(self) -> float:
         """|det M|."""
-        return float(abs(np.linalg.det(self.matrix)))
+        return math.exp(np.linalg.slogdet(self.matrix)[1])
 
     @property
     def volume(self) -> float:

@@ -12,8 +12,8 @@ from jax import Array
 
 from cordes.domains.domain import AbstractDomain
 from cordes.errors import CoefficientError
-from cordes.problems.coefficients import check_finite, check_shape, sample
-from cordes.problems.jumps import find_jumps, straight
+from cordes.problems.coefficients import check_finite, checked_sample, sample
+from cordes.problems.jumps import find_jumps
 from cordes.runtime.plain import show
 
 CHECK_POINTS = 2000
@@ -57,14 +57,9 @@ def check_interfaces(
                 f"{name} is {phi!r}: an interface is a function of one point whose zero set is "
                 "where D²u may jump."
             )
-        check_shape(name, phi, (), jnp.asarray(points[0]))
-        values = sample(phi, points)
-        check_finite(name, values, points)
-        check_finite(
-            f"the gradient of {name}",
-            sample(jax.grad(lambda x, phi=phi: jnp.asarray(phi(x), float)), points),
-            points,
-        )
+        values = checked_sample(name, phi, (), points)
+        slopes = sample(jax.grad(lambda x, phi=phi: jnp.asarray(phi(x), float)), points)
+        check_finite(f"the gradient of {name}", slopes, points)
         if np.all(values > 0) or np.all(values < 0):
             raise CoefficientError(
                 f"{name} does not change sign in the domain: its values lie in "
@@ -77,8 +72,7 @@ def check_interfaces(
 def check_boundary_data(g: Callable, domain: AbstractDomain) -> None:
     """g is finite and continuous on the boundary; paths run along it, across corners and edges."""
     points, _ = domain.boundary_points(500, seed=13)
-    check_shape("g", g, (), jnp.asarray(points[0]))
-    check_finite("g", sample(g, points), points, " of the boundary")
+    checked_sample("g", g, (), points, " of the boundary")
     if domain.dimension == 1:
         return  # Two points: nothing runs along them.
     generator = np.random.default_rng(14)
@@ -96,7 +90,7 @@ def check_boundary_data(g: Callable, domain: AbstractDomain) -> None:
     def values_at(directions: np.ndarray) -> np.ndarray:
         return np.asarray(evaluate(domain.boundary_at(directions)), dtype=np.float64)
 
-    for jump in find_jumps(values_at, starts, ends, straight):
+    for jump in find_jumps(values_at, starts, ends):
         raise CoefficientError(
             f"g is not continuous on the boundary: near {show(domain.boundary_at(jump.point))} it "
             f"jumps from {show(jump.before[0])} to {show(jump.after[0])}. No function in H² has "
@@ -120,18 +114,15 @@ def warn_about_jumps(
     size = float(np.max(upper - lower))
     for name, function in functions.items():
         evaluate = jax.jit(jax.vmap(function))
-        for jump in find_jumps(
-            lambda points, evaluate=evaluate: np.asarray(evaluate(points)), starts, ends, straight
-        ):
+        for jump in find_jumps(lambda x, at=evaluate: np.asarray(at(x)), starts, ends):
             if any(
                 abs(float(phi(jump.point)))
                 <= 1e-6 * size * (1e-9 + float(jnp.linalg.norm(jax.grad(phi)(jump.point))))
                 for phi in interfaces
             ):
                 continue
-            change = np.flatnonzero(
-                np.abs(jump.after - jump.before) > 0.5 * np.max(np.abs(jump.after - jump.before))
-            )[0]
+            heights = np.abs(jump.after - jump.before)
+            change = np.flatnonzero(heights > 0.5 * np.max(heights))[0]
             warnings.warn(
                 f"{name} jumps near x = {show(jump.point)} from {jump.before[change]:.6g} to "
                 f"{jump.after[change]:.6g} and no interface is declared there. Smooth features "

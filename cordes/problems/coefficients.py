@@ -19,18 +19,13 @@ def as_function(
     """A function of one point with values of `shape`, and whether it is constant."""
     if callable(given):
         return given, False  # pyright: ignore[reportReturnType]
+    wanted = f"it must be a number, an array of shape {shape} or a function of {signature}."
     if given is None:
-        raise CoefficientError(
-            f"{name} is missing: it must be a number, an array of shape {shape} or a function "
-            f"of {signature}."
-        )
+        raise CoefficientError(f"{name} is missing: {wanted}")
     try:
         constant = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise CoefficientError(
-            f"{name} is {given!r}: it must be a number, an array of shape {shape} or a "
-            f"function of {signature}."
-        ) from error
+        raise CoefficientError(f"{name} is {given!r}: {wanted}") from error
     if constant.shape != shape:
         raise CoefficientError(f"{name} has shape {constant.shape}, but shape {shape} is needed.")
     if not np.all(np.isfinite(constant)):
@@ -119,6 +114,28 @@ def check_elliptic(name: str, matrices: np.ndarray, points: np.ndarray, which: s
             "is not elliptic there; if all eigenvalues are negative, change the sign of the "
             "whole equation."
         )
+
+
+def coefficient_functions(
+    d: int, A: Any, b: Any, c: Any, f: Any, signature: str = "x"
+) -> list[tuple[Callable[..., Array], bool]]:
+    """A, b, c, f as functions, and whether each is constant. A number A is a multiple of the
+    identity; b and c are zero where they are not given."""
+    if isinstance(A, (int, float)):
+        A = A * np.eye(d)
+    b, c = (np.zeros(d) if b is None else b), (0.0 if c is None else c)
+    given = (("A", A, (d, d)), ("b", b, (d,)), ("c", c, ()), ("f", f, ()))
+    return [as_function(name, value, shape, signature) for name, value, shape in given]
+
+
+def checked_sample(
+    name: str, function: Callable, shape: tuple[int, ...], points: np.ndarray, where: str = ""
+) -> np.ndarray:
+    """The values of a function of one point, whose shape is checked first, at many: all finite."""
+    check_shape(name, function, shape, jnp.asarray(points[0]))
+    values = sample(function, points)
+    check_finite(name, values, points, where)
+    return values
 
 
 def sample(function: Callable[[Array], Array], points: np.ndarray) -> np.ndarray:

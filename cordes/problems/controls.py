@@ -2,13 +2,14 @@
 
 from typing import TYPE_CHECKING, Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from cordes.errors import CoefficientError
 from cordes.jet import Jet
 from cordes.problems.coefficients import check_elliptic, check_finite, check_shape
+from cordes.problems.problem import at_states
 from cordes.runtime.blocks import in_blocks
 from cordes.runtime.plain import show
 
@@ -72,13 +73,12 @@ def check_maximiser(problem: "HJB", points: np.ndarray) -> None:
     one = Jet(*(part[0] for part in jet))
     check_shape("maximiser", maximiser, problem.controls.shape[1:], jnp.asarray(points[0]), one)
 
-    def compare(x, *parts):
-        state = Jet(*parts)
+    def compare(x: Array, state: Jet) -> tuple[Array, ...]:
         index = problem.best_index(x, state, scaled=False)
         mine, rival = jnp.asarray(maximiser(x, state), float), jnp.asarray(problem.controls)[index]
         return problem.defect(x, state, mine), problem.defect(x, state, rival), mine, index
 
-    mine, rival, control, index = in_blocks(jax.jit(jax.vmap(compare)), (points, *jet))
+    mine, rival, control, index = in_blocks(at_states(compare), (points, *jet))
     worse = problem.sign * (rival - mine)
     scale = 1 + np.abs(rival)
     i = int(np.argmax(np.where(np.isfinite(worse), worse / scale, np.inf)))
@@ -95,9 +95,8 @@ def check_maximiser(problem: "HJB", points: np.ndarray) -> None:
 def _check_range(problem: "HJB", points: np.ndarray, jet: Jet) -> None:
     """No state, however small or large, may ask for a control outside of the box of the sampled
     ones: certificates hold for the controls of this box."""
-    compiled = jax.jit(jax.vmap(lambda x, *parts: problem.control(x, Jet(*parts))))
     for size in PROBED_SIZES:
-        control = in_blocks(compiled, (points, *(size * np.asarray(part) for part in jet)))
+        control = problem.policy(points, Jet(*(size * np.asarray(part) for part in jet)))
         outside = problem.outside(control)
         if np.any(outside):
             i = int(np.argmax(outside))

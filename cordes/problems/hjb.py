@@ -19,28 +19,12 @@ from jax import Array
 
 from cordes.domains.domain import AbstractDomain
 from cordes.errors import CoefficientError, OptionError
-from cordes.jet import Jet, contract
-from cordes.problems.checks import (
-    CHECK_POINTS,
-    CHECKED_NUMBERS,
-    check_boundary_data,
-    check_domain,
-    check_interfaces,
-    warn_about_jumps,
-)
-from cordes.problems.coefficients import (
-    as_function,
-    check_exact,
-    check_shape,
-)
-from cordes.problems.condition import best_lambda, epsilon_at
-from cordes.problems.controls import (
-    CHECK_PAIRS,
-    check_controls,
-    check_maximiser,
-    checked_controls,
-)
-from cordes.problems.problem import AbstractProblem, Coefficients
+from cordes.jet import Jet
+from cordes.problems.checks import CHECK_POINTS, CHECKED_NUMBERS, warn_about_jumps
+from cordes.problems.coefficients import check_shape, coefficient_functions
+from cordes.problems.condition import best_lambda, cordes_multiplier, epsilon_at
+from cordes.problems.controls import CHECK_PAIRS, check_controls, check_maximiser, checked_controls
+from cordes.problems.problem import AbstractProblem, Coefficients, at_states
 from cordes.runtime.blocks import BLOCK, in_blocks
 
 # Numbers that may be held at once while controls are compared: blocks of controls are made small
@@ -93,25 +77,17 @@ class HJB(AbstractProblem):
         *,
         name: str | None = None,
     ):
-        check_domain(domain)
+        self._place(domain, g, interfaces, exact, name or "hjb")
         if sense not in ("sup", "inf"):
             raise OptionError(f"sense = {sense!r}: 'sup' or 'inf'.")
-        d = domain.dimension
-        self.domain, self.sense, self.exact = domain, sense, exact
-        self.sign = 1.0 if sense == "sup" else -1.0
-        self.name = name or "hjb"
+        self.sense, self.sign = sense, 1.0 if sense == "sup" else -1.0
         self.controls = checked_controls(controls)
-        if isinstance(A, (int, float)):
-            A = A * np.eye(d)
-        self.A, _ = as_function("A", A, (d, d), "(x, a)")
-        self.b, constant_b = as_function("b", np.zeros(d) if b is None else b, (d,), "(x, a)")
-        self.c, constant_c = as_function("c", 0.0 if c is None else c, (), "(x, a)")
-        self.f, _ = as_function("f", f, (), "(x, a)")
-        self.g, constant_g = as_function("g", g, ())
-        self.zero_g = constant_g and bool(self.g() == 0)
+        d = domain.dimension
+        (self.A, _), (self.b, constant_b), (self.c, constant_c), (self.f, _) = (
+            coefficient_functions(d, A, b, c, f, "(x, a)")
+        )
         self.has_drift = not constant_b or bool(np.any(self.b() != 0))
         self.has_reaction = not constant_c or bool(self.c() != 0)
-        self.interfaces = check_interfaces(interfaces, domain)
         if maximiser is not None and not callable(maximiser):
             raise CoefficientError(
                 f"maximiser is {maximiser!r}: it must be a function of (x, jet) that returns a "
@@ -119,21 +95,13 @@ class HJB(AbstractProblem):
             )
         self.maximiser = maximiser
         self._pairs = jax.jit(jax.vmap(self.at))
-        self._frozen = {scaled: self._compiled(self.linearise, scaled) for scaled in (True, False)}
-        self._best = {scaled: self._compiled(self.control, scaled) for scaled in (True, False)}
-        self._fixed_point = jax.jit(
-            jax.vmap(
-                lambda x, value, gradient, hessian, lambda_: self._right_side(
-                    x, Jet(value, gradient, hessian), lambda_
-                )
-            )
+        self._frozen, self._best = (
+            {scaled: at_states(functools.partial(of, scaled=scaled)) for scaled in (True, False)}
+            for of in (self.linearise, self.control)
         )
+        self._fixed_point = at_states(self._right_side)
         self._block = max(1, min(len(self.controls), HELD // (BLOCK * d * d)))
         self._check()
-
-    @staticmethod
-    def _compiled(function: Callable, scaled: bool) -> Callable:
-        return jax.jit(jax.vmap(lambda x, *jet: function(x, Jet(*jet), scaled)))
 
     # One point ------------------------------------------------------------------------------------
 
@@ -145,8 +113,8 @@ class HJB(AbstractProblem):
 
     def defect(self, x: Array, jet: Jet, a: Array, scaled: bool = False) -> Array:
         """L^a u - f^a, with the multiplier if `scaled`."""
-        A, b, c, f = self.at(x, a)
-        value = contract(A, jet.hessian) + jnp.dot(b, jet.gradient) - c * jet.value - f
+        equation = self.at(x, a)
+        value, A = equation.defect(jet), equation.A
         return value * jnp.trace(A) / jnp.sum(A**2) if scaled else value
 
     def best_index(self, x: Array, jet: Jet, scaled: bool = True) -> Array:
@@ -204,17 +172,13 @@ class HJB(AbstractProblem):
         n, d = points.shape
         lambda_ = self.condition[0]
         right = in_blocks(self._fixed_point, (points, *jet, np.full(n, lambda_)))
-        return Coefficients(
-            *(np.tile(np.eye(d), (n, 1, 1)), np.zeros((n, d)), np.full(n, lambda_), right)
-        )  # pyright: ignore[reportArgumentType]
+        identity = np.tile(np.eye(d), (n, 1, 1))
+        return Coefficients(identity, np.zeros((n, d)), np.full(n, lambda_), right)
 
     @functools.cached_property
     def condition(self) -> tuple[float, float]:
         """λ and the Cordès ε over all controls at sampled points."""
-        A, b, c, _ = (
-            np.asarray(part)
-            for part in self.family(self.domain.interior_points(FAMILY_POINTS, seed=17))
-        )
+        A, b, c, _ = self.family(self.domain.interior_points(FAMILY_POINTS, seed=17))
         lambda_ = best_lambda(A, b, c) if self.has_drift or self.has_reaction else None
         return lambda_ or 0.0, float(np.min(epsilon_at(A, b, c, lambda_)))
 
@@ -256,28 +220,16 @@ class HJB(AbstractProblem):
     def _mean(self, points: np.ndarray) -> Coefficients:
         """Each control's equation scaled by its multiplier, averaged over at most SEARCHED of
         them."""
-        total: Coefficients | None = None
         chosen = self.sampled_controls(SEARCHED)
-        for a in chosen:
+
+        def share(a: np.ndarray) -> Coefficients:
             local = self.pairs(points, np.broadcast_to(a, (len(points), *a.shape)))
-            scale = (
-                np.trace(local.A, axis1=1, axis2=2)
-                / np.sum(np.asarray(local.A) ** 2, axis=(1, 2))
-                / len(chosen)
-            )
-            part = Coefficients(
-                *(
-                    np.asarray(entry) * scale.reshape(-1, *[1] * (np.ndim(entry) - 1))
-                    for entry in local
-                )
-            )  # pyright: ignore[reportArgumentType]
-            total = (
-                part
-                if total is None
-                else Coefficients(*(one + two for one, two in zip(total, part, strict=True)))
-            )
-        assert total is not None
-        return total
+            scale = cordes_multiplier(local.A) / len(chosen)
+            return jax.tree.map(lambda entry: (entry.T * scale).T, local)
+
+        return functools.reduce(
+            lambda one, two: jax.tree.map(np.add, one, two), (share(a) for a in chosen)
+        )
 
     def sampled_controls(self, count: int) -> np.ndarray:
         """At most `count` of the controls, spread over the array."""
@@ -296,9 +248,8 @@ class HJB(AbstractProblem):
         for name, shape in (("A", (d, d)), ("b", (d,)), ("c", ()), ("f", ())):
             check_shape(name, getattr(self, name), shape, x, a)
         check_controls(self, points)
-        check_boundary_data(self.g, self.domain)
-        check_exact(self.exact, x)
         check_maximiser(self, points[:200])
+        self._check_place()
         warn_about_jumps(self.data(), self.domain, self.interfaces)
 
     def data(self, controls: np.ndarray | None = None) -> dict[str, Callable[[Array], Array]]:

@@ -28,18 +28,17 @@ def find_jumps(
     values_at: Callable[[np.ndarray], np.ndarray],
     starts: np.ndarray,
     ends: np.ndarray,
-    path: Callable,
     samples: int = 65,
 ) -> list[Jump]:
-    """At most one jump for each path from starts[i] to ends[i].
-
-    `path(starts, ends, s)` gives points for parameters s in [0, 1], all of shape (paths,) at a
-    time; `values_at` maps points (n, d) to (n, ...).
-    """
+    """At most one jump for each straight path from starts[i] to ends[i]; `values_at` maps points
+    (n, d) to (n, ...)."""
     paths = len(starts)
 
+    def path(s: np.ndarray) -> np.ndarray:
+        return starts + s[:, None] * (ends - starts)
+
     def evaluate(s: np.ndarray) -> np.ndarray:
-        return values_at(path(starts, ends, s)).reshape(paths, -1)
+        return values_at(path(s)).reshape(paths, -1)
 
     table = np.stack([evaluate(np.full(paths, s)) for s in np.linspace(0, 1, samples)])
     scale = np.maximum(np.max(np.abs(table - table[:1]), axis=(0, 2)), 1e-300)
@@ -48,28 +47,25 @@ def find_jumps(
     low, high = worst / (samples - 1), (worst + 1) / (samples - 1)
     rows = np.arange(paths)
     at_low, at_high = table[worst, rows], table[worst + 1, rows]
-    coarse = None
-    for iteration in range(40):
-        middle = (low + high) / 2
-        at_middle = evaluate(middle)
-        left = np.max(np.abs(at_middle - at_low), axis=1) >= np.max(
-            np.abs(at_high - at_middle), axis=1
-        )
-        high, at_high = np.where(left, middle, high), np.where(left[:, None], at_middle, at_high)
-        low, at_low = np.where(left, low, middle), np.where(left[:, None], at_low, at_middle)
-        if iteration == 12:
-            coarse = np.max(np.abs(at_high - at_low), axis=1)
-    fine = np.max(np.abs(at_high - at_low), axis=1)
-    assert coarse is not None
+    sizes = []
+    for halvings in (13, 27):
+        for _ in range(halvings):
+            middle = (low + high) / 2
+            at_middle = evaluate(middle)
+            left = _size(at_middle - at_low) >= _size(at_high - at_middle)
+            high, low = np.where(left, middle, high), np.where(left, low, middle)
+            at_high = np.where(left[:, None], at_middle, at_high)
+            at_low = np.where(left[:, None], at_low, at_middle)
+        sizes.append(_size(at_high - at_low))
+    coarse, fine = sizes
     survives = (
         (fine > 0.5 * coarse)
         & (fine > 1e-6 * scale)
         & (fine > ROUNDING * np.max(np.abs(table)) + FLOOR)
     )
-    where = path(starts, ends, (low + high) / 2)
+    where = path((low + high) / 2)
     return [Jump(where[i], at_low[i], at_high[i]) for i in np.flatnonzero(survives)]
 
 
-def straight(starts: np.ndarray, ends: np.ndarray, s: np.ndarray) -> np.ndarray:
-    """The straight path."""
-    return starts + s[:, None] * (ends - starts)
+def _size(differences: np.ndarray) -> np.ndarray:
+    return np.max(np.abs(differences), axis=1)

@@ -5,29 +5,18 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
 from cordes.domains.domain import AbstractDomain
-from cordes.jet import Jet, contract
+from cordes.jet import Jet
 from cordes.problems.checks import (
     CHECK_POINTS,
     CHECKED_NUMBERS,
-    check_boundary_data,
-    check_domain,
     check_epsilon,
-    check_interfaces,
     warn_about_jumps,
 )
-from cordes.problems.coefficients import (
-    as_function,
-    check_elliptic,
-    check_exact,
-    check_finite,
-    check_shape,
-    sample,
-)
+from cordes.problems.coefficients import check_elliptic, checked_sample, coefficient_functions
 from cordes.problems.problem import AbstractProblem, Coefficients
 from cordes.runtime.blocks import in_blocks
 
@@ -61,24 +50,14 @@ class Linear(AbstractProblem):
         *,
         name: str | None = None,
     ):
-        check_domain(domain)
-        d = domain.dimension
-        self.domain = domain
-        self.name = name or "linear"
-        if isinstance(A, (int, float)):
-            A = A * np.eye(d)
-        self.A, self.constant_A = as_function("A", A, (d, d))
-        self.b, constant_b = as_function("b", np.zeros(d) if b is None else b, (d,))
-        self.c, constant_c = as_function("c", 0.0 if c is None else c, ())
-        self.f, _ = as_function("f", f, ())
-        self.g, constant_g = as_function("g", g, ())
-        self.zero_g = constant_g and bool(self.g() == 0)
+        self._place(domain, g, interfaces, exact, name or "linear")
+        (self.A, self.constant_A), (self.b, constant_b), (self.c, constant_c), (self.f, _) = (
+            coefficient_functions(domain.dimension, A, b, c, f)
+        )
         self.has_drift = not constant_b or bool(np.any(self.b() != 0))
         self.has_reaction = not constant_c or bool(self.c() != 0)
         self.constant_coefficients = self.constant_A and constant_b and constant_c
-        self.interfaces = check_interfaces(interfaces, domain)
         self.epsilon = check_epsilon(epsilon)
-        self.exact = exact
         self._compiled = jax.jit(jax.vmap(self.linearise))
         self._check()
 
@@ -87,13 +66,11 @@ class Linear(AbstractProblem):
         points = self.domain.interior_points(
             int(np.clip(CHECKED_NUMBERS // d**2, 100, CHECK_POINTS)), seed=11
         )
-        for name, shape in (("A", (d, d)), ("b", (d,)), ("c", ()), ("f", ())):
-            function = getattr(self, name)
-            check_shape(name, function, shape, jnp.asarray(points[0]))
-            check_finite(name, sample(function, points), points)
-        check_elliptic("A", sample(self.A, points), points)
-        check_boundary_data(self.g, self.domain)
-        check_exact(self.exact, jnp.asarray(points[0]))
+        matrices = checked_sample("A", self.A, (d, d), points)
+        for name, shape in (("b", (d,)), ("c", ()), ("f", ())):
+            checked_sample(name, getattr(self, name), shape, points)
+        check_elliptic("A", matrices, points)
+        self._check_place()
         warn_about_jumps(self.data(), self.domain, self.interfaces)
 
     def data(self) -> dict[str, Callable[[Array], Array]]:
@@ -114,14 +91,6 @@ class Linear(AbstractProblem):
         """The equation at points (N, d), as NumPy arrays."""
         return in_blocks(self._compiled, (points,))
 
-    def family(self, points: np.ndarray) -> Coefficients:
-        """All linear equations that the problem is made of: one."""
-        return self.coefficients(points)
-
     def residual(self, x: Array, jet: Jet) -> Array:
         """Lu - f at one point, without the multiplier."""
-        A, b, c, f = self.linearise(x)
-        return contract(A, jet.hessian) + jnp.dot(b, jet.gradient) - c * jet.value - f
-
-    def __repr__(self) -> str:
-        return f"Linear({self.name!r}, {self.domain!r})"
+        return self.linearise(x).defect(jet)

@@ -28,15 +28,9 @@ from cordes.domains.domain import AbstractDomain
 from cordes.errors import CoefficientError, OptionError, unknown
 from cordes.jet import Jet
 from cordes.problems.boundary_curvature import Rough, rough_point
-from cordes.problems.checks import (
-    CHECK_POINTS,
-    check_boundary_data,
-    check_domain,
-    check_interfaces,
-    warn_about_jumps,
-)
-from cordes.problems.coefficients import as_function, check_exact, check_finite, check_shape, sample
-from cordes.problems.problem import AbstractProblem, Coefficients
+from cordes.problems.checks import CHECK_POINTS, warn_about_jumps
+from cordes.problems.coefficients import as_function, checked_sample, sample
+from cordes.problems.problem import AbstractProblem, Coefficients, at_states
 from cordes.runtime.blocks import in_blocks
 from cordes.runtime.plain import show
 
@@ -79,32 +73,18 @@ class MongeAmpere(AbstractProblem):
         *,
         name: str | None = None,
     ):
-        check_domain(domain)
-        self.domain, self.exact = domain, exact
-        self.name = name or "monge-ampere"
+        self._place(domain, g, interfaces, exact, name or "monge-ampere")
         self.f, _ = as_function("f", f, ())
-        self.g, constant_g = as_function("g", g, ())
-        self.zero_g = constant_g and bool(self.g() == 0)
-        self.interfaces = check_interfaces(interfaces, domain)
         self._source = jax.jit(jax.vmap(lambda x: jnp.asarray(self.f(x), float)))
-        self._compiled = {form: self._frozen(form) for form in FORMS}
+        self._compiled = {
+            form: at_states(lambda x, jet, t, form=form: self.linearise(x, jet, form, t))
+            for form in FORMS
+        }
         self._check()
-
-    def _frozen(self, form: str) -> Callable:
-        return jax.jit(
-            jax.vmap(
-                lambda x, value, gradient, hessian, t: self.linearise(
-                    x, Jet(value, gradient, hessian), form, t
-                )
-            )
-        )
 
     def _check(self) -> None:
         points = self.domain.interior_points(CHECK_POINTS, seed=11)
-        x = jnp.asarray(points[0])
-        check_shape("f", self.f, (), x)
-        values = sample(self.f, points)
-        check_finite("f", values, points)
+        values = checked_sample("f", self.f, (), points)
         if np.min(values) < 0:
             i = int(np.argmin(values))
             raise CoefficientError(
@@ -112,12 +92,10 @@ class MongeAmpere(AbstractProblem):
                 "is never negative for a convex u: check the sign and the formula of f, or use "
                 "jnp.maximum(f, 0) if rounding is the cause."
             )
-        check_boundary_data(self.g, self.domain)
+        self._check_place()
         self.impossible = self._dented_edge()
-        self.curvature = (
-            float(np.mean(values ** (1 / self.domain.dimension))) or self._size_of_curvature()
-        )
-        check_exact(self.exact, x)
+        mean = float(np.mean(values ** (1 / self.domain.dimension)))
+        self.curvature = mean or self._size_of_curvature()
         warn_about_jumps(self.data(), self.domain, self.interfaces)
 
     @property
@@ -174,28 +152,15 @@ class MongeAmpere(AbstractProblem):
         """The equation frozen at one point. `damping` t < 1 aims at det H + t (f - det H) instead
         of f."""
         f = jnp.maximum(jnp.asarray(self.f(x), float), 0.0)
+        d = self.domain.dimension
         if form == "convex":
             A, right = self._convex(f, jet.hessian, damping)
         else:
-            A, right = self._determinant(
-                f, jet.hessian, damping, raise_eigenvalues=form == "determinant"
-            )
-        return Coefficients(A, jnp.zeros(self.domain.dimension), jnp.zeros(()), right)
-
-    def _determinant(
-        self, f: Array, hessian: Array, damping: float | Array, raise_eigenvalues: bool
-    ) -> tuple[Array, Array]:
-        d = self.domain.dimension
-        floor = FLOOR * jnp.maximum(f ** (1 / d), SMALL * self.curvature)
-        eigenvalues, vectors = jnp.linalg.eigh(hessian)
-        raised = jnp.maximum(eigenvalues, floor) if raise_eigenvalues else eigenvalues
-        others = jnp.stack([jnp.prod(jnp.where(jnp.arange(d) == i, 1.0, raised)) for i in range(d)])
-        A = (vectors * others) @ vectors.T
-        determinant = jnp.prod(raised)
-        # det(H₊) + cof(H₊):(D²u - H₊) is the tangent; at H itself it has the value `now`, and the
-        # step goes from there towards f.
-        now = determinant + jnp.sum(others * (eigenvalues - raised))
-        return A, (d - 1) * determinant + now + damping * (f - now)
+            floor = FLOOR * jnp.maximum(f ** (1 / d), SMALL * self.curvature)
+            tangent = tangent_of_determinant(jet.hessian, -jnp.inf if form == "plain" else floor)
+            A, determinant, now = tangent
+            right = (d - 1) * determinant + now + damping * (f - now)
+        return Coefficients(A, jnp.zeros(d), jnp.zeros(()), right)
 
     def _convex(self, f: Array, hessian: Array, damping: float | Array) -> tuple[Array, Array]:
         deviation = hessian - 0.5 * jnp.trace(hessian) * jnp.eye(2)
@@ -228,22 +193,29 @@ class MongeAmpere(AbstractProblem):
             )
         n, d = points.shape
         if jet is None:
-            f = np.maximum(in_blocks(self._source, (points,)), 0.0)
-            return Coefficients(
-                *(np.tile(np.eye(d), (n, 1, 1)), np.zeros((n, d)), np.zeros(n), d * f ** (1 / d))
-            )  # pyright: ignore[reportArgumentType]
+            f = np.maximum(self.source_density(points), 0.0)
+            identity = np.tile(np.eye(d), (n, 1, 1))
+            return Coefficients(identity, np.zeros((n, d)), np.zeros(n), d * f ** (1 / d))
         return in_blocks(self._compiled[form], (points, *jet, np.full(n, damping)))
-
-    def family(self, points: np.ndarray) -> Coefficients:
-        """The start: what the equation is made of depends on the answer."""
-        return self.coefficients(points)
 
     def source_density(self, points: np.ndarray) -> np.ndarray:
         """f at points (N, d)."""
         return in_blocks(self._source, (points,))
 
-    def __repr__(self) -> str:
-        return f"MongeAmpere({self.name!r}, {self.domain!r})"
+
+def tangent_of_determinant(
+    hessian: Array, floor: float | Array, factor: float | Array = 1.0
+) -> tuple[Array, Array, Array]:
+    """The tangent det(H₊) + cof(H₊):(D²u - H₊) at H₊, which is H with eigenvalues of at least
+    `floor`: `factor` times cof(H₊), det(H₊), and the value of the tangent at H itself, from where a
+    step goes towards f."""
+    eigenvalues, vectors = jnp.linalg.eigh(hessian)
+    raised = jnp.maximum(eigenvalues, floor)
+    one = jnp.eye(len(raised), dtype=bool)
+    others = jnp.prod(jnp.where(one, 1.0, raised), axis=1)
+    determinant = jnp.prod(raised)
+    now = determinant + jnp.sum(others * (eigenvalues - raised))
+    return (factor * (vectors * others)) @ vectors.T, determinant, now
 
 
 def _chords_of_the_boundary(

@@ -10,15 +10,19 @@ import functools
 import inspect
 import math
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Self
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
 from cordes.domains.domain import AbstractDomain
 from cordes.errors import CoefficientError, FrozenError, NotPickledError
 from cordes.jet import Jet, contract
+from cordes.problems.checks import check_boundary_data, check_domain, check_interfaces
+from cordes.problems.coefficients import as_function, check_exact
 from cordes.problems.structured import DiagonalPlusRank
 from cordes.runtime.plain import show
 
@@ -36,6 +40,16 @@ class Coefficients(NamedTuple):
         """A:D²u + b·∇u - cu - f."""
         first = (self.b * jet.gradient).sum(axis=-1)
         return contract(self.A, jet.hessian) + first - self.c * jet.value - self.f
+
+
+def at_states(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of one point and a state there, compiled for many points: further arguments follow
+    the parts of the jets."""
+
+    def at(x: Array, value: Array, gradient: Array, hessian: Array, *more: Array) -> Any:
+        return function(x, Jet(value, gradient, hessian), *more)
+
+    return jax.jit(jax.vmap(at))
 
 
 class AbstractProblem(abc.ABC):
@@ -93,6 +107,21 @@ class AbstractProblem(abc.ABC):
     arguments: dict[str, Any]
     made: bool = False
 
+    def _place(
+        self, domain: AbstractDomain, g: Any, interfaces: Sequence, exact: Any, name: str
+    ) -> None:
+        """Where the equation holds, what u is on the boundary, and what is known of it."""
+        check_domain(domain)
+        self.domain, self.exact, self.name = domain, exact, name
+        self.g, constant = as_function("g", g, ())
+        self.zero_g = constant and bool(self.g() == 0)
+        self.interfaces = check_interfaces(interfaces, domain)
+
+    def _check_place(self) -> None:
+        """Whether the boundary values and the exact solution are what they must be."""
+        check_boundary_data(self.g, self.domain)
+        check_exact(self.exact, jnp.asarray(self.domain.center))
+
     # One point
 
     @abc.abstractmethod
@@ -116,9 +145,13 @@ class AbstractProblem(abc.ABC):
     ) -> Coefficients:
         """The equation frozen at points (N, d); without a state, at a start of the kind's own."""
 
-    @abc.abstractmethod
     def family(self, points: np.ndarray) -> Coefficients:
-        """(A sample of) all linear equations that the problem is made of, one after the other."""
+        """(A sample of) all linear equations that the problem is made of, one after the other: one,
+        or the start where they depend on the answer."""
+        return self.coefficients(points)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r}, {self.domain!r})"
 
     @abc.abstractmethod
     def data(self) -> dict[str, Callable[[Array], Array]]:

@@ -19,16 +19,18 @@ from jax import Array
 
 from cordes.domains import Box
 from cordes.domains.domain import AbstractDomain
+from cordes.domains.polygon_shape import edge_lines
 from cordes.errors import CoefficientError, CordesError
 from cordes.jet import Jet, jet_of
 from cordes.problems.checks import CHECK_POINTS, check_domain, warn_about_jumps
-from cordes.problems.coefficients import as_function, check_finite, check_shape, sample
-from cordes.problems.problem import AbstractProblem, Coefficients
+from cordes.problems.coefficients import as_function, check_shape, checked_sample
+from cordes.problems.monge_ampere import tangent_of_determinant
+from cordes.problems.problem import AbstractProblem, Coefficients, at_states
 from cordes.runtime.blocks import in_blocks
 from cordes.runtime.plain import show
 
-# Gauss points per direction for the masses; the second rule tells how far the first can be trusted.
-MASS_POINTS = {1: (100, 200), 2: (60, 120), 3: (24, 48)}
+# Gauss points per direction for the masses.
+MASS_POINTS = {1: 200, 2: 120, 3: 48}
 # Masses may differ by this share, which their quadrature explains.
 MASS_TOLERANCE = 1e-6
 # Eigenvalues of D²u are raised to this share of the mean stretch.
@@ -93,9 +95,8 @@ class Transport(AbstractProblem):
             self._check_density("target", wanted, self.target_domain)
             target_mass = mass(wanted, self.target_domain)
         self.masses = (source_mass, target_mass)
-        if not normalise and abs(source_mass - target_mass) > MASS_TOLERANCE * max(
-            source_mass, target_mass
-        ):
+        apart = abs(source_mass - target_mass) > MASS_TOLERANCE * max(self.masses)
+        if apart and not normalise:
             raise MassError(
                 f"The masses differ: the source has {source_mass:.9g}, the target "
                 f"{target_mass:.9g}. Pass normalise=True to scale both to one, or correct a "
@@ -109,13 +110,7 @@ class Transport(AbstractProblem):
         if exact is not None:
             check_shape("exact", exact, (domain.dimension,), jnp.asarray(domain.center))
         warn_about_jumps({"source": given}, domain, ())
-        self._frozen = jax.jit(
-            jax.vmap(
-                lambda x, value, gradient, hessian, t: self.linearise(
-                    x, Jet(value, gradient, hessian), t
-                )
-            )
-        )
+        self._frozen = at_states(self.linearise)
         self._base = jax.jit(jax.vmap(jet_of(self.base)))
         self._mu, self._nu = jax.jit(jax.vmap(self.mu)), jax.jit(jax.vmap(self.nu))
         self._slopes = jax.jit(jax.vmap(jax.value_and_grad(self.target_domain.distance)))
@@ -140,9 +135,7 @@ class Transport(AbstractProblem):
 
     def _check_density(self, name: str, density: Callable, domain: AbstractDomain) -> None:
         points = domain.interior_points(CHECK_POINTS, seed=11)
-        check_shape(name, density, (), jnp.asarray(points[0]))
-        values = sample(density, points)
-        check_finite(name, values, points)
+        values = checked_sample(name, density, (), points)
         i = int(np.argmin(values))
         if values[i] <= 0:
             raise CoefficientError(
@@ -162,11 +155,10 @@ class Transport(AbstractProblem):
         each face to its own face."""
         offset = x - self.domain.center
         if self.box_to_box:
-            (low, high), (to_low, to_high) = (
-                self.domain.bounding_box,
-                self.target_domain.bounding_box,
+            from_width, to_width = (
+                np.ptp(domain.bounding_box, axis=0) for domain in (self.domain, self.target_domain)
             )
-            scale = (to_high - to_low) / (high - low)
+            scale = to_width / from_width
         else:
             scale = np.full(self.domain.dimension, 0.9 * self.stretch)
         return jnp.dot(jnp.asarray(self.target_domain.center), x) + 0.5 * jnp.sum(scale * offset**2)
@@ -180,16 +172,11 @@ class Transport(AbstractProblem):
     def linearise(self, x: Array, jet: Jet, damping: float | Array = 1.0) -> Coefficients:
         """The equation frozen at one point. `damping` t < 1 aims at a part of the way from ν(∇u)
         det D²u to μ."""
-        d = self.domain.dimension
         mu, nu, slope = self.mu(x), self.nu(jet.gradient), jax.grad(self.nu)(jet.gradient)
-        eigenvalues, vectors = jnp.linalg.eigh(jet.hessian)
-        raised = jnp.maximum(eigenvalues, FLOOR * self.stretch)
-        others = jnp.stack([jnp.prod(jnp.where(jnp.arange(d) == i, 1.0, raised)) for i in range(d)])
-        A = nu * (vectors * others) @ vectors.T
-        b = jnp.prod(raised) * slope
-        now = nu * (jnp.prod(raised) + jnp.sum(others * (eigenvalues - raised)))
+        A, determinant, now = tangent_of_determinant(jet.hessian, FLOOR * self.stretch, nu)
+        b = determinant * slope
         applied = jnp.sum(A * jet.hessian) + jnp.dot(b, jet.gradient)
-        return Coefficients(A, b, jnp.zeros(()), applied + damping * (mu - now))
+        return Coefficients(A, b, jnp.zeros(()), applied + damping * (mu - nu * now))
 
     def residual(self, x: Array, jet: Jet) -> Array:
         """ν(∇u) det D²u - μ at one point."""
@@ -206,10 +193,6 @@ class Transport(AbstractProblem):
     def base_jet(self, points: np.ndarray) -> Jet:
         """The base and its derivatives at points (N, d)."""
         return in_blocks(self._base, (points,))
-
-    def family(self, points: np.ndarray) -> Coefficients:
-        """The start: what the equation is made of depends on the answer."""
-        return self.coefficients(points)
 
     def source_density(self, points: np.ndarray) -> np.ndarray:
         """μ at points (N, d), of mass one."""
@@ -252,11 +235,7 @@ class Transport(AbstractProblem):
             return np.concatenate([identity, -identity]), np.concatenate([high, -low])
         if target.vertices is None:
             return None
-        edges = np.roll(target.vertices, -1, axis=0) - target.vertices
-        normals = np.stack([edges[:, 1], -edges[:, 0]], axis=1) / np.linalg.norm(
-            edges, axis=1, keepdims=True
-        )
-        return normals, np.sum(normals * target.vertices, axis=1)
+        return edge_lines(target.vertices)
 
     def __repr__(self) -> str:
         return f"Transport({self.name!r}, {self.domain!r} to {self.target_domain!r})"
@@ -278,8 +257,7 @@ def mass(density: Callable, domain: AbstractDomain) -> float:
     """The integral, by Gauss rules; beyond three dimensions by 2¹⁶ Sobol points."""
     compiled = jax.jit(jax.vmap(lambda x: jnp.asarray(density(x), float)))
     if domain.dimension > 3:
-        return domain.volume * float(
-            np.mean(in_blocks(compiled, (domain.interior_points(1 << 16, seed=21, kind="sobol"),)))
-        )
-    points, weights = domain.quadrature(MASS_POINTS[domain.dimension][1])
+        points = domain.interior_points(1 << 16, seed=21, kind="sobol")
+        return domain.volume * float(np.mean(in_blocks(compiled, (points,))))
+    points, weights = domain.quadrature(MASS_POINTS[domain.dimension])
     return float(np.sum(weights * in_blocks(compiled, (points,))))

@@ -2,13 +2,15 @@
 ten epochs at a time. In hundreds of dimensions A:D²u is estimated from random directions instead
 (`cordes.solvers.stochastic`)."""
 
-from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from jax import Array
+from jaxtyping import PyTree
 
 from cordes.ansatz.ansatz import Rows
 from cordes.ansatz.networks.activations import activation_jet
@@ -22,11 +24,12 @@ from cordes.solvers.rows.system import AbstractSystem
 from cordes.solvers.solver import AbstractSolver
 from cordes.solvers.train import (
     Budget,
+    Course,
     Pace,
     Weights,
     cast,
+    epochs,
     initial_weights,
-    late_end,
     residual,
     residual_norm,
     stack,
@@ -124,9 +127,6 @@ class Adam(AbstractSolver):
                 f"{', '.join(named)} cannot be had with estimator='stochastic': leave it out."
             )
 
-    def confined(self, dimension: int, start: Weights | None) -> Self:
-        return self
-
     def weights(self, system: AbstractSystem, budget: Budget, start: Weights | None) -> Weights:
         """A fresh network in the precision of the training, or the one to continue from."""
         return initial_weights(
@@ -161,20 +161,40 @@ class Adam(AbstractSolver):
             "loss": float(residual_norm(weights, rows)) ** 2,
             "residual": float(residual_norm(weights, fresh)),
         }
+        course = self.trained(
+            lambda carry, done: _advance(carry, weights, rows, self.learning_rate),
+            lambda current: residual_norm(current, fresh),
+            weights,
+            optax.adam(self.learning_rate),
+            first,
+            budget,
+        )
+        course = course._replace(best=distribution.local(cast(course.best, jnp.float64)))
+        return course.answer(count, budget, self.small * scale)
 
-        def advance(carry: Any, done: int) -> tuple[Any, float]:
-            carry, losses = _advance(carry, weights, rows, self.learning_rate)
-            return carry, float(losses[-1])
+    def trained(
+        self,
+        advance: Callable[[Any, int], tuple[Any, Array | None]],
+        measure: Callable[[Weights], Array],
+        weights: Weights,
+        optimiser: optax.GradientTransformation,
+        first: dict[str, float],
+        budget: Budget,
+    ) -> Course:
+        """The course of a run whose compiled `advance` takes parameters and the optimiser's memory
+        through a chunk of epochs, with their losses if they are known; `measure` is the residual on
+        fresh points."""
+
+        def step(carry: Any, done: int) -> tuple[Any, float | None]:
+            carry, losses = advance(carry, done)
+            return carry, None if losses is None else float(losses[-1])
 
         def look(carry: Any, done: int) -> tuple[Weights, float]:
             current = weights.with_parameters(carry[0])
-            return current, float(residual_norm(current, fresh))
+            return current, float(measure(current))
 
-        carry = (weights.parameters, optax.adam(self.learning_rate).init(weights.parameters))
-        course = train(weights, first, carry, advance, look, self.pace, budget)
-        best = distribution.local(cast(course.best, jnp.float64))
-        result = course.result or late_end(course.residual, budget.tol, self.small * scale)
-        return Answer(best.network, best.amplitudes, result, course.residual, count, course.history)
+        carry = (weights.parameters, optimiser.init(weights.parameters))
+        return train(weights, first, carry, step, look, self.pace, budget)
 
     def _estimated(self, system: AbstractSystem, budget: Budget, start: Weights | None) -> Answer:
         """On the unbiased loss; the residual that judges is exact."""
@@ -184,49 +204,32 @@ class Adam(AbstractSolver):
                 "estimator = 'stochastic' is for linear problems on a Box, Ball or Ellipsoid: the "
                 "supremum of estimates would be biased."
             )
-        weights, pace, count = self.weights(system, budget, start), self.pace, stochastic.FRESH
-        template = weights.network
-        fresh = equation.sources(seed + 1_000_003, 0, 1, count)[0]
-        none = template.with_coefficients(0 * template.coefficients)
-        scale = float(judge(none, fresh, equation, count))
+        weights, chunk = self.weights(system, budget, start), stochastic.CHUNK
+        fresh = equation.sources(seed + 1_000_003, 0, 1, stochastic.FRESH)[0]
         plan = stochastic.EstimatePlan(
             self.points, self.probes or 0, self.epochs, self.learning_rate
         )
 
+        def judged(current: Weights) -> Array:
+            return judge(current.network, fresh, equation, stochastic.FRESH)
+
         def advance(carry: Any, done: int) -> tuple[Any, None]:
-            keys = equation.sources(seed, done // pace.chunk, pace.chunk, self.points)
-            return stochastic.advance(carry, keys, template, equation, plan), None
+            keys = equation.sources(seed, done // chunk, chunk, self.points)
+            return stochastic.advance(carry, keys, weights, equation, plan)[0], None
 
-        def look(carry: Any, done: int) -> tuple[Weights, float]:
-            current = template.with_parameters(carry[0])
-            return weights._replace(network=current), float(judge(current, fresh, equation, count))
-
-        first = {"residual": float(judge(template, fresh, equation, count))}
-        carry = (template.parameters, plan.optimiser.init(template.parameters))
-        course = train(weights, first, carry, advance, look, pace, budget)
-        result = course.result or late_end(course.residual, budget.tol, self.small * scale)
-        return Answer(
-            course.best.network,
-            weights.amplitudes,
-            result,
-            course.residual,
-            self.points,
-            course.history,
-        )
+        none = weights.network.with_coefficients(0 * weights.network.coefficients)
+        scale = float(judged(weights._replace(network=none)))
+        first = {"residual": float(judged(weights))}
+        course = self.trained(advance, judged, weights, plan.optimiser, first, budget)
+        return course.answer(self.points, budget, self.small * scale)
 
 
 @jax.jit
 def _advance(carry, weights: Weights, rows: Rows, learning_rate: float):
     """CHUNK epochs; compiled once for all rows of one shape, so that an outer loop can call it
     again and again."""
-    optimiser = optax.adam(learning_rate)
 
-    def epoch(carry, _):
-        parameters, memory = carry
-        loss, gradient = jax.value_and_grad(
-            lambda p: jnp.sum(residual(weights.with_parameters(p), rows) ** 2)
-        )(parameters)
-        update, memory = optimiser.update(gradient, memory)
-        return (optax.apply_updates(parameters, update), memory), loss
+    def loss(parameters: PyTree, _: None) -> Array:
+        return jnp.sum(residual(weights.with_parameters(parameters), rows) ** 2)
 
-    return jax.lax.scan(epoch, carry, None, length=CHUNK)
+    return epochs(loss, optax.adam(learning_rate), carry, length=CHUNK)

@@ -1,5 +1,6 @@
 """From what a solver hands back to a solution with its certificate, on the clock."""
 
+import dataclasses
 from typing import Any
 
 from cordes.certificates.certify import certify
@@ -23,19 +24,15 @@ CUT = {
 }
 
 
+@dataclasses.dataclass(frozen=True)
 class Finish:
     """Makes solutions of answers and certifies them; `laps` say where the time went."""
 
-    def __init__(
-        self,
-        problem: AbstractProblem,
-        system: AbstractSystem,
-        facts: dict[str, Any],
-        clock: Clock,
-        laps: Laps,
-    ):
-        self.problem, self.system, self.facts = problem, system, facts
-        self.clock, self.laps = clock, laps
+    problem: AbstractProblem
+    system: AbstractSystem
+    facts: dict[str, Any]
+    clock: Clock
+    laps: Laps
 
     def solution(self, answer: Answer) -> Solution:
         """Without a certificate, with all arrays on this process."""

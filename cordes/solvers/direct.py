@@ -11,7 +11,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import optax
 
 from cordes.ansatz.ansatz import Ansatz
@@ -20,7 +19,7 @@ from cordes.jet import Jet, jet_of
 from cordes.solutions.answer import Answer
 from cordes.solvers.adam import CHUNK, Adam
 from cordes.solvers.rows.system import AbstractSystem
-from cordes.solvers.train import Budget, Weights, cast, late_end, train
+from cordes.solvers.train import Budget, Weights, cast, epochs
 
 
 def train_directly(
@@ -50,37 +49,16 @@ def train_directly(
     rows, fresh = prepared(system.points(solver.points, seed)), prepared(system.fresh_points(seed))
     loss_of = functools.partial(nonlinear_loss, system=system, template=weights, choices=choices)
     optimiser = optax.adam(solver.learning_rate)
-
-    def epoch(carry: Any, _: None) -> tuple[Any, Any]:
-        parameters, memory = carry
-        loss, gradient = jax.value_and_grad(lambda p: loss_of(p, rows))(parameters)
-        update, memory = optimiser.update(gradient, memory)
-        return (optax.apply_updates(parameters, update), memory), loss
-
-    several = jax.jit(lambda carry: jax.lax.scan(epoch, carry, None, length=CHUNK))
-    measure = jax.jit(lambda current: jnp.sqrt(loss_of(current.parameters, fresh)))
-
-    def advance(carry: Any, done: int) -> tuple[Any, float]:
-        carry, losses = several(carry)
-        return carry, float(losses[-1])
-
-    def look(carry: Any, done: int) -> tuple[Weights, float]:
-        current = weights.with_parameters(carry[0])
-        return current, float(measure(current))
-
-    first = {"residual": float(measure(weights))}
-    carry = (weights.parameters, optimiser.init(weights.parameters))
-    course = train(weights, first, carry, advance, look, solver.pace, budget)
-    best = cast(course.best, jnp.float64)
-    small = solver.small * first["residual"]
-    return Answer(
-        best.network,
-        best.amplitudes,
-        course.result or late_end(course.residual, budget.tol, small),
-        course.residual,
-        len(np.asarray(rows[0])),
-        course.history,
+    several = jax.jit(
+        lambda carry: epochs(lambda p, _: loss_of(p, rows), optimiser, carry, length=CHUNK)
     )
+    measure = jax.jit(lambda current: jnp.sqrt(loss_of(current.parameters, fresh)))
+    first = {"residual": float(measure(weights))}
+    course = solver.trained(
+        lambda carry, done: several(carry), measure, weights, optimiser, first, budget
+    )
+    course = course._replace(best=cast(course.best, jnp.float64))
+    return course.answer(len(rows[0]), budget, solver.small * first["residual"])
 
 
 def nonlinear_loss(

@@ -63,13 +63,9 @@ class PointEquation:
     device."""
 
     def __init__(self, system: AbstractSystem):
-        problem = system.problem
-        self.problem, self.ansatz, self.multiplier, self.delta = (
-            problem,
-            system.ansatz,
-            system.multiplier,
-            system.options.delta,
-        )
+        self.problem = problem = system.problem
+        self.ansatz, self.multiplier = system.ansatz, system.multiplier
+        self.delta = system.options.delta
         self.controls = None if problem.controls is None else jnp.asarray(problem.controls)
         self.sign = problem.sign
         self._sampler = device_sampler(problem.domain)
@@ -82,9 +78,7 @@ class PointEquation:
         """Points and weights, from a key, or the points themselves where the host makes them.
         Inside a compiled function all devices share what is done with them; every one draws the
         same."""
-        return (
-            self._sampler(source, count) if self._sampler is not None else (source, jnp.ones(count))
-        )
+        return (source, jnp.ones(count)) if self._sampler is None else self._sampler(source, count)
 
     def sources(self, seed: int, chunk: int, steps: int, count: int) -> Array:
         """What `draw` takes, for each of several steps."""
@@ -299,19 +293,6 @@ def solve_last_layer(
     return network.with_coefficients(
         jnp.asarray(distribution.agreed(solve_rank_revealing(matrix, target, 1e-12, damped=0)))
     )
-
-
-class Polishing:
-    """When the last layer is solved for."""
-
-    def __init__(self) -> None:
-        self.next: float = POLISH
-
-    def due(self, done: int) -> bool:
-        if done < self.next:
-            return False
-        self.next = GROWTH * done
-        return True
 
 
 def check_problem(system: AbstractSystem) -> None:

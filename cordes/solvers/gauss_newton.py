@@ -11,7 +11,7 @@ momentum and with greedy damping (layers of 20) was at 2e-2 after 60.
 """
 
 import functools
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +22,6 @@ from jax.flatten_util import ravel_pytree
 from cordes.ansatz.ansatz import Rows
 from cordes.ansatz.networks.activations import activation_jet
 from cordes.ansatz.networks.network import AbstractNetwork
-from cordes.problems.problem import AbstractProblem
 from cordes.runtime import distribution
 from cordes.solutions.answer import Answer
 from cordes.solvers import dual
@@ -34,7 +33,6 @@ from cordes.solvers.train import (
     Patience,
     Weights,
     initial_weights,
-    late_end,
     residual,
     residual_norm,
     solve_last_layer,
@@ -160,12 +158,6 @@ class GaussNewton(AbstractSolver):
         if self.activation is not None:
             activation_jet(self.activation)
 
-    def refuse(self, problem: AbstractProblem, others: frozenset[str]) -> None:
-        return None
-
-    def confined(self, dimension: int, start: Weights | None) -> Self:
-        return self
-
     def sized(self, usual: Sizes) -> Sizes:
         """The sizes of a run: those given, else the usual ones."""
         return Sizes(*(getattr(self, name) or getattr(usual, name) for name in Sizes._fields))
@@ -222,15 +214,7 @@ class GaussNewton(AbstractSolver):
         polished = solve_last_layer(course.best, rows_at(4 * sizes.points, seed + 7))
         if (value := float(residual_norm(polished, fresh))) < course.residual:
             course = course._replace(best=polished, residual=value)
-        small = self.small * float(np.linalg.norm(fresh.target))
-        return Answer(
-            course.best.network,
-            course.best.amplitudes,
-            course.result or late_end(course.residual, budget.tol, small),
-            course.residual,
-            rows.count,
-            course.history,
-        )
+        return course.answer(rows.count, budget, self.small * float(np.linalg.norm(fresh.target)))
 
     def run_dual(
         self, system: AbstractSystem, budget: Budget, start: Weights | None = None
@@ -264,12 +248,14 @@ class GaussNewton(AbstractSolver):
             carry, losses = dual.advance(carry, sources, template, equation, plan)
             return carry, float(losses[-1])
 
-        polish = dual.Polishing()
+        due: float = dual.POLISH
 
         def look(carry: Any, done: int) -> tuple[Weights, float]:
+            nonlocal due
             current = template.with_parameters(distribution.local(carry.parameters))
             value = judged(current)
-            if polish.due(done):
+            if done >= due:
+                due = dual.GROWTH * done
                 # Steps go on from the weights as they were: going on from the better ones gains
                 # nothing.
                 current, value = polished(current, value)
@@ -282,8 +268,8 @@ class GaussNewton(AbstractSolver):
         carry = dual.DualCarry.of(template, scale)
         course = train(weights, first, carry, advance, look, _pace(sizes, patience), budget)
         best, smallest = polished(course.best.network, course.residual)
-        result = course.result or late_end(smallest, budget.tol, self.small * scale)
-        return Answer(best, weights.amplitudes, result, smallest, sizes.points, course.history)
+        course = course._replace(best=weights._replace(network=best), residual=smallest)
+        return course.answer(sizes.points, budget, self.small * scale)
 
 
 def _pace(sizes: Sizes, patience: Patience | None) -> Pace:

@@ -16,7 +16,6 @@ from cordes.ansatz.networks.activations import activation_jet
 from cordes.ansatz.networks.network import AbstractNetwork
 from cordes.ansatz.networks.random_features import RandomFeatures
 from cordes.errors import OptionError
-from cordes.problems.problem import AbstractProblem
 from cordes.results import Result
 from cordes.runtime import distribution
 from cordes.runtime.clock import Clock
@@ -24,7 +23,7 @@ from cordes.solutions.answer import Answer
 from cordes.solvers.rows.rank_revealing import solve_rank_revealing
 from cordes.solvers.rows.system import AbstractSystem
 from cordes.solvers.solver import AbstractSolver
-from cordes.solvers.train import Budget, Weights, stack
+from cordes.solvers.train import Budget, Weights, late_end, stack
 
 # Without a tolerance a fresh residual below this share of the target's size is good enough: the
 # error is then near rounding level.
@@ -79,23 +78,21 @@ def still_helps(history: Sequence[dict]) -> bool:
     return len(residuals) < 2 or residuals[-1] <= HELPS * residuals[-2]
 
 
+@dataclasses.dataclass
 class Search:
-    """Random networks compete on fresh points; the best one so far is kept."""
+    """Random networks compete on fresh points; the best one so far is kept. `highest` is the
+    highest frequency that was tried."""
 
-    def __init__(
-        self,
-        solver: "LeastSquares",
-        system: AbstractSystem,
-        tol: float | None,
-        seed: int,
-        extra: Rows | None,
-    ):
-        self.solver, self.system, self.tol, self.seed = solver, system, tol, seed
-        self.extra = extra
-        self.best: Fitted | None = None
-        # The highest frequency that was tried.
-        self.highest = 0.0
-        self.points = 0
+    solver: "LeastSquares"
+    system: AbstractSystem
+    tol: float | None
+    seed: int
+    extra: Rows | None
+    best: Fitted | None = None
+    highest: float = 0.0
+    points: int = 0
+
+    def __post_init__(self) -> None:
         self.renew()
 
     def renew(self) -> None:
@@ -134,6 +131,12 @@ class Search:
             network.with_parameters(solution[:width]), solution[width:], residual, frequency, inputs
         )
 
+    def answer(self, result: Result, history: list[dict]) -> Answer:
+        """The best network so far."""
+        best = self.best
+        assert best is not None
+        return Answer(best.network, best.amplitudes, result, best.residual, self.points, history)
+
     def rows(self, width: int) -> Rows:
         collocation = self.system.points(int(self.solver.oversampling * width), self.seed)
         self.points = len(collocation.x)
@@ -170,11 +173,8 @@ class Search:
     def shares(self, width: int) -> list[int]:
         """How many of the features are tried: a loose tolerance is met by few, which leave a
         smoother residual that is cheaper to certify."""
-        return (
-            [width // 8, width // 3, width]
-            if self.tol is not None and width <= COLUMNS
-            else [width]
-        )
+        few = self.tol is not None and width <= COLUMNS
+        return [width // 8, width // 3, width] if few else [width]
 
 
 class LeastSquares(AbstractSolver):
@@ -204,9 +204,6 @@ class LeastSquares(AbstractSolver):
                 "each feature are needed."
             )
 
-    def refuse(self, problem: AbstractProblem, others: frozenset[str]) -> None:
-        return None
-
     def confined(self, dimension: int, start: Weights | None) -> Self:
         usual = usual_size(dimension)
         reached = start is not None and start.network.coefficients.shape[0] >= usual
@@ -234,16 +231,7 @@ class LeastSquares(AbstractSolver):
             if search.best is None:
                 raise
             interrupted = True
-        best = search.best
-        assert best is not None
-        return Answer(
-            best.network,
-            best.amplitudes,
-            self._verdict(search, budget.clock, interrupted),
-            best.residual,
-            search.points,
-            history,
-        )
+        return search.answer(self._verdict(search, budget.clock, interrupted), history)
 
     def _grow(
         self, search: "Search", widths: list[int], budget: Budget, history: list[dict]
@@ -274,14 +262,9 @@ class LeastSquares(AbstractSolver):
             return Result.interrupted
         if not np.isfinite(search.residual):
             return Result.nonfinite
-        if search.done:
-            return Result.converged
-        if clock.over:
+        if clock.over and not search.done:
             return Result.time_out
-        if search.tol is not None:
-            return Result.tolerance_not_reached
-        small = search.residual <= self.small * search.scale
-        return Result.converged if small else Result.stagnated
+        return late_end(search.residual, search.tol, self.small * search.scale)
 
 
 def _continued(start: Weights) -> tuple[RandomFeatures, np.ndarray, float, str]:
@@ -298,12 +281,8 @@ def _continued(start: Weights) -> tuple[RandomFeatures, np.ndarray, float, str]:
         if np.all(used) and network.inputs.powers
         else "interfaces"
     )
-    return (
-        network,
-        np.concatenate([network.coefficients, start.amplitudes]),
-        float(np.std(weight[used])),
-        inputs,
-    )
+    solution = np.concatenate([network.coefficients, start.amplitudes])
+    return network, solution, float(np.std(weight[used])), inputs
 
 
 def _facts(search: Search, width: int, clock: Clock) -> dict:
@@ -323,14 +302,13 @@ def _candidates(search: Search, frequency: float | None) -> Iterator[tuple[float
     """Frequencies and inputs that compete at one size: at first both are open, one after the other;
     then the frequency may only rise."""
     best = search.best
-    if best is not None:
-        yield from (
-            [(frequency, best.inputs)]
-            if frequency
-            else [(best.frequency * GROWTH, best.inputs), (best.frequency, best.inputs)]
-        )
-    else:
+    if best is None:
         yield from first_candidates(search, frequency)
+    elif frequency:
+        yield frequency, best.inputs
+    else:
+        yield best.frequency * GROWTH, best.inputs
+        yield best.frequency, best.inputs
 
 
 def input_choices(system: AbstractSystem) -> list[str]:
@@ -350,12 +328,10 @@ def first_candidates(
     inputs; each choice sees what the last one gave."""
     low, middle, high = FIRST_FREQUENCIES
     system = search.system
+    promising = PROMISING_JUMP if system.jump_meets_boundary else PROMISING
     for inputs in choices or input_choices(system):
         yield frequency or middle, inputs
-        if (
-            search.residual
-            < (PROMISING_JUMP if system.jump_meets_boundary else PROMISING) * search.scale
-        ):
+        if search.residual < promising * search.scale:
             break
     if frequency is None:
         assert search.best is not None

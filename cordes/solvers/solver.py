@@ -39,13 +39,13 @@ class AbstractSolver(eqx.Module):
         """Solve a linear equation, or one that is frozen, from a start if there is one; `extra`
         rows belong to the loss and to no points inside."""
 
-    @abc.abstractmethod
     def refuse(self, problem: AbstractProblem, others: frozenset[str]) -> None:
         """Refuse what makes no sense for the problem, or beside other options of `solve`."""
+        return None
 
-    @abc.abstractmethod
     def confined(self, dimension: int, start: Weights | None) -> Self:
         """The solver within its usual size; itself where it is, or the start is not."""
+        return self
 
     @classmethod
     def names(cls) -> frozenset[str]:

@@ -20,7 +20,9 @@ from jaxtyping import PyTree
 from cordes.ansatz.networks.directional import Directional, directional_rows, expression
 from cordes.ansatz.networks.network import AbstractNetwork
 from cordes.problems.structured import DiagonalPlusRank
+from cordes.solutions.answer import Weights
 from cordes.solvers.dual import PointEquation
+from cordes.solvers.train import epochs
 
 CHUNK, FRESH = 50, 512
 
@@ -52,15 +54,8 @@ def estimated_rows(
         A, b, c, f = equation.problem.at(x)
         factor = weight * equation.scale(A)
         directions = jnp.sqrt(factor) * random_directions(equation, x, A, key, probes)
-        return expression(
-            equation.ansatz,
-            x,
-            factor * A,
-            factor * b,
-            factor * c,
-            factor * f,
-            directions=directions,
-        )
+        scaled = (factor * part for part in (A, b, c, f))
+        return expression(equation.ansatz, x, *scaled, directions=directions)
 
     return jax.vmap(one)(x, weight, jax.random.split(key, len(x)))
 
@@ -94,22 +89,12 @@ class EstimatePlan(NamedTuple):
 
 @functools.partial(jax.jit, static_argnames=("equation", "plan"))
 def advance(
-    carry: PyTree,
-    keys: Array,
-    template: AbstractNetwork,
-    equation: PointEquation,
-    plan: EstimatePlan,
-) -> PyTree:
+    carry: PyTree, keys: Array, template: Weights, equation: PointEquation, plan: EstimatePlan
+) -> tuple[PyTree, Array]:
     """One step of Adam for each key."""
 
-    def step(carry: PyTree, key: Array) -> tuple[PyTree, None]:
-        parameters, memory = carry
-        gradient = jax.grad(
-            lambda p: unbiased_loss(
-                template.with_parameters(p), equation, key, plan.points, plan.probes
-            )
-        )(parameters)
-        update, memory = plan.optimiser.update(gradient, memory)
-        return (optax.apply_updates(parameters, update), memory), None
+    def loss(parameters: PyTree, key: Array) -> Array:
+        network = template.with_parameters(parameters).network
+        return unbiased_loss(network, equation, key, plan.points, plan.probes)
 
-    return jax.lax.scan(step, carry, keys)[0]
+    return epochs(loss, plan.optimiser, carry, keys)

@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 from jax import Array
+from jaxtyping import PyTree
 
 from cordes.ansatz.ansatz import Rows, feature_matrix
 from cordes.ansatz.networks.mlp import MLP
@@ -15,7 +17,7 @@ from cordes.results import Result
 from cordes.runtime import distribution
 from cordes.runtime.clock import Clock
 from cordes.runtime.progress import Progress
-from cordes.solutions.answer import Weights
+from cordes.solutions.answer import Answer, Weights
 from cordes.solvers.rows.rank_revealing import solve_rank_revealing
 from cordes.solvers.rows.system import AbstractSystem
 
@@ -34,14 +36,12 @@ def residual_norm(weights: Weights, rows: Rows) -> Array:
 
 def cast(tree, dtype):
     """All floating arrays of a tree in another precision."""
-    return jax.tree.map(
-        lambda leaf: (
-            jnp.asarray(leaf, dtype)
-            if jnp.issubdtype(jnp.asarray(leaf).dtype, jnp.floating)
-            else leaf
-        ),
-        tree,
-    )
+
+    def one(leaf):
+        floating = jnp.issubdtype(jnp.asarray(leaf).dtype, jnp.floating)
+        return jnp.asarray(leaf, dtype) if floating else leaf
+
+    return jax.tree.map(one, tree)
 
 
 def initial_weights(
@@ -65,24 +65,36 @@ def initial_weights(
 
 def solve_last_layer(weights: Weights, rows: Rows, tolerance: float = 1e-12) -> Weights:
     """The best coefficients and amplitudes for the hidden weights as they are."""
-    solution = solve_rank_revealing(
-        feature_matrix(weights.network, rows),
-        np.asarray(rows.target),
-        tolerance,
-        damped=rows.singular.shape[1],
-    )
-    width = weights.network.coefficients.shape[0]
-    return Weights(
-        weights.network.with_coefficients(jnp.asarray(solution[:width])),
-        jnp.asarray(solution[width:]),
-    )
+    network, damped = weights.network, rows.singular.shape[1]
+    matrix, target = feature_matrix(network, rows), np.asarray(rows.target)
+    solution = jnp.asarray(solve_rank_revealing(matrix, target, tolerance, damped))
+    width = network.coefficients.shape[0]
+    return Weights(network.with_coefficients(solution[:width]), solution[width:])
 
 
 def stack(rows: Rows, extra: Rows | None) -> Rows:
     """Interior rows followed by extra ones (soft boundary values)."""
-    return (
-        rows if extra is None else jax.tree.map(lambda a, b: jnp.concatenate([a, b]), rows, extra)
-    )
+    if extra is None:
+        return rows
+    return jax.tree.map(lambda *parts: jnp.concatenate(parts), rows, extra)
+
+
+def epochs(
+    loss: Callable[[PyTree, Any], Array],
+    optimiser: optax.GradientTransformation,
+    carry: PyTree,
+    data: PyTree = None,
+    length: int | None = None,
+) -> tuple[PyTree, Array]:
+    """Steps of an optimiser, one for each row of `data`, and the losses before them."""
+
+    def epoch(carry: PyTree, row: Any) -> tuple[PyTree, Array]:
+        parameters, memory = carry
+        value, gradient = jax.value_and_grad(loss)(parameters, row)
+        update, memory = optimiser.update(gradient, memory)
+        return (optax.apply_updates(parameters, update), memory), value
+
+    return jax.lax.scan(epoch, carry, data, length=length)
 
 
 def early_end(value: float, best_residual: float, tol: float | None, clock: Clock) -> Result | None:
@@ -141,6 +153,12 @@ class Course(NamedTuple):
     residual: float
     result: Result | None
     history: list[dict]
+
+    def answer(self, points: int, budget: Budget, small: float) -> Answer:
+        """What the solver hands back; a residual of at most `small` is a success where no tolerance
+        was asked for."""
+        result = self.result or late_end(self.residual, budget.tol, small)
+        return Answer(*self.best, result, self.residual, points, self.history)
 
 
 def train(

@@ -14,7 +14,7 @@ from cordes.formulas.intervals import UnsupportedOperation
 from cordes.formulas.regularity import jump
 from cordes.formulas.trace import asks_for_equality
 from cordes.problems.hjb import HJB
-from cordes.problems.jumps import Jump, find_jumps, straight
+from cordes.problems.jumps import Jump, find_jumps
 from cordes.problems.problem import AbstractProblem
 from cordes.runtime.plain import show
 
@@ -63,9 +63,7 @@ def undeclared_jump(problem: AbstractProblem) -> Reason | None:
 def jumps_along_chords(function: Callable, points: np.ndarray) -> list[Jump]:
     """Jumps of a function of one point on the chords between every second point and the next."""
     values = jax.jit(jax.vmap(function))
-    return find_jumps(
-        lambda x: np.asarray(values(x)), points[0::2], points[1::2], straight, samples=129
-    )
+    return find_jumps(lambda x: np.asarray(values(x)), points[0::2], points[1::2], samples=129)
 
 
 @functools.singledispatch

@@ -2,7 +2,6 @@
 other."""
 
 import dataclasses
-import functools
 import math
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -78,12 +77,9 @@ class FeatureSteps:
             search.attempt(rows, self.width, *choice)
             if search.done or self.budget.clock.over:
                 break
-        best = search.best
-        assert best is not None
-        self.kind, self.grown = (best.frequency, best.inputs), False
-        return Answer(
-            best.network, best.amplitudes, Result.converged, best.residual, search.points, []
-        )
+        assert search.best is not None
+        self.kind, self.grown = (search.frequency, search.best.inputs), False
+        return search.answer(Result.converged, [])
 
     def _choices(self, search: Search) -> Iterator[tuple[float, str]]:
         """Frequencies and inputs that compete now; each choice sees what the last one gave."""
@@ -150,64 +146,33 @@ class TrainedSteps:
 
     def solve(self, system: AbstractSystem, start: Weights | None) -> Answer:
         solver = self.first if start is None else self.later
-        if solver is None:
-            return untrained(self.later, system, self.budget)
-        return solver.run(system, self.budget, start, self.extra)
+        if solver is not None:
+            return solver.run(system, self.budget, start, self.extra)
+        assert isinstance(self.later, Adam)
+        plain = dataclasses.replace(self.later, precision="float64")
+        weights = plain.weights(system, self.budget, None)
+        return Answer(*weights, Result.converged, math.inf, 0, [])
 
     def refine(self, system: AbstractSystem) -> bool:
         return True
 
 
-def untrained(solver: AbstractSolver, system: AbstractSystem, budget: Budget) -> Answer:
-    """A fresh network as it is: the start without a warm-up."""
-    assert isinstance(solver, Adam)
-    weights = dataclasses.replace(solver, precision="float64").weights(system, budget, None)
-    return Answer(weights.network, weights.amplitudes, Result.converged, math.inf, 0, [])
-
-
-@functools.singledispatch
 def inner_of(
-    solver: AbstractSolver,
-    dimension: int,
-    budget: Budget,
-    demands: Demands,
-    options: OuterOptions,
+    solver: AbstractSolver, dimension: int, budget: Budget, demands: Demands, options: OuterOptions
 ) -> Inner:
     """What a method does with one frozen equation after the other."""
-    raise NotImplementedError(f"{type(solver).__name__} has no steps of an outer loop.")
-
-
-@inner_of.register
-def _(
-    solver: LeastSquares,
-    dimension: int,
-    budget: Budget,
-    demands: Demands,
-    options: OuterOptions,
-) -> Inner:
-    return FeatureSteps(solver, dimension, budget, demands)
-
-
-@inner_of.register
-def _(
-    solver: GaussNewton,
-    dimension: int,
-    budget: Budget,
-    demands: Demands,
-    options: OuterOptions,
-) -> Inner:
-    steps = min(solver.steps or INNER_STEPS, INNER_STEPS)
-    later = dataclasses.replace(solver, steps=steps)
-    return TrainedSteps(solver, later, budget, demands.extra)
-
-
-@inner_of.register
-def _(
-    solver: Adam, dimension: int, budget: Budget, demands: Demands, options: OuterOptions
-) -> Inner:
-    warm_up = min(options.warm_up, solver.epochs)
-    first = dataclasses.replace(solver, epochs=warm_up) if warm_up else None
-    later = dataclasses.replace(solver, epochs=min(options.inner_epochs, solver.epochs))
+    match solver:
+        case LeastSquares():
+            return FeatureSteps(solver, dimension, budget, demands)
+        case GaussNewton():
+            steps = min(solver.steps or INNER_STEPS, INNER_STEPS)
+            first, later = solver, dataclasses.replace(solver, steps=steps)
+        case Adam():
+            warm_up = min(options.warm_up, solver.epochs)
+            first = dataclasses.replace(solver, epochs=warm_up) if warm_up else None
+            later = dataclasses.replace(solver, epochs=min(options.inner_epochs, solver.epochs))
+        case _:
+            raise NotImplementedError(f"{type(solver).__name__} has no steps of an outer loop.")
     return TrainedSteps(first, later, budget, demands.extra)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from cordes.results import Result
 from cordes.solutions.answer import Answer
 from cordes.solvers.rows.system import AbstractSystem, JetAt
-from cordes.solvers.train import Budget, Weights
+from cordes.solvers.train import Budget, Weights, late_end
 
 # Lengths of a step that are tried when the full one loses convexity or makes things worse.
 LENGTHS = (1.0, 0.5, 0.25, 0.125)
@@ -148,14 +148,7 @@ class NewtonLoop:
         if start is not None:
             current = self._iterate(None, start)
             if continued is not None:
-                answer = Answer(
-                    continued.network,
-                    continued.amplitudes,
-                    Result.converged,
-                    current.residual,
-                    0,
-                    [],
-                )
+                answer = Answer(*continued, Result.converged, current.residual, 0, [])
                 current = current._replace(answer=answer)
         else:
             self.system.freeze(None)
@@ -237,11 +230,8 @@ class NewtonLoop:
         )
 
     def _record(self, before: Iterate | None, found: Iterate) -> None:
-        facts: dict[str, Any] = {
-            "outer": len(self.history),
-            "residual": found.residual,
-            "seconds": self.budget.clock.seconds,
-        }
+        facts: dict[str, Any] = {"outer": len(self.history), "residual": found.residual}
+        facts["seconds"] = self.budget.clock.seconds
         if found.answer is not None:
             facts |= {"linear": found.answer.residual, "size": found.answer.parameters}
         controls = self.problem.controls
@@ -261,17 +251,7 @@ class NewtonLoop:
     def _answer(self, best: Iterate, result: Result | None) -> Answer:
         assert best.answer is not None
         self.system.place = best.place
-        if result is None:
-            if self._done(best):
-                result = Result.converged
-            elif self.budget.tol is not None:
-                result = Result.tolerance_not_reached
-            else:
-                result = (
-                    Result.converged
-                    if best.residual <= self.outer.small * best.scale
-                    else Result.stagnated
-                )
+        result = result or late_end(best.residual, self.budget.tol, self.outer.small * best.scale)
         return best.answer._replace(result=result, residual=best.residual, history=self.history)
 
 

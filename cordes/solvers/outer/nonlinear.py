@@ -1,5 +1,8 @@
 """Nonlinear problems: the outer loop with the inner solver of each method, and the direct rival."""
 
+import functools
+from collections.abc import Callable
+
 import jax.numpy as jnp
 import numpy as np
 
@@ -36,14 +39,15 @@ def nonlinear_run(
     budget: Budget,
     start: Solution | None,
     demanding: bool,
-) -> "DirectRun | DualRun | NonlinearRun":
+) -> "TrainedRun | NonlinearRun":
     """The way to solve a nonlinear problem: without an outer loop where Adam is told so, or where
     policies and Gauss–Newton steps alternate on fresh points, which finitely many controls in many
     dimensions allow. `demanding`: an error is asked for that must be certified."""
     continued = _continued(solver, system, start)
     if options.outer == "direct":
         assert isinstance(solver, Adam)
-        return DirectRun(solver, system, options, budget, continued)
+        directly = functools.partial(train_directly, solver, system, choices=options.choices)
+        return TrainedRun(directly, budget, continued)
     problem = system.problem
     if (
         isinstance(solver, GaussNewton)
@@ -54,50 +58,23 @@ def nonlinear_run(
         and problem.controls is not None
         and problem.maximiser is None
     ):
-        return DualRun(solver, system, budget, continued)
+        return TrainedRun(functools.partial(solver.run_dual, system), budget, continued)
     return NonlinearRun(solver, system, options, budget, start, demanding)
 
 
-class DirectRun:
-    """Adam on the nonlinear residual itself."""
+class TrainedRun:
+    """One solve without an outer loop: `train` takes a budget and weights to start from."""
 
     def __init__(
         self,
-        solver: Adam,
-        system: AbstractSystem,
-        options: OuterOptions,
+        train: Callable[[Budget, Weights | None], Answer],
         budget: Budget,
         continued: Weights | None,
     ):
-        self.solver, self.system, self.budget = solver, system, budget
-        self.choices, self.continued = options.choices, continued
+        self.train, self.budget, self.continued = train, budget, continued
 
     def __call__(self, tol: float | None, start: Weights | None) -> Answer:
-        budget = self.budget._replace(tol=tol)
-        return train_directly(
-            self.solver, self.system, budget, start or self.continued, self.choices
-        )
-
-    def extend(self) -> bool:
-        return False
-
-
-class DualRun:
-    """Gauss–Newton with the best control frozen in each step."""
-
-    def __init__(
-        self,
-        solver: GaussNewton,
-        system: AbstractSystem,
-        budget: Budget,
-        continued: Weights | None,
-    ):
-        self.solver, self.system, self.budget = solver, system, budget
-        self.continued = continued
-
-    def __call__(self, tol: float | None, start: Weights | None) -> Answer:
-        budget = self.budget._replace(tol=tol)
-        return self.solver.run_dual(self.system, budget, start or self.continued)
+        return self.train(self.budget._replace(tol=tol), start or self.continued)
 
     def extend(self) -> bool:
         return False
@@ -223,11 +200,7 @@ class NonlinearRun:
         self.choices["form"] = "convex"
         self.inner = self._fresh_inner()
         rival = self._solve(jet, None, [])
-        if (rival.result in FAILURES, rival.result is Result.convexity_lost, rival.residual) < (
-            True,
-            answer.result is Result.convexity_lost,
-            answer.residual,
-        ):
+        if _rank(rival) < _rank(answer):
             return rival._replace(
                 history=[*answer.history, *({**step, "form": "convex"} for step in rival.history)]
             )
@@ -268,10 +241,16 @@ class NonlinearRun:
             return answer
         if problem.impossible:
             return answer._replace(result=Result.convexity_lost)
-        hessian = self.system.ansatz.jet(answer.network, answer.amplitudes, points).hessian
+        hessian = self._jet_of(answer.weights)(points).hessian
         if not float(np.min(np.linalg.eigvalsh(np.asarray(hessian)))) < -LOST * problem.curvature:
             return answer
         return answer._replace(result=Result.convexity_lost)
+
+
+def _rank(answer: Answer) -> tuple[bool, bool, float]:
+    """The smaller the better."""
+    lost = answer.result is Result.convexity_lost
+    return answer.result in FAILURES, lost, answer.residual
 
 
 def _stages(problem: AbstractProblem, wanted: bool | None) -> tuple[float, ...]:

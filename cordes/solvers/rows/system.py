@@ -79,18 +79,22 @@ class AbstractSystem(abc.ABC):
     def columns(self) -> int:
         """How many amplitudes there are beside the network."""
 
-    @abc.abstractmethod
     def freeze(self, jet: JetAt | None, **choices: Any) -> None:
         """Freeze a nonlinear problem at a state, given by its jet at points; `choices` go to the
         problem."""
+        self.coefficients = (
+            self.problem.coefficients
+            if jet is None
+            else lambda x: self.problem.coefficients(x, jet(x), **choices)
+        )
 
-    @abc.abstractmethod
     def find_singular(self) -> bool:
         """Singular points of the equation as it is frozen now; False where there are none."""
+        return False
 
-    @abc.abstractmethod
     def enrich(self) -> bool:
         """More singular functions; False when there is nothing to add."""
+        return False
 
     @abc.abstractmethod
     def points(self, uniform: int, seed: int, per_function: float = 2.5) -> Points:
@@ -99,20 +103,24 @@ class AbstractSystem(abc.ABC):
     @abc.abstractmethod
     def rows(self, points: Points) -> Rows: ...
 
-    @abc.abstractmethod
     def extra_rows(self, seed: int) -> Rows | None:
         """Rows that belong to the loss and to no points inside, if there are any."""
+        return None
 
-    @abc.abstractmethod
     def measure(
         self, points: Points, jet: JetAt, at: Jet, choices: dict[str, Any]
     ) -> tuple[float, float]:
         """The residual of a nonlinear equation at a state, scaled as the rows are, and the size of
         the right-hand side; `at` is the jet at the points."""
+        coefficients = self.problem.coefficients(points.x, at, **choices)
+        factor = self.factors(coefficients) * points.weight
+        sizes = (factor * part for part in (coefficients.defect(at), coefficients.f))
+        residual, scale = (float(np.linalg.norm(size)) for size in sizes)
+        return residual, scale
 
-    @abc.abstractmethod
     def finished(self, answer: Answer) -> Answer:
         """The answer without what only the solve needed."""
+        return answer
 
     def with_problem(self, problem: AbstractProblem) -> Self:
         """The rows of another problem of the same kind in the same ansatz."""
@@ -130,24 +138,6 @@ class AbstractSystem(abc.ABC):
         if not self.multiplier:
             return np.ones(len(coefficients.f))
         return cordes_multiplier(np.asarray(coefficients.A), self.options.delta)
-
-    def frozen_at(self, jet: JetAt | None, choices: dict[str, Any]) -> Any:
-        """The coefficients of the equation that is frozen at a state, as a function of points."""
-        if jet is None:
-            return self.problem.coefficients
-        return lambda x: self.problem.coefficients(x, jet(x), **choices)
-
-    def interior_defect(
-        self, points: Points, at: Jet, choices: dict[str, Any]
-    ) -> tuple[float, float]:
-        """The norms of the weighted defect of the equation and of its right-hand side."""
-        coefficients = self.problem.coefficients(points.x, at, **choices)
-        A, b, c, f = (np.asarray(part) for part in coefficients)
-        factor = self.factors(coefficients) * points.weight
-        defect = (
-            np.sum(A * at.hessian, axis=(1, 2)) + np.sum(b * at.gradient, axis=1) - c * at.value - f
-        )
-        return float(np.linalg.norm(factor * defect)), float(np.linalg.norm(factor * f))
 
 
 class System(AbstractSystem):
@@ -170,9 +160,6 @@ class System(AbstractSystem):
     @property
     def columns(self) -> int:
         return self.ansatz.singular.count
-
-    def freeze(self, jet: JetAt | None, **choices: Any) -> None:
-        self.coefficients = self.frozen_at(jet, choices)
 
     def find_singular(self) -> bool:
         found = find_singular_points(self.domain, self.problem.interfaces, self.coefficients)
@@ -213,19 +200,5 @@ class System(AbstractSystem):
         count, d = x.shape
         size = (self.options.boundary_weight / count) ** 0.5
         g = np.asarray(jax.vmap(self.problem.g)(jnp.asarray(x)))
-        return self.ansatz.freeze(
-            x,
-            np.zeros((count, d, d)),
-            np.zeros((count, d)),
-            -np.ones(count),
-            g,
-            np.full(count, size),
-        )
-
-    def measure(
-        self, points: Points, jet: JetAt, at: Jet, choices: dict[str, Any]
-    ) -> tuple[float, float]:
-        return self.interior_defect(points, at, choices)
-
-    def finished(self, answer: Answer) -> Answer:
-        return answer
+        none = np.zeros((count, d, d)), np.zeros((count, d))
+        return self.ansatz.freeze(x, *none, -np.ones(count), g, np.full(count, size))

@@ -41,23 +41,14 @@ class TransportSystem(AbstractSystem):
         return 1
 
     def freeze(self, jet: JetAt | None, **choices: Any) -> None:
-        self.coefficients = self.frozen_at(jet, choices)
-        self._gradient = None if jet is None else lambda x: np.asarray(jet(x).gradient)
+        super().freeze(jet, **choices)
+        self._jet = self.problem.base_jet if jet is None else jet
         self._damping = choices.get("damping", 1.0)
-
-    def find_singular(self) -> bool:
-        return False
-
-    def enrich(self) -> bool:
-        return False
 
     def points(self, uniform: int, seed: int, per_function: float = 2.5) -> Points:
         return Points(
             self.domain.interior_points(uniform, seed, "sobol"), np.full(uniform, uniform**-0.5)
         )
-
-    def extra_rows(self, seed: int) -> Rows | None:
-        return None
 
     def rows(self, points: Points) -> Rows:
         """Interior rows with the column of the multiplier, boundary rows, and the row u(centre) =
@@ -67,11 +58,7 @@ class TransportSystem(AbstractSystem):
         inside = self.ansatz.freeze(points.x, *coefficients, factor=factor)  # pyright: ignore
         inside = inside._replace(singular=-factor[:, None])
         x, normals = self._boundary(points)
-        gradient = (
-            self._gradient(x)
-            if self._gradient is not None
-            else np.asarray(self.problem.base_jet(x).gradient)
-        )
+        gradient = np.asarray(self._jet(x).gradient)
         directions, heights = self.problem.boundary_condition(normals, gradient, self._damping)
         n, d = x.shape
         weight = np.full(n, WEIGHT * n**-0.5)
@@ -97,7 +84,7 @@ class TransportSystem(AbstractSystem):
         self, points: Points, jet: JetAt, at: Jet, choices: dict[str, Any]
     ) -> tuple[float, float]:
         """Interior and boundary residuals together."""
-        inside, scale = self.interior_defect(points, at, choices)
+        inside, scale = super().measure(points, jet, at, choices)
         return float(np.hypot(inside, WEIGHT * self.rim_defect(points, jet))), scale
 
     def finished(self, answer: Answer) -> Answer:
