@@ -30,7 +30,7 @@ import cordes
 from cordes.ansatz.ansatz import feature_matrix
 from cordes.ansatz.networks.directional import hidden_columns
 from cordes.ansatz.networks.random_features import RandomFeatures
-from cordes.problems.structured import DiagonalPlusRank
+from cordes.problems.coefficients import DiagonalPlusRank
 from cordes.solutions.solution import error_points
 from cordes.solvers import gauss_newton
 from cordes.solvers.dual import (

@@ -21,7 +21,7 @@ from cordes.ansatz.networks.mlp import MLP
 from cordes.ansatz.networks.network import AbstractNetwork
 from cordes.ansatz.networks.random_features import RandomFeatures
 from cordes.ansatz.singular import SingularPoint
-from cordes.domains.lift import Basis, Fit
+from cordes.domains.domain import Basis, Fit
 from cordes.errors import FileError
 from cordes.gallery.names import from_source
 from cordes.problems.problem import AbstractProblem

@@ -20,8 +20,7 @@ from cordes.ansatz.networks.inputs import Inputs
 from cordes.ansatz.networks.network import AbstractNetwork, Frozen
 from cordes.ansatz.singular.functions import SingularFunctions
 from cordes.ansatz.singular.traced import combination
-from cordes.domains.domain import AbstractDomain
-from cordes.domains.lift import Fit, Lift
+from cordes.domains.domain import AbstractDomain, Fit, Lift
 from cordes.jet import Jet, contract, jet_of, product
 from cordes.runtime.blocks import in_blocks, is_traced
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from cordes.ansatz.ansatz import Ansatz
 from cordes.ansatz.singular import SingularFunctions, SingularPoint, curves, find_singular_points
-from cordes.domains.lift import Fit
+from cordes.domains.domain import Fit
 from cordes.errors import OptionError, unknown
 from cordes.problems.problem import AbstractProblem
 

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from cordes.domains.lift import Basis, Fit, Lift, PointFunction, boundary_values
+from cordes.domains.domain import Basis, Fit, Lift, PointFunction, boundary_values
 
 # Kinks of piecewise smooth data: φ|φ| times polynomials also contains |φ|³, φ³|φ|, … when φ is
 # linear. True stands for the odd power φ|φ|ᵖ⁻¹.
@@ -56,23 +56,22 @@ def sample_count(dimension: int, interfaces: int) -> int:
     return 4 * max(len(_degrees(basis, dimension, interfaces)) for basis in richest) + 64
 
 
-def edge_parameters(edges: int, count: int) -> np.ndarray:
-    """Parameters of about `count` points on the edges of a polygon, where edge k runs from k to k +
-    1: denser towards the vertices, as polynomial fits need, and the vertices among them."""
+def polygon_points(
+    vertices: np.ndarray, count: int, interfaces: Sequence[PointFunction]
+) -> np.ndarray:
+    """About `count` points on the edges of a polygon, denser towards the vertices, as polynomial
+    fits need, and the vertices among them; and those at crossings (`curve_points`). Edge k runs
+    between the parameters k and k + 1."""
+    edges, ahead = len(vertices), np.roll(vertices, -1, axis=0) - vertices
     each = max(8, -(-count // edges))
-    return (np.arange(edges)[:, None] + (1 - np.cos(np.pi * np.arange(each) / each)) / 2).ravel()
-
-
-def polygon_curve(vertices: np.ndarray) -> Curve:
-    """The boundary of a polygon as a curve, edge k between the parameters k and k + 1."""
-    ahead = np.roll(vertices, -1, axis=0) - vertices
+    parameters = np.arange(edges)[:, None] + (1 - np.cos(np.pi * np.arange(each) / each)) / 2
 
     def curve(parameters: np.ndarray) -> np.ndarray:
         along, edge = np.modf(parameters)
-        edge = edge.astype(int) % len(vertices)
+        edge = edge.astype(int) % edges
         return vertices[edge] + along[:, None] * ahead[edge]
 
-    return curve
+    return curve_points(curve, parameters.ravel(), edges, interfaces)
 
 
 def curve_points(

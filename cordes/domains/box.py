@@ -10,16 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from cordes.domains.boundary_fit import (
-    curve_points,
-    edge_parameters,
-    fit_boundary,
-    polygon_curve,
-    sample_count,
-)
+from cordes.domains.boundary_fit import fit_boundary, polygon_points, sample_count
 from cordes.domains.checks import Frozen, check_count, check_directions, freeze, real_vector
-from cordes.domains.domain import AbstractDomain, PointFunction, Scalar
-from cordes.domains.lift import Fit, Lift, constant_lift
+from cordes.domains.domain import AbstractDomain, Fit, Lift, PointFunction, Scalar, constant_lift
 from cordes.domains.unit_cube import cube_points, gauss_rule, tensor_rule
 from cordes.errors import DomainError
 
@@ -100,15 +93,12 @@ class Box(AbstractDomain):
         return float(np.min(self.widths)) / 2
 
     def distance(self, x: Array) -> Scalar:
-        return jnp.prod(
-            (jnp.asarray(self._upper, x.dtype) - x) * (x - jnp.asarray(self._lower, x.dtype))
-        )
+        lower, upper = (jnp.asarray(corner, x.dtype) for corner in (self._lower, self._upper))
+        return jnp.prod((upper - x) * (x - lower))
 
     def contains(self, points: np.ndarray, tolerance: float = 0.0) -> np.ndarray:
-        points = np.asarray(points)
-        return np.all(
-            (points >= self.lower - tolerance) & (points <= self.upper + tolerance), axis=-1
-        )
+        lower, upper = self.lower - tolerance, self.upper + tolerance
+        return np.all((points >= lower) & (points <= upper), axis=-1)
 
     def interior_points(self, count: int, seed: int = 0, kind: str = "uniform") -> np.ndarray:
         return self.lower + self.widths * cube_points(count, self.dimension, seed, kind)
@@ -164,9 +154,8 @@ class Box(AbstractDomain):
                 "from u, so that g is constant."
             )
         blend = face_blend(self.lower, self.upper)
-        fitted = self._fit(
-            g, [interface for interface in interfaces if not self._parallel_to_face(interface)], fit
-        )
+        oblique = [interface for interface in interfaces if not self._parallel_to_face(interface)]
+        fitted = self._fit(g, oblique, fit)
 
         def lift(x: Array) -> Array:
             on_faces, weights = blend(x)
@@ -186,12 +175,9 @@ class Box(AbstractDomain):
         if self.vertices is None:
             points, _ = self.boundary_points(count)
         else:
-            points = curve_points(
-                polygon_curve(self.vertices), edge_parameters(4, count), 4, oblique
-            )
-        return fit_boundary(
-            g, points, lambda x: (x - self.center) * (2 / self.widths), oblique, fit
-        )
+            points = polygon_points(self.vertices, count, oblique)
+        to_cube = lambda x: (x - self.center) * (2 / self.widths)  # noqa: E731
+        return fit_boundary(g, points, to_cube, oblique, fit)
 
     def _parallel_to_face(self, interface: PointFunction) -> bool:
         """Whether an interface function depends on one coordinate only, judged by its slopes at

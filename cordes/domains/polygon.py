@@ -9,16 +9,17 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from cordes.domains.boundary_fit import (
-    curve_points,
-    edge_parameters,
-    fit_boundary,
-    polygon_curve,
-    sample_count,
-)
+from cordes.domains.boundary_fit import fit_boundary, polygon_points, sample_count
 from cordes.domains.checks import Frozen, check_count, check_directions, freeze, real_array
-from cordes.domains.domain import AbstractDomain, PointFunction, Scalar
-from cordes.domains.lift import Fit, Lift, boundary_values, constant_lift
+from cordes.domains.domain import (
+    AbstractDomain,
+    Fit,
+    Lift,
+    PointFunction,
+    Scalar,
+    boundary_values,
+    constant_lift,
+)
 from cordes.domains.polygon_shape import (
     cross,
     edge_lines,
@@ -116,14 +117,11 @@ class Polygon(AbstractDomain):
         square = cube_points(count, 2, seed, kind)
         center, vertices = self.center, self.vertices
         shares = np.cumsum(fan_areas(vertices, center)) / self.volume
-        triangle = np.minimum(
-            np.searchsorted(shares, square[:, 0], side="right"), len(vertices) - 1
-        )
+        found = np.searchsorted(shares, square[:, 0], side="right")
+        triangle = np.minimum(found, len(vertices) - 1)
         start = np.concatenate([[0.0], shares])[triangle]
-        along = np.clip(
-            (square[:, :1] - start[:, None]) / (shares[triangle] - start)[:, None], 0, 1
-        )
-        outer = vertices[triangle] + along * self.edges[triangle]
+        along = np.clip((square[:, 0] - start) / (shares[triangle] - start), 0, 1)
+        outer = vertices[triangle] + along[:, None] * self.edges[triangle]
         return center + np.sqrt(square[:, 1:]) * (outer - center)
 
     def quadrature(self, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -132,10 +130,9 @@ class Polygon(AbstractDomain):
         points, weights = tensor_rule([gauss_rule(check_count(count), 1), gauss_rule(count)])
         center = self.center
         outer = self.vertices[:, None] + points[:, 1:] * self.edges[:, None]
-        areas = fan_areas(self.vertices, center)
-        return (center + points[:, :1] * (outer - center)).reshape(-1, 2), (
-            2 * areas[:, None] * weights
-        ).ravel()
+        areas = 2 * fan_areas(self.vertices, center)
+        inside = center + points[:, :1] * (outer - center)
+        return inside.reshape(-1, 2), np.outer(areas, weights).ravel()
 
     def boundary_at(self, directions: np.ndarray) -> np.ndarray:
         directions = check_directions(directions, 2)
@@ -145,18 +142,16 @@ class Polygon(AbstractDomain):
         edge = np.argmin(reach, axis=-1)
         points = self.center + np.min(reach, axis=-1)[..., None] * directions
         # Back on the edge, from which rounding has moved the point.
-        along = np.sum((points - self.vertices[edge]) * self.edges[edge], axis=-1) / np.sum(
-            self.edges[edge] ** 2, axis=-1
-        )
-        return self.vertices[edge] + np.clip(along, 0, 1)[..., None] * self.edges[edge]
+        start, ahead = self.vertices[edge], self.edges[edge]
+        along = np.sum((points - start) * ahead, axis=-1) / np.sum(ahead**2, axis=-1)
+        return start + np.clip(along, 0, 1)[..., None] * ahead
 
     def boundary_points(self, count: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
         generator = np.random.default_rng(seed)
         lengths = np.linalg.norm(self.edges, axis=1)
         edge = generator.choice(len(lengths), size=check_count(count), p=lengths / np.sum(lengths))
-        return self.vertices[edge] + generator.random((len(edge), 1)) * self.edges[
-            edge
-        ], self.normals[edge]
+        points = self.vertices[edge] + generator.random((len(edge), 1)) * self.edges[edge]
+        return points, self.normals[edge]
 
     def lift(
         self, g: PointFunction, interfaces: Sequence[PointFunction] = (), fit: Fit | None = None
@@ -166,8 +161,7 @@ class Polygon(AbstractDomain):
         vertices = self.vertices
         if (constant := constant_lift(g, vertices[0])) is not None:
             return constant
-        parameters = edge_parameters(len(vertices), sample_count(2, len(interfaces)))
-        points = curve_points(polygon_curve(vertices), parameters, len(vertices), interfaces)
+        points = polygon_points(vertices, sample_count(2, len(interfaces)), interfaces)
         lower, upper = self.bounding_box
         fitted = fit_boundary(
             g, points, lambda x: (2 * x - lower - upper) / (upper - lower), interfaces, fit
@@ -178,11 +172,8 @@ class Polygon(AbstractDomain):
         def lift(x: Array) -> Array:
             on_edges, edge_weights, vertex_weights = blend(x)
             fits = jax.vmap(fitted)(jnp.concatenate([x[None], on_edges]))
-            return (
-                fits[0]
-                + edge_weights @ (jax.vmap(g)(on_edges) - fits[1:])
-                - vertex_weights @ at_vertices
-            )
+            remainder = edge_weights @ (jax.vmap(g)(on_edges) - fits[1:])
+            return fits[0] + remainder - vertex_weights @ at_vertices
 
         return Lift(lift, fitted.fit)
 
@@ -227,11 +218,8 @@ def corner_blend(
         parameter = jnp.where(meeting, 0.5, before_edge / jnp.where(meeting, 1.0, total))
         weights = (jnp.prod(jnp.where(adjacent, 1.0, heights), axis=1) * sines) ** power
         weights = weights / jnp.sum(weights)
-        return (
-            jnp.asarray(vertices) + parameter[:, None] * ahead,
-            weights + jnp.roll(weights, -1),
-            weights,
-        )
+        on_edges = jnp.asarray(vertices) + parameter[:, None] * ahead
+        return on_edges, weights + jnp.roll(weights, -1), weights
 
     return blend
 

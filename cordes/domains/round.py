@@ -12,8 +12,7 @@ from jax import Array
 
 from cordes.domains import checks, unit_ball
 from cordes.domains.checks import Frozen, freeze
-from cordes.domains.domain import AbstractDomain, PointFunction, Scalar
-from cordes.domains.lift import Fit, Lift
+from cordes.domains.domain import AbstractDomain, Fit, Lift, PointFunction, Scalar
 from cordes.errors import DomainError
 
 SMALLEST_RATIO = 1e-12

@@ -12,7 +12,7 @@ from jax import Array
 
 from cordes.domains.boundary_fit import curve_points, fit_boundary, sample_count
 from cordes.domains.checks import check_count
-from cordes.domains.lift import Fit, Lift, PointFunction, constant_lift
+from cordes.domains.domain import Fit, Lift, PointFunction, constant_lift
 from cordes.domains.unit_cube import cube_points, gauss_rule, tensor_rule
 from cordes.errors import DomainError
 

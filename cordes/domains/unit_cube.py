@@ -41,11 +41,7 @@ def cube_points(count: int, dimension: int, seed: int, kind: str) -> np.ndarray:
 def gauss_rule(count: int, power: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Gauss points and weights for ∫₀¹ f(t) tᵖ dt, exact for polynomials f of degree 2·count − 1.
     Treat the arrays as read-only."""
-    points, weights = (
-        scipy.special.roots_jacobi(count, 0, power)
-        if power
-        else scipy.special.roots_legendre(count)
-    )
+    points, weights = scipy.special.roots_jacobi(count, 0, power)
     points, weights = (1 + points) / 2, weights / 2.0 ** (power + 1)
     points.setflags(write=False)
     weights.setflags(write=False)

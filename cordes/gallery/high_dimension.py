@@ -19,9 +19,9 @@ from jax import Array
 
 from cordes.domains import Ball, Box
 from cordes.jet import jet_of
+from cordes.problems.coefficients import DiagonalPlusRank
 from cordes.problems.hjb import HJB
 from cordes.problems.linear import Linear
-from cordes.problems.structured import DiagonalPlusRank
 
 # Seed of the coefficients cᵢ, together with the dimension.
 SEED = 20_240

@@ -151,13 +151,9 @@ def _chords(domain: Any) -> tuple[np.ndarray, np.ndarray]:
     d, generator = domain.dimension, np.random.default_rng(20)
     lower, upper = domain.bounding_box
     starts = lower + (upper - lower) * generator.uniform(size=(CHORDS, d))
-    rows, face, axis = (
-        np.arange(CHORDS),
-        generator.integers(d, size=CHORDS),
-        generator.integers(1, d, size=CHORDS),
-    )
+    rows, face = np.arange(CHORDS), generator.integers(d, size=CHORDS)
+    axis = (face + generator.integers(1, d, size=CHORDS)) % d
     starts[rows, face] = np.where(generator.integers(2, size=CHORDS) == 0, lower[face], upper[face])
-    axis = (face + axis) % d
     starts[rows, axis] = lower[axis]
     ends = starts.copy()
     ends[rows, axis] = upper[axis]

@@ -86,11 +86,7 @@ def check_boundary_data(g: Callable, domain: AbstractDomain) -> None:
         starts = np.concatenate([starts, corners, following])
         ends = np.concatenate([ends, (corners + following) / 2, (corners + following) / 2])
     evaluate = jax.jit(jax.vmap(g))
-
-    def values_at(directions: np.ndarray) -> np.ndarray:
-        return np.asarray(evaluate(domain.boundary_at(directions)), dtype=np.float64)
-
-    for jump in find_jumps(values_at, starts, ends):
+    for jump in find_jumps(lambda x: evaluate(domain.boundary_at(x)), starts, ends):
         raise CoefficientError(
             f"g is not continuous on the boundary: near {show(domain.boundary_at(jump.point))} it "
             f"jumps from {show(jump.before[0])} to {show(jump.after[0])}. No function in H² has "
@@ -113,8 +109,7 @@ def warn_about_jumps(
     lower, upper = domain.bounding_box
     size = float(np.max(upper - lower))
     for name, function in functions.items():
-        evaluate = jax.jit(jax.vmap(function))
-        for jump in find_jumps(lambda x, at=evaluate: np.asarray(at(x)), starts, ends):
+        for jump in find_jumps(jax.jit(jax.vmap(function)), starts, ends):
             if any(
                 abs(float(phi(jump.point)))
                 <= 1e-6 * size * (1e-9 + float(jnp.linalg.norm(jax.grad(phi)(jump.point))))

@@ -1,7 +1,8 @@
-"""Turning what a user writes into checked functions of one point: shape, dtype, traceability,
-NaN."""
+"""Turning what a user writes into checked functions of one point: shape, dtype, traceability, NaN;
+and matrices with a structure that saves work in many dimensions."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import jax
@@ -141,3 +142,23 @@ def checked_sample(
 def sample(function: Callable[[Array], Array], points: np.ndarray) -> np.ndarray:
     """Values of a function of one point at many points, in float64."""
     return np.asarray(jax.jit(jax.vmap(function))(jnp.asarray(points)), dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class DiagonalPlusRank:
+    """A(x) = diag(diagonal(x)) + V(x)V(x)ᵀ, to be passed as the matrix of a problem: `diagonal`
+    gives (d,), `columns` gives V of shape (d, r).
+
+    Solvers in many dimensions then multiply with A for the price of 1 + 2r vectors instead of d.
+    With controls both are functions of (x, a).
+    """
+
+    diagonal: Callable[..., Array]
+    columns: Callable[..., Array]
+
+    def parts(self, *arguments: Any) -> tuple[Array, Array]:
+        return self.diagonal(*arguments), self.columns(*arguments)
+
+    def __call__(self, *arguments: Any) -> Array:
+        diagonal, columns = self.parts(*arguments)
+        return jnp.diag(diagonal) + columns @ columns.T

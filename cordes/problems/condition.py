@@ -81,13 +81,10 @@ def negative_reaction(
     """Where c, at points that may be repeated for several controls, is smallest, if that is below
     zero."""
     least = int(np.argmin(c))
-    return (
-        NegativeReaction(
-            float(c[least]), points[least % len(points)], float(first_eigenvalue(domain))
-        )
-        if c[least] < 0
-        else None
-    )
+    if c[least] >= 0:
+        return None
+    point = points[least % len(points)]
+    return NegativeReaction(float(c[least]), point, float(first_eigenvalue(domain)))
 
 
 def warn_if_violated(problem: AbstractProblem, count: int = 1024) -> None:
@@ -102,10 +99,8 @@ def warn_if_violated(problem: AbstractProblem, count: int = 1024) -> None:
         negative = negative_reaction(problem.domain, points, c)
         why = f"The reason: {negative} " if negative is not None else ""
         warnings.warn(
-            (
-                f"The Cordès condition is violated: ε = {epsilon[worst]:.4g} at x = "
-                f"{show(points[worst % count])}{best}. {why}The problem is solved all the same."
-            ),
+            f"The Cordès condition is violated: ε = {epsilon[worst]:.4g} at x = "
+            f"{show(points[worst % count])}{best}. {why}The problem is solved all the same.",
             CordesConditionWarning,
             stacklevel=3,
         )

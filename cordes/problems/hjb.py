@@ -21,11 +21,16 @@ from cordes.domains.domain import AbstractDomain
 from cordes.errors import CoefficientError, OptionError
 from cordes.jet import Jet
 from cordes.problems.checks import CHECK_POINTS, CHECKED_NUMBERS, warn_about_jumps
-from cordes.problems.coefficients import check_shape, coefficient_functions
+from cordes.problems.coefficients import (
+    check_elliptic,
+    check_finite,
+    check_shape,
+    coefficient_functions,
+)
 from cordes.problems.condition import best_lambda, cordes_multiplier, epsilon_at
-from cordes.problems.controls import CHECK_PAIRS, check_controls, check_maximiser, checked_controls
 from cordes.problems.problem import AbstractProblem, Coefficients, at_states
 from cordes.runtime.blocks import BLOCK, in_blocks
+from cordes.runtime.plain import show
 
 # Numbers that may be held at once while controls are compared: blocks of controls are made small
 # enough.
@@ -34,7 +39,9 @@ HELD = 1 << 22
 SEARCHED = 16
 # How far a maximiser may go beyond the box of the sampled controls, as a share of its width: no
 # more than rounding. The sizes of the states it is tried with.
-MARGIN = 1e-9
+MARGIN, PROBED_SIZES = 1e-9, 10.0 ** np.arange(-3, 7)
+# Pairs of points and controls that are looked at.
+CHECK_PAIRS = 400_000
 # Points and controls of the sample from which λ, ε and parameters of theorems are chosen.
 FAMILY_POINTS, FAMILY_CONTROLS = 256, 64
 
@@ -106,7 +113,6 @@ class HJB(AbstractProblem):
     # One point ------------------------------------------------------------------------------------
 
     def at(self, x: Array, a: Array) -> Coefficients:
-        """The linear equation of one control at one point."""
         return Coefficients(
             self.A(x, a), self.b(x, a), jnp.asarray(self.c(x, a)), jnp.asarray(self.f(x, a))
         )
@@ -130,10 +136,8 @@ class HJB(AbstractProblem):
             k = jnp.argmax(values)
             # A NaN wins, so that it is seen and not hidden by the other controls.
             better = ~(values[k] <= best[0]) & ~jnp.isnan(best[0])
-            return (
-                jnp.where(better, values[k], best[0]),
-                jnp.where(better, block[k], best[1]),
-            ), None
+            found = (values[k], block[k])
+            return jax.tree.map(functools.partial(jnp.where, better), found, best), None
 
         start = (jnp.asarray(-jnp.inf), jnp.asarray(0))
         return jax.lax.scan(compare, start, jnp.asarray(order))[0][1]
@@ -214,7 +218,6 @@ class HJB(AbstractProblem):
         return in_blocks(self._pairs, (points, controls))
 
     def policy(self, points: np.ndarray, jet: Jet, scaled: bool = True) -> np.ndarray:
-        """The best controls (N, …)."""
         return in_blocks(self._best[scaled], (points, *jet))
 
     def _mean(self, points: np.ndarray) -> Coefficients:
@@ -266,11 +269,95 @@ class HJB(AbstractProblem):
         """Which of the controls (N, …) lie outside of the box of the sampled ones."""
         lower, upper = np.min(self.controls, axis=0), np.max(self.controls, axis=0)
         slack = MARGIN * np.maximum(upper - lower, np.abs(lower) + np.abs(upper))
-        return (
-            ((control < lower - slack) | (control > upper + slack))
-            .reshape(len(control), -1)
-            .any(axis=1)
-        )
+        beyond = (control < lower - slack) | (control > upper + slack)
+        return np.any(beyond.reshape(len(control), -1), axis=1)
 
     def __repr__(self) -> str:
         return f"HJB({self.name!r}, {self.domain!r}, {len(self.controls)} controls)"
+
+
+def checked_controls(controls: Any) -> np.ndarray:
+    try:
+        array = np.asarray(controls, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise CoefficientError(
+            f"controls is ragged or holds something that is no number ({error}): all controls "
+            "must have the same shape."
+        ) from error
+    if array.ndim == 0:
+        raise CoefficientError(
+            f"controls = {controls!r}: pass an array of shape (m, …) whose leading axis runs "
+            "over the controls."
+        )
+    if array.size == 0:
+        raise CoefficientError(
+            f"controls is empty (shape {array.shape}): at least one control is needed."
+        )
+    bad = np.flatnonzero(~np.all(np.isfinite(array.reshape(len(array), -1)), axis=1))
+    if len(bad):
+        raise CoefficientError(f"control {bad[0]} is not finite: a = {show(array[bad[0]])}.")
+    return array
+
+
+def check_controls(problem: HJB, points: np.ndarray) -> None:
+    """Finite and elliptic for each control; the first one that is not is named."""
+    n, several = len(points), max(1, CHECK_PAIRS // (4 * len(points)))
+    for first in range(0, len(problem.controls), several):
+        chosen = problem.controls[first : first + several]
+        local = problem.pairs(np.tile(points, (len(chosen), 1)), np.repeat(chosen, n, axis=0))
+        parts = [np.asarray(part).reshape(len(chosen), n, *np.shape(part)[1:]) for part in local]
+        for k, a in enumerate(chosen):
+            which = f"control {first + k}, a = {show(a)}"
+            for name, values in zip(("A", "b", "c", "f"), parts, strict=True):
+                check_finite(name, values[k], points, which=which)
+            check_elliptic("A", parts[0][k], points, which=which)
+
+
+def check_maximiser(problem: HJB, points: np.ndarray) -> None:
+    """For random states no sampled control may be better than the one that the maximiser
+    gives."""
+    maximiser = problem.maximiser
+    if maximiser is None:
+        return
+    n, d = points.shape
+    generator = np.random.default_rng(16)
+    hessian = generator.standard_normal((n, d, d))
+    value, gradient = generator.standard_normal(n), generator.standard_normal((n, d))
+    jet = Jet(*map(jnp.asarray, (value, gradient, hessian + np.swapaxes(hessian, 1, 2))))
+    one = Jet(*(part[0] for part in jet))
+    check_shape("maximiser", maximiser, problem.controls.shape[1:], jnp.asarray(points[0]), one)
+
+    def compare(x: Array, state: Jet) -> tuple[Array, ...]:
+        index = problem.best_index(x, state, scaled=False)
+        mine, rival = jnp.asarray(maximiser(x, state), float), jnp.asarray(problem.controls)[index]
+        return problem.defect(x, state, mine), problem.defect(x, state, rival), mine, index
+
+    mine, rival, control, index = in_blocks(at_states(compare), (points, *jet))
+    worse = problem.sign * (rival - mine)
+    scale = 1 + np.abs(rival)
+    i = int(np.argmax(np.where(np.isfinite(worse), worse / scale, np.inf)))
+    if not worse[i] <= 1e-8 * scale[i]:
+        raise CoefficientError(
+            f"maximiser is not the best: at x = {show(points[i])} it gives a = "
+            f"{show(control[i])} with L^a u - f^a = {mine[i]:.6g}, but control {index[i]}, a "
+            f"= {show(problem.controls[index[i]])}, gives {rival[i]:.6g}. It must give the "
+            f"{problem.sense} of L^a u - f^a over all controls."
+        )
+    _check_range(problem, points, jet)
+
+
+def _check_range(problem: HJB, points: np.ndarray, jet: Jet) -> None:
+    """No state, however small or large, may ask for a control outside of the box of the sampled
+    ones: certificates hold for the controls of this box."""
+    for size in PROBED_SIZES:
+        control = problem.policy(points, Jet(*(size * np.asarray(part) for part in jet)))
+        outside = problem.outside(control)
+        if np.any(outside):
+            i = int(np.argmax(outside))
+            lower, upper = np.min(problem.controls, axis=0), np.max(problem.controls, axis=0)
+            raise CoefficientError(
+                f"maximiser leaves the control set: at x = {show(points[i])} it gives a = "
+                f"{show(control[i])} for second derivatives of size {size:.0e}, but the "
+                f"controls lie between {show(lower)} and {show(upper)}. Include the ends of "
+                "the set in controls, or clip the maximiser to it."
+            )

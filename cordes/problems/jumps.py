@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 # Below this share of the largest value on any path, or below this size, a difference is rounding.
 ROUNDING, FLOOR = 1e-9, 1e-12
@@ -25,7 +26,7 @@ class Jump(NamedTuple):
 
 
 def find_jumps(
-    values_at: Callable[[np.ndarray], np.ndarray],
+    values_at: Callable[[np.ndarray], ArrayLike],
     starts: np.ndarray,
     ends: np.ndarray,
     samples: int = 65,
@@ -38,7 +39,7 @@ def find_jumps(
         return starts + s[:, None] * (ends - starts)
 
     def evaluate(s: np.ndarray) -> np.ndarray:
-        return values_at(path(s)).reshape(paths, -1)
+        return np.asarray(values_at(path(s)), dtype=np.float64).reshape(paths, -1)
 
     table = np.stack([evaluate(np.full(paths, s)) for s in np.linspace(0, 1, samples)])
     scale = np.maximum(np.max(np.abs(table - table[:1]), axis=(0, 2)), 1e-300)

@@ -74,8 +74,6 @@ class Linear(AbstractProblem):
         warn_about_jumps(self.data(), self.domain, self.interfaces)
 
     def data(self) -> dict[str, Callable[[Array], Array]]:
-        """Everything the user gave about the interior, as functions of one point: where these jump,
-        an interface is needed."""
         return {"A": self.A, "b": self.b, "c": self.c, "f": self.f}
 
     def linearise(self, x: Array, jet: Jet | None = None) -> Coefficients:

@@ -126,12 +126,9 @@ class MongeAmpere(AbstractProblem):
 
     @functools.cached_property
     def rough(self) -> Rough | None:
-        """Where the boundary values leave no room for bounded second derivatives, and why; None
-        where nothing speaks against them."""
         return None if self.impossible else rough_point(self.domain, self.f, self.g)
 
     def warn(self) -> None:
-        """What is better known before a long solve."""
         if self.rough is not None:
             warnings.warn(self.rough.sentence, UnboundedHessianWarning, stacklevel=3)
 
@@ -143,7 +140,6 @@ class MongeAmpere(AbstractProblem):
         return float(np.ptp(sample(self.g, points))) / float(np.sum((upper - lower) ** 2)) or 1.0
 
     def data(self) -> dict[str, Callable[[Array], Array]]:
-        """Everything the user gave about the interior, as functions of one point."""
         return {"f": self.f}
 
     def linearise(

@@ -22,8 +22,7 @@ from cordes.domains.domain import AbstractDomain
 from cordes.errors import CoefficientError, FrozenError, NotPickledError
 from cordes.jet import Jet, contract
 from cordes.problems.checks import check_boundary_data, check_domain, check_interfaces
-from cordes.problems.coefficients import as_function, check_exact
-from cordes.problems.structured import DiagonalPlusRank
+from cordes.problems.coefficients import DiagonalPlusRank, as_function, check_exact
 from cordes.runtime.plain import show
 
 
@@ -155,7 +154,8 @@ class AbstractProblem(abc.ABC):
 
     @abc.abstractmethod
     def data(self) -> dict[str, Callable[[Array], Array]]:
-        """Everything the user gave about the interior, as functions of one point."""
+        """Everything the user gave about the interior, as functions of one point: where these jump,
+        an interface is needed."""
 
     def policy(self, points: np.ndarray, jet: Jet, scaled: bool = True) -> np.ndarray | None:
         """The best controls (N, …) at points (N, d) and a state there; None for kinds without."""

@@ -145,7 +145,6 @@ class Transport(AbstractProblem):
             )
 
     def data(self) -> dict[str, Callable[[Array], Array]]:
-        """Everything the user gave about the interior, as functions of one point."""
         return {"source": self.mu}
 
     # The base: a map with the right stretch -------------------------------------------------------

@@ -2,6 +2,7 @@
 ten epochs at a time. In hundreds of dimensions A:D²u is estimated from random directions instead
 (`cordes.solvers.stochastic`)."""
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
@@ -12,9 +13,11 @@ import optax
 from jax import Array
 from jaxtyping import PyTree
 
-from cordes.ansatz.ansatz import Rows
+from cordes.ansatz.ansatz import Ansatz, Rows
 from cordes.ansatz.networks.activations import activation_jet
+from cordes.ansatz.points import Points
 from cordes.errors import OptionError, unknown
+from cordes.jet import Jet, jet_of
 from cordes.problems.problem import AbstractProblem
 from cordes.runtime import distribution
 from cordes.solutions.answer import Answer
@@ -129,16 +132,10 @@ class Adam(AbstractSolver):
 
     def weights(self, system: AbstractSystem, budget: Budget, start: Weights | None) -> Weights:
         """A fresh network in the precision of the training, or the one to continue from."""
-        return initial_weights(
-            system,
-            start,
-            self.width,
-            self.depth,
-            self.activation,
-            budget.seed,
-            "uniform" if self.estimator == "exact" else "glorot",
-            jnp.dtype(self.precision),
-        )
+        shape = self.width, self.depth, self.activation
+        initial = "uniform" if self.estimator == "exact" else "glorot"
+        dtype = jnp.dtype(self.precision)
+        return initial_weights(system, start, *shape, budget.seed, initial, dtype)
 
     @property
     def pace(self) -> Pace:
@@ -233,3 +230,63 @@ def _advance(carry, weights: Weights, rows: Rows, learning_rate: float):
         return jnp.sum(residual(weights.with_parameters(parameters), rows) ** 2)
 
     return epochs(loss, optax.adam(learning_rate), carry, length=CHUNK)
+
+
+def train_directly(
+    solver: Adam,
+    system: AbstractSystem,
+    budget: Budget,
+    start: Weights | None,
+    choices: dict[str, Any],
+) -> Answer:
+    """The rival of the outer loop: Adam on the nonlinear residual itself, as a plain PINN does it.
+    Nothing is frozen; the loss is not quadratic in u. Points are drawn once, and the best weights
+    by the residual on fresh points are returned.
+
+    For Hamilton–Jacobi–Bellman equations the best control is chosen anew in every epoch, and its
+    choice is not differentiated (its derivative is zero almost everywhere). The multiplier, if
+    wanted, is that of the frozen matrix, not differentiated either.
+    """
+    dtype, seed = jnp.dtype(solver.precision), budget.seed
+    weights = solver.weights(system, budget, start)
+
+    def prepared(collocation: Points) -> tuple:
+        """Points, weights, and what is fixed about the ansatz there: the jets of the lift and of
+        the distance."""
+        x = jnp.asarray(collocation.x)
+        ansatz = system.ansatz
+        lift, distance = (jax.vmap(jet_of(part)) for part in (ansatz.lift, ansatz.distance))
+        fixed = jax.jit(lambda x: (lift(x), distance(x)))(x)
+        return cast((x, collocation.weight, *fixed), dtype)
+
+    rows, fresh = prepared(system.points(solver.points, seed)), prepared(system.fresh_points(seed))
+    loss_of = functools.partial(nonlinear_loss, system=system, template=weights, choices=choices)
+    optimiser = optax.adam(solver.learning_rate)
+    several = jax.jit(
+        lambda carry: epochs(lambda p, _: loss_of(p, rows), optimiser, carry, length=CHUNK)
+    )
+    measure = jax.jit(lambda current: jnp.sqrt(loss_of(current.parameters, fresh)))
+    first = {"residual": float(measure(weights))}
+    course = solver.trained(
+        lambda carry, done: several(carry), measure, weights, optimiser, first, budget
+    )
+    course = course._replace(best=cast(course.best, jnp.float64))
+    return course.answer(len(rows[0]), budget, solver.small * first["residual"])
+
+
+def nonlinear_loss(
+    parameters: Any, data: tuple, system: AbstractSystem, template: Weights, choices: dict[str, Any]
+) -> jax.Array:
+    """The sum of the squares of the weighted nonlinear residual."""
+    x, weight, lift, distance = data
+    weights, problem = template.with_parameters(parameters), system.problem
+    jet = Ansatz.combine(lift, distance, weights.network.jet(x))
+    frozen = jax.tree.map(jax.lax.stop_gradient, jet)
+
+    def factor(x, *parts):
+        A = problem.linearise(x, Jet(*parts), **choices).A
+        return jnp.trace(A) / (jnp.sum(A**2) + system.options.delta)
+
+    gamma = jax.lax.stop_gradient(jax.vmap(factor)(x, *frozen)) if system.multiplier else 1.0
+    defect = jax.vmap(lambda x, *parts: problem.residual(x, Jet(*parts)))(x, *jet)
+    return jnp.sum((gamma * weight * defect) ** 2)

@@ -32,7 +32,7 @@ from cordes.ansatz.networks.directional import (
 )
 from cordes.ansatz.networks.network import AbstractNetwork
 from cordes.errors import OptionError
-from cordes.problems.structured import DiagonalPlusRank
+from cordes.problems.coefficients import DiagonalPlusRank
 from cordes.runtime import distribution
 from cordes.solvers.rows.rank_revealing import solve_rank_revealing
 from cordes.solvers.rows.sampling import device_sampler

@@ -145,14 +145,9 @@ class Search:
     def attempt(self, rows: Rows, width: int, frequency: float, inputs: str) -> None:
         """Fit one random network and keep it if it is the best."""
         self.highest = max(self.highest, frequency)
-        ansatz = self.system.ansatz
+        seen = self.system.ansatz.inputs
         network = RandomFeatures(
-            ansatz.inputs,
-            width,
-            frequency,
-            self.seed,
-            ansatz.inputs.active(inputs),
-            self.solver.activation,
+            seen, width, frequency, self.seed, seen.active(inputs), self.solver.activation
         )
         fresh = feature_matrix(network, self.fresh)
         matrix, target = distribution.reduced(
@@ -217,12 +212,9 @@ class LeastSquares(AbstractSolver):
         search = Search(self, system, budget.tol, budget.seed, extra)
         if start is not None:
             search.best = search.judge(*_continued(start))
-        widths = stage_widths(
-            system.domain.dimension,
-            self.features,
-            start.network.coefficients.shape[0] if start else None,
-            budget.tol is not None,
-        )
+        reached = start.network.coefficients.shape[0] if start else None
+        dimension, demanding = system.domain.dimension, budget.tol is not None
+        widths = stage_widths(dimension, self.features, reached, demanding)
         history: list[dict] = []
         interrupted = False
         try:

@@ -19,7 +19,7 @@ from jaxtyping import PyTree
 
 from cordes.ansatz.networks.directional import Directional, directional_rows, expression
 from cordes.ansatz.networks.network import AbstractNetwork
-from cordes.problems.structured import DiagonalPlusRank
+from cordes.problems.coefficients import DiagonalPlusRank
 from cordes.solutions.answer import Weights
 from cordes.solvers.dual import PointEquation
 from cordes.solvers.train import epochs

@@ -27,21 +27,11 @@ def residual_target(problem: AbstractProblem, multiplier: bool, tol: float) -> f
     domain, d = problem.domain, problem.domain.dimension
     local = Local(*problem.family(domain.interior_points(SAMPLES, SEED, "sobol"))[:3])
     unscaled = 1 / cordes_multiplier(local.A) if multiplier else np.ones(len(local.c))
-    size = math.inf
+    size, lower_order = math.inf, (problem.has_drift, problem.has_reaction)
     for matrix in preconditioners(local):
-        pilot = Pilot(
-            local.whitened(matrix),
-            local.invariants(matrix),
-            unscaled,
-            first_eigenvalue(domain, matrix),
-            problem.has_drift,
-            problem.has_reaction,
-        )
-        schemes = (
-            choose_weighted(pilot, evaluations=120)
-            if problem.has_drift or problem.has_reaction
-            else [TraceSplit()]
-        )
+        local_parts = local.whitened(matrix), local.invariants(matrix)
+        pilot = Pilot(*local_parts, unscaled, first_eigenvalue(domain, matrix), *lower_order)
+        schemes = choose_weighted(pilot, evaluations=120) if any(lower_order) else [TraceSplit()]
         size = min([size, *(pilot.size(scheme) for scheme in schemes)])
     density = (unscaled / np.linalg.det(local.A) ** (1 / d)) ** d
     maximum = largest_polar_factor(domain) * (domain.volume * float(np.mean(density))) ** (1 / d)

@@ -26,7 +26,7 @@ from cordes.jet import jet_of
 from cordes.problems.problem import AbstractProblem
 from cordes.solutions.answer import Weights
 from cordes.solutions.solution import Solution
-from cordes.solvers.direct import nonlinear_loss
+from cordes.solvers.adam import nonlinear_loss
 from cordes.solvers.rows.system import AbstractSystem
 from cordes.solvers.train import cast, residual
 from cordes.studies.trained import rows_at, state_of, system_at

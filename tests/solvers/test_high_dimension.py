@@ -18,8 +18,8 @@ from cordes.ansatz.networks.directional import (
 from cordes.errors import OptionError
 from cordes.gallery.high_dimension import PROBLEMS, coupled, coupled_ball, coupled_cube, coupled_hjb
 from cordes.jet import jet_of
+from cordes.problems.coefficients import DiagonalPlusRank
 from cordes.problems.condition import epsilon_at
-from cordes.problems.structured import DiagonalPlusRank
 from cordes.runtime.clock import Clock
 from cordes.runtime.progress import Progress
 from cordes.solutions.kinds import make_solution

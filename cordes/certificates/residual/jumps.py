@@ -62,8 +62,7 @@ def undeclared_jump(problem: AbstractProblem) -> Reason | None:
 
 def jumps_along_chords(function: Callable, points: np.ndarray) -> list[Jump]:
     """Jumps of a function of one point on the chords between every second point and the next."""
-    values = jax.jit(jax.vmap(function))
-    return find_jumps(lambda x: np.asarray(values(x)), points[0::2], points[1::2], samples=129)
+    return find_jumps(jax.jit(jax.vmap(function)), points[0::2], points[1::2], samples=129)
 
 
 @functools.singledispatch

@@ -26,7 +26,7 @@ from cordes.formulas.mathml import (
 from cordes.formulas.naming import VARIABLE, NamedPart, parts_of, shared
 from cordes.formulas.terms import FormulaTerm, Unwritable, number, symbol, symbols_of
 from cordes.formulas.writing import Written, verify, write
-from cordes.problems.structured import DiagonalPlusRank
+from cordes.problems.coefficients import DiagonalPlusRank
 from cordes.reports.pages.sources import source_text
 
 # Controls that get a formula each.

@@ -44,13 +44,12 @@ class Inner(Protocol):
 class Outer(NamedTuple):
     """How the loop goes on: the largest number of steps, whether steps are damped, what the problem
     is told when it is frozen, and whether the contracting fixed point takes the place of Newton's
-    method from the start (`fixed_point`) or where that stalls (`fallback`)."""
+    method from the start (`fixed_point`), which it always does where that stalls."""
 
     steps: int = 30
     damped: bool = True
     choices: dict[str, Any] = {}  # noqa: RUF012
     fixed_point: bool = False
-    fallback: bool = True
     # A residual below this share of the right-hand side is a success where no tolerance was asked
     # for.
     small: float = 1e-3
@@ -153,7 +152,7 @@ class NewtonLoop:
         else:
             self.system.freeze(None)
             answer = self.inner.solve(self.system, None)
-            current = self._iterate(answer, self.jet_of(answer))
+            current = self._iterate(answer, self.system.jet_of(answer))
         if not self.history:
             self._record(None, current)
         return current
@@ -162,12 +161,11 @@ class NewtonLoop:
         """One linear solve, or a few with shorter steps; if none is acceptable, the one with the
         smallest residual."""
         trials: list[Iterate] = []
-        for length in (
-            LENGTHS if self.outer.damped and current.convexity is not None else LENGTHS[:1]
-        ):
+        damped = self.outer.damped and current.convexity is not None
+        for length in LENGTHS if damped else LENGTHS[:1]:
             self._freeze(current.jet, length)
             answer = self.inner.solve(self.system, current.state)
-            found = self._iterate(answer, self.jet_of(answer))
+            found = self._iterate(answer, self.system.jet_of(answer))
             trials.append(found)
             if (
                 self._acceptable(current, found, answer)
@@ -200,16 +198,12 @@ class NewtonLoop:
     def _fall_back(self) -> bool:
         """Newton's method stalls: the contracting fixed point, where the problem has one, converges
         from anywhere."""
-        if self.contracting or not self.outer.fallback or not self.problem.contracting:
+        if self.contracting or not self.problem.contracting:
             return False
         self.contracting = self.problem.contraction() < 1
         return self.contracting
 
     # Measures -------------------------------------------------------------------------------------
-
-    def jet_of(self, answer: Answer) -> JetAt:
-        ansatz = self.system.ansatz
-        return lambda x: ansatz.jet(answer.network, answer.amplitudes, x)
 
     def _iterate(self, answer: Answer | None, jet: JetAt) -> Iterate:
         """The residual of the nonlinear equation, scaled as the rows are, on fresh points."""

@@ -11,8 +11,7 @@ from cordes.problems.problem import AbstractProblem
 from cordes.results import Result
 from cordes.solutions.answer import Answer, Weights
 from cordes.solutions.solution import Solution
-from cordes.solvers.adam import Adam
-from cordes.solvers.direct import train_directly
+from cordes.solvers.adam import Adam, train_directly
 from cordes.solvers.gauss_newton import GaussNewton
 from cordes.solvers.least_squares import LeastSquares, input_choices
 from cordes.solvers.options import OuterOptions
@@ -126,7 +125,7 @@ class NonlinearRun:
     def __call__(self, tol: float | None, start: Weights | None) -> Answer:
         self.budget = self.budget._replace(tol=tol)
         if start is not None:
-            jet, continued = self._jet_of(start), start
+            jet, continued = self.system.jet_of(start), start
         else:
             jet = None if self.start is None else self.start.jet
             continued = _continued(self.solver, self.system, self.start)
@@ -134,10 +133,6 @@ class NonlinearRun:
         answer = self._with_rival(self._solve(jet, continued, history), jet)
         self.record = answer.history
         return answer
-
-    def _jet_of(self, weights: Weights) -> JetAt:
-        ansatz = self.system.ansatz
-        return lambda x: ansatz.jet(weights.network, weights.amplitudes, x)
 
     def extend(self) -> bool:
         """Allow larger networks than usual, where there are any and steps are left."""
@@ -178,7 +173,7 @@ class NonlinearRun:
             system = self.system.with_problem(self.system.problem.blended(share))
             outer, budget = self.outer._replace(steps=STAGE_STEPS), self.budget._replace(tol=None)
             loop = NewtonLoop(system, inner, outer, budget, history)
-            jet = loop.jet_of(loop.run(jet))
+            jet = system.jet_of(loop.run(jet))
             history = [{**step, "share": step.get("share", share)} for step in loop.history]
         return jet, history
 
@@ -232,7 +227,7 @@ class NonlinearRun:
         )
         inner.confined = False
         self.inner, self.points = inner, answer.points
-        return self._jet_of(answer.weights), answer.weights, answer.history
+        return self.system.jet_of(answer), answer.weights, answer.history
 
     def _judged(self, answer: Answer, points: np.ndarray) -> Answer:
         """An answer that should be convex and is not has lost its way, whatever its residual."""
@@ -241,7 +236,7 @@ class NonlinearRun:
             return answer
         if problem.impossible:
             return answer._replace(result=Result.convexity_lost)
-        hessian = self._jet_of(answer.weights)(points).hessian
+        hessian = self.system.jet_of(answer)(points).hessian
         if not float(np.min(np.linalg.eigvalsh(np.asarray(hessian)))) < -LOST * problem.curvature:
             return answer
         return answer._replace(result=Result.convexity_lost)

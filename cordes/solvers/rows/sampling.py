@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from cordes.domains import Ball, Box, Ellipsoid
-from cordes.domains.domain import AbstractDomain
+from cordes.domains import AbstractDomain, Box
+from cordes.domains.round import AbstractRound
 
 Draw = Callable[[Array, int], tuple[Array, Array]]
 # From this dimension on the points of a box are drawn from the density Π(1 - y²)² instead of a
@@ -24,11 +24,7 @@ def device_sampler(domain: AbstractDomain) -> Draw | None:
     the host."""
     if isinstance(domain, Box):
         return _box(domain)
-    if isinstance(domain, Ball):
-        return _ball(domain, domain.radius * jnp.eye(domain.dimension))
-    if isinstance(domain, Ellipsoid):
-        return _ball(domain, jnp.asarray(domain.matrix))
-    return None
+    return _round(domain) if isinstance(domain, AbstractRound) else None
 
 
 def golden_ratios(d: int) -> np.ndarray:
@@ -48,30 +44,27 @@ def _box(domain: Box) -> Draw:
     def uniform(key: Array, count: int) -> tuple[Array, Array]:
         # The numbers nα of generalised golden ratios, shifted at random: even in few dimensions,
         # where fits on independent points have gaps.
-        turns = jax.random.uniform(key, (d,)) + jnp.arange(count)[:, None] * jnp.asarray(
-            golden_ratios(d)
-        )
+        shift, ratios = jax.random.uniform(key, (d,)), jnp.asarray(golden_ratios(d))
+        turns = shift + jnp.arange(count)[:, None] * ratios
         return center + half * (2 * (turns - jnp.floor(turns)) - 1), jnp.ones(count)
 
     def peaked(key: Array, count: int) -> tuple[Array, Array]:
         y = jnp.sort(jax.random.uniform(key, (5, count, d), jnp.float64, -1.0, 1.0), axis=0)[2]
         # 1/√(density·volume)
-        return center + half * y, jnp.exp(
-            -jnp.sum(jnp.log1p(-(y**2)), axis=1) - d / 2 * math.log(15 / 8)
-        )
+        weight = jnp.exp(-jnp.sum(jnp.log1p(-(y**2)), axis=1) - d / 2 * math.log(15 / 8))
+        return center + half * y, weight
 
     return uniform if d < PEAKED else peaked
 
 
-def _ball(domain: Ball | Ellipsoid, matrix: Array) -> Draw:
-    center, d = jnp.asarray(domain.center), domain.dimension
+def _round(domain: AbstractRound) -> Draw:
+    center, matrix, d = jnp.asarray(domain.center), jnp.asarray(domain.matrix), domain.dimension
 
     def draw(key: Array, count: int) -> tuple[Array, Array]:
         one, two = jax.random.split(key)
         direction = jax.random.normal(one, (count, d))
         radius = jax.random.uniform(two, (count, 1)) ** (1 / d)
-        return center + (
-            radius * direction / jnp.linalg.norm(direction, axis=1, keepdims=True)
-        ) @ matrix.T, jnp.ones(count)
+        y = radius * direction / jnp.linalg.norm(direction, axis=1, keepdims=True)
+        return center + y @ matrix.T, jnp.ones(count)
 
     return draw

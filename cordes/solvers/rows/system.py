@@ -25,7 +25,7 @@ from cordes.domains.domain import AbstractDomain
 from cordes.jet import Jet
 from cordes.problems.condition import cordes_multiplier
 from cordes.problems.problem import AbstractProblem, Coefficients
-from cordes.solutions.answer import Answer
+from cordes.solutions.answer import Answer, Weights
 
 JetAt = Callable[[np.ndarray], Jet]
 FRESH = 2048
@@ -121,6 +121,11 @@ class AbstractSystem(abc.ABC):
     def finished(self, answer: Answer) -> Answer:
         """The answer without what only the solve needed."""
         return answer
+
+    def jet_of(self, weights: Weights | Answer) -> JetAt:
+        """The jet of an answer in the ansatz as it is now."""
+        ansatz = self.ansatz
+        return lambda x: ansatz.jet(weights.network, weights.amplitudes, x)
 
     def with_problem(self, problem: AbstractProblem) -> Self:
         """The rows of another problem of the same kind in the same ansatz."""
