@@ -49,14 +49,18 @@ def contract(A: Any, hessian: Any) -> Any:
     return (A * hessian).sum(axis=(-2, -1))
 
 
-def product(left: Jet, right: Jet) -> Jet:
-    """The jet of a product of two functions."""
+NOTHING = Jet(0.0, 0.0, 0.0)
+
+
+def product(left: Jet, right: Jet, plus: Jet = NOTHING) -> Jet:
+    """The jet of a product of two functions, `plus` a third one."""
     a, b = left.value, right.value
     cross = left.gradient[..., :, None] * right.gradient[..., None, :]
     return Jet(
-        a * b,
-        a[..., None] * right.gradient + b[..., None] * left.gradient,
-        a[..., None, None] * right.hessian
+        plus.value + a * b,
+        plus.gradient + a[..., None] * right.gradient + b[..., None] * left.gradient,
+        plus.hessian
+        + a[..., None, None] * right.hessian
         + b[..., None, None] * left.hessian
         + cross
         + cross.swapaxes(-1, -2),

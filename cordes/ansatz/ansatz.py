@@ -8,6 +8,7 @@ paper's composite loss) G = 0 and D = 1, and boundary rows are added by whoever 
 
 import copy
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -181,7 +182,7 @@ class Ansatz:
     @staticmethod
     def combine(G: Jet, D: Jet, N: Jet) -> Jet:
         """The jet of G + D·N at many points."""
-        return jax.tree.map(jnp.add, G, product(D, N))
+        return product(D, N, plus=G)
 
 
 def _lift(
@@ -201,11 +202,9 @@ def _row_features(network: AbstractNetwork, frozen: Frozen) -> Array:
 def feature_matrix(network: AbstractNetwork, rows: Rows) -> np.ndarray:
     """The least-squares matrix: features of the network, then singular functions."""
     leaves, structure = jax.tree.flatten(rows.frozen)
-    parts = [
-        in_blocks(
-            lambda *block, part=part: _row_features(part, jax.tree.unflatten(structure, block)),
-            tuple(leaves),
-        )
-        for part in network.parts(COLUMNS)
-    ]
-    return np.concatenate([*parts, rows.singular], axis=1)
+
+    def features(part: AbstractNetwork) -> np.ndarray:
+        block_of = partial(jax.tree.unflatten, structure)
+        return in_blocks(lambda *block: _row_features(part, block_of(block)), tuple(leaves))
+
+    return np.concatenate([*map(features, network.parts(COLUMNS)), rows.singular], axis=1)

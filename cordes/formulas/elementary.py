@@ -5,7 +5,7 @@ Enclosures are in `intervals/functions.py` under the same names.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -108,3 +108,30 @@ COMPARED = {each.sign: each for each in COMPARISONS.values()}
 def names(fact: Callable[[Elementary], Any]) -> frozenset[str]:
     """The functions of which something holds."""
     return frozenset(name for name, each in ELEMENTARY.items() if fact(each))
+
+
+# Operations of constants that NumPy rounds as JAX does: each of JAX's costs a compilation.
+_BY_NUMPY = {
+    **ARITHMETIC,
+    **{"add_any": np.add, "square": np.square},
+    **{name: each.values for name, each in COMPARISONS.items()},
+    **{name: ELEMENTARY[name].values for name in ("abs", "sign", "sqrt")},
+}
+
+
+@np.errstate(all="ignore")
+def evaluate_constants(equation: Any, constants: Sequence[Any]) -> list[np.ndarray]:
+    """The results of an equation whose operands are all constant: what JAX computes in float64, and
+    index arithmetic is exact."""
+    name, variable = equation.primitive.name, equation.outvars[0].aval
+    if name == "iota":
+        axis = equation.params["dimension"]
+        spread = [size if i == axis else 1 for i, size in enumerate(variable.shape)]
+        numbers = np.arange(variable.shape[axis], dtype=variable.dtype).reshape(spread)
+        return [np.broadcast_to(numbers, variable.shape)]
+    if name == "convert_element_type":
+        return [constants[0].astype(variable.dtype)]
+    if name in _BY_NUMPY or (name == "div" and variable.dtype == np.float64):
+        return [np.asarray(_BY_NUMPY.get(name, np.divide)(*constants), dtype=variable.dtype)]
+    result = equation.primitive.bind(*constants, **equation.params)
+    return [*map(np.asarray, result if equation.primitive.multiple_results else [result])]

@@ -118,12 +118,9 @@ def _compare(one: FormulaTerm, looks: Mapping[FormulaTerm, str]) -> Piece:
 def _cases(one: FormulaTerm, looks: Mapping[FormulaTerm, str]) -> Piece:
     """Alone or in brackets: beside other terms nobody knows what belongs to the last line."""
     *pairs, last = (_piece(argument, looks).mathml for argument in one.arguments)
-    lines = [
-        f"<mtr><mtd>{value}</mtd><mtd>{words('if ')}{condition}</mtd></mtr>"
-        for condition, value in zip(pairs[::2], pairs[1::2], strict=True)
-    ]
-    lines.append(f"<mtr><mtd>{last}</mtd><mtd>{words('otherwise')}</mtd></mtr>")
-    return Piece(f'<mtable class="cases">{"".join(lines)}</mtable>', LOOSE)
+    given = zip(pairs[::2], pairs[1::2], strict=True)
+    lines = [(value, words("if ") + condition) for condition, value in given]
+    return Piece(_table("cases", [*lines, (last, words("otherwise"))]), LOOSE)
 
 
 def _series(one: FormulaTerm, looks: Mapping[FormulaTerm, str]) -> Piece:
@@ -249,25 +246,23 @@ def typeset(entries: np.ndarray, looks: Mapping[FormulaTerm, str] | None = None)
     factor = multiple_of_identity(entries)
     if factor is not None:
         return mathml(multiply(factor, symbol("I")), looks)
-    lines = "".join(
-        "<mtr>"
-        + "".join(f"<mtd>{mathml(entry, looks)}</mtd>" for entry in np.ravel(line))
-        + "</mtr>"
-        for line in entries
-    )
     # The brackets are drawn by the style: few systems have a font in which they grow.
-    return f'<mtable class="matrix">{lines}</mtable>'
+    return _table("matrix", [[mathml(one, looks) for one in np.ravel(line)] for line in entries])
+
+
+def _table(kind: str, lines: Sequence[Sequence[str]]) -> str:
+    cells = ("".join(f"<mtd>{cell}</mtd>" for cell in line) for line in lines)
+    return f'<mtable class="{kind}">{"".join(f"<mtr>{line}</mtr>" for line in cells)}</mtable>'
 
 
 def multiple_of_identity(entries: np.ndarray) -> FormulaTerm | None:
     """The factor t of a matrix tI, else None."""
     if entries.ndim != 2 or entries.shape[0] != entries.shape[1]:
         return None
-    size, factor = len(entries), entries[0, 0]
+    factor = entries[0, 0]
     fits = all(
-        entries[i, j] is factor if i == j else entries[i, j].number == 0
-        for i in range(size)
-        for j in range(size)
+        entry is factor if i == j else entry.number == 0
+        for (i, j), entry in np.ndenumerate(entries)
     )
     return factor if fits and factor.number != 0 else None
 

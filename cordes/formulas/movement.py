@@ -53,46 +53,9 @@ def _slice(parameters: dict[str, Any], a: Array) -> list[Array]:
     return [a[(slice(None), *map(slice, *edges, parameters["strides"] or repeat(None)))]]
 
 
-def _pad(equation: Any, constants: Sequence[Array | None]) -> Move:
-    shape = equation.outvars[0].aval.shape
-    sources, targets = [], []
-    for (low, _, interior), size, length in zip(
-        equation.params["padding_config"], equation.invars[0].aval.shape, shape, strict=True
-    ):
-        target = low + np.arange(size) * (interior + 1)
-        inside = (target >= 0) & (target < length)
-        sources.append(np.flatnonzero(inside))
-        targets.append(target[inside])
-
-    def move(a: Array, value: Array) -> list[Array]:
-        padded = np.array(
-            np.broadcast_to(value.reshape((-1,) + (1,) * len(shape)), (len(a), *shape))
-        )
-        cells = np.arange(len(a))
-        padded[np.ix_(cells, *targets)] = a[np.ix_(cells, *sources)]
-        return [padded]
-
-    return move
-
-
-def _select(equation: Any, constants: Sequence[Array | None]) -> Move | None:
-    """A selection by a constant mask."""
-    which = constants[0]
-    if which is None:
-        return None
-
-    def move(_: Array, *cases: Array) -> list[Array]:
-        result = np.array(np.broadcast_arrays(*cases)[0])
-        for number, case in enumerate(cases):
-            result = np.where(which == number, case, result)
-        return [result]
-
-    return move
-
-
 def _indexed(*data: int) -> Callable[[Any, Sequence[Array | None]], Move]:
-    """Gathering and scattering: the operation itself, done once on the positions of the elements of
-    its `data` operands, says where each goes."""
+    """Gathering, scattering, padding: the operation itself, done once on the positions of the
+    elements of its `data` operands, says where each goes."""
 
     def rule(equation: Any, constants: Sequence[Array | None]) -> Move:
         name = equation.primitive.name
@@ -122,6 +85,13 @@ def _indexed(*data: int) -> Callable[[Any, Sequence[Array | None]], Move]:
     return rule
 
 
+def _select(equation: Any, constants: Sequence[Array | None]) -> Move | None:
+    """A selection by a constant mask."""
+    if constants[0] is None:
+        return None
+    return _indexed(*range(1, len(constants)))(equation, constants)
+
+
 MOVES: dict[str, Callable[[Any, Sequence[Array | None]], Move | None]] = {
     **dict.fromkeys(
         ("copy", "copy_p", "stop_gradient", "name", "optimization_barrier"),
@@ -136,7 +106,7 @@ MOVES: dict[str, Callable[[Any, Sequence[Array | None]], Move | None]] = {
     "rev": _plain(lambda p, a: [np.flip(a, tuple(k + 1 for k in p["dimensions"]))]),
     "tile": _plain(lambda p, a: [np.tile(a, (1, *p["reps"]))]),
     "split": _plain(lambda p, a: np.split(a, np.cumsum(p["sizes"])[:-1], axis=p["axis"] + 1)),
-    "pad": _pad,
+    "pad": _indexed(0, 1),
     "select_n": _select,
     "gather": _indexed(0),
     "dynamic_slice": _indexed(0),

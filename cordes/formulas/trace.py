@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from cordes.formulas.elementary import ARITHMETIC, COMPARISONS, ELEMENTARY
+from cordes.formulas.elementary import COMPARISONS, ELEMENTARY, evaluate_constants
 from cordes.formulas.movement import MOVES, Array, Move, UnsupportedOperation, contraction
 from cordes.formulas.numbering import Numbering
 
@@ -31,13 +31,6 @@ ELEMENTWISE = (
 REDUCTIONS = frozenset(f"reduce_{name}" for name in ("sum", "prod", "max", "min", "and", "or"))
 CUMULATIVE = {f"cum{name}": f"reduce_{name}" for name in ("sum", "prod", "max", "min")}
 LONGEST_LOOP = 4096
-# Operations of constants that NumPy rounds as JAX does: each of JAX's costs a compilation.
-_BY_NUMPY = {
-    **ARITHMETIC,
-    **{"add_any": np.add, "square": np.square},
-    **{name: each.values for name, each in COMPARISONS.items()},
-    **{name: ELEMENTARY[name].values for name in ("abs", "sign", "sqrt")},
-}
 
 
 class Value(NamedTuple):
@@ -158,12 +151,8 @@ class Trace:
         dtypes: Sequence[Any] | None = None,
     ) -> list[Value]:
         if all(value.constant is not None for value in inputs):
-            return [
-                self._constant(array[0])
-                for array in move(
-                    *(value.constant[None] for value in inputs if value.constant is not None)
-                )
-            ]
+            moved = move(*(np.asarray(value.constant)[None] for value in inputs))
+            return [self._constant(array[0]) for array in moved]
         numbers = [array[0] for array in move(*(value.numbers[None] for value in inputs))]
         return self._emit("move", equation, inputs, numbers, dtypes, move)
 
@@ -176,11 +165,9 @@ class Trace:
             values[variable] = self._constant(constant)
 
         def read(atom: Any) -> Value:
-            return (
-                self._constant(np.asarray(atom.val, dtype=atom.aval.dtype))
-                if hasattr(atom, "val")
-                else values[atom]
-            )
+            if hasattr(atom, "val"):
+                return self._constant(np.asarray(atom.val, dtype=atom.aval.dtype))
+            return values[atom]
 
         for equation in inner.eqns:
             results = self._equation(equation, [read(atom) for atom in equation.invars])
@@ -342,11 +329,8 @@ class Trace:
             constants, carried = (len(group) for group in parameters["ft_in"].unpack()[:2])
         else:
             constants, carried = parameters["num_consts"], parameters["num_carry"]
-        fixed, state, rows = (
-            inputs[:constants],
-            inputs[constants : constants + carried],
-            inputs[constants + carried :],
-        )
+        fixed, state = inputs[:constants], inputs[constants : constants + carried]
+        rows = inputs[constants + carried :]
         order = range(length - 1, -1, -1) if parameters["reverse"] else range(length)
         collected: list[list[Value]] = [[] for _ in equation.outvars[carried:]]
         for step in order:
@@ -363,24 +347,6 @@ class Trace:
             self._move(equation, lambda *a: [np.stack(a, 1)], column, [column[0].dtype])[0]
             for column in columns
         ]
-
-
-@np.errstate(all="ignore")
-def evaluate_constants(equation: Any, constants: Sequence[Any]) -> list[Array]:
-    """The results of an equation whose operands are all constant: what JAX computes in float64, and
-    index arithmetic is exact."""
-    name, variable = equation.primitive.name, equation.outvars[0].aval
-    if name == "iota":
-        axis = equation.params["dimension"]
-        spread = [size if i == axis else 1 for i, size in enumerate(variable.shape)]
-        numbers = np.arange(variable.shape[axis], dtype=variable.dtype).reshape(spread)
-        return [np.broadcast_to(numbers, variable.shape)]
-    if name == "convert_element_type":
-        return [constants[0].astype(variable.dtype)]
-    if name in _BY_NUMPY or (name == "div" and variable.dtype == np.float64):
-        return [np.asarray(_BY_NUMPY.get(name, np.divide)(*constants), dtype=variable.dtype)]
-    result = equation.primitive.bind(*constants, **equation.params)
-    return [*map(np.asarray, result if equation.primitive.multiple_results else [result])]
 
 
 def asks_for_equality(function: Callable, dimension: int, first: int) -> bool:

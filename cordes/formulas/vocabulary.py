@@ -198,11 +198,9 @@ class ExpressionText:
     def refuse(self, place: ast.expr | int, message: str) -> NoReturn:
         """Raises the error with the expression and a caret under the place (a node, or a column
         counted from 0)."""
-        column = (
-            place
-            if isinstance(place, int)
-            else len(self.text.encode()[: place.col_offset].decode(errors="ignore"))
-        )
+        if not isinstance(place, int):
+            place = len(self.text.encode()[: place.col_offset].decode(errors="ignore"))
+        column = place
         start = max(0, column - _EXCERPT // 2) if len(self.text) > _EXCERPT else 0
         excerpt = "".join(
             character if character.isprintable() else "?"

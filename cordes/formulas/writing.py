@@ -150,11 +150,9 @@ class _Writer:
             return term("compare", *pair, value=COMPARISONS[form[0]].sign)
         if name in ("and", "or", "not", "reduce_and", "reduce_or"):
             truths = [self._truth(operand) for operand in operands]
-            return (
-                opposite(truths[0])
-                if name == "not"
-                else term(name.removeprefix("reduce_"), *truths)
-            )
+            if name == "not":
+                return opposite(truths[0])
+            return term(name.removeprefix("reduce_"), *truths)
         if name == "select_n":
             return self._selected(*operands)
         parts = [self._value(operand) for operand in operands]

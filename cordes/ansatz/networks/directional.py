@@ -100,40 +100,25 @@ def expression(
     def applied(jet: Jet) -> Array:
         return contract(A, jet.hessian) + jnp.dot(b, jet.gradient) - c * jet.value
 
-    D = jet_of(ansatz.distance)(x)
-    target = f - applied(jet_of(ansatz.lift)(x))
-    first, inputs = 2 * A @ D.gradient + D.value * b, ansatz.inputs
+    D, slope, bend = jet_of(ansatz.distance)(x)
+    zeroth, target = applied(Jet(D, slope, bend)), f - applied(jet_of(ansatz.lift)(x))
+    first, inputs = 2 * A @ slope + D * b, ansatz.inputs
+    root = jnp.sqrt(jnp.maximum(D, 0.0))
+    slopes, metric = None, D * A
     if directions is not None:
-        slopes, metric = jnp.sqrt(jnp.maximum(D.value, 0.0)) * directions.T, None
-    else:
-        slopes, metric = (
-            None,
-            D.value * A
-            if parts is None
-            else Factored(
-                D.value * parts.diagonal, jnp.sqrt(jnp.maximum(D.value, 0.0)) * parts.columns
-            ),
-        )
+        slopes, metric = root * directions.T, None
+    elif parts is not None:
+        metric = Factored(D * parts.diagonal, root * parts.columns)
     if not inputs.interfaces:
         # Scaled coordinates have no second derivatives, whose zeros alone would be d³ numbers.
         scale = jnp.asarray(inputs.scale)
-        columns = Directional(
-            (x - inputs.center) / scale,
-            first / scale,
-            None if slopes is None else slopes / scale,
-            metric,
-            applied(D),
-        )
-        return columns, target
-    jet = inputs.jet(x)
-    second = jet.gradient @ first + D.value * jnp.einsum("ij,mij->m", A, jet.hessian)
-    return Directional(
-        jet.value,
-        second,
-        jet.gradient.T if slopes is None else slopes @ jet.gradient.T,
-        metric,
-        applied(D),
-    ), target
+        value, second = (x - inputs.center) / scale, first / scale
+        slopes = None if slopes is None else slopes / scale
+    else:
+        value, gradient, hessian = inputs.jet(x)
+        second = gradient @ first + D * jnp.einsum("ij,mij->m", A, hessian)
+        slopes = gradient.T if slopes is None else slopes @ gradient.T
+    return Directional(value, second, slopes, metric, zeroth), target
 
 
 def hidden_columns(network: AbstractNetwork, columns: Directional) -> Array:
@@ -169,20 +154,11 @@ def directional_rows(network: AbstractNetwork, columns: Directional) -> Array:
 def _compiled(ansatz: Any) -> Callable:
     """A compiled function of a network and blocks of points, one for each ansatz."""
 
-    def combined(
-        network: AbstractNetwork, columns: Directional, target: Array
-    ) -> tuple[Array, Array]:
+    def operator(network: AbstractNetwork, *block: Array) -> tuple[Array, Array]:
+        columns, target = jax.vmap(lambda *one: expression(ansatz, *one, jnp.zeros(())))(*block)
         terms = directional_features(network, columns) * network.coefficients
         # The target is minus the part of the lift.
         return jnp.sum(terms, axis=1) - target, jnp.sum(jnp.abs(terms), axis=1) + jnp.abs(target)
-
-    def operator(
-        network: AbstractNetwork, x: Array, A: Array, b: Array, c: Array
-    ) -> tuple[Array, Array]:
-        columns, target = jax.vmap(
-            lambda x, A, b, c: expression(ansatz, x, A, b, c, jnp.zeros(()))
-        )(x, A, b, c)
-        return combined(network, columns, target)
 
     return jax.jit(operator)
 

@@ -56,7 +56,7 @@ def angular_tables(point: SingularPoint, angle: np.ndarray, degree: int) -> np.n
     def between(low: float, high: float) -> tuple[np.ndarray, np.ndarray]:
         """Angles as t from -1 to 1, and the factors of the chain rule."""
         half = (high - low) / 2
-        return (angle - low) / half - 1, np.array([[1.0], [1 / half], [1 / half**2]])
+        return (angle - low) / half - 1, np.array([[1.0], [1 / half], [(1 / half) ** 2]])
 
     if point.on_boundary:
         t, chain = between(rays[0], rays[-1])

@@ -12,6 +12,7 @@ import functools
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.ndimage
 
 from cordes.ansatz.singular.points import SingularPoint
 
@@ -120,23 +121,13 @@ def _cached(rays: bytes, matrices: bytes, on_boundary: bool, largest: float) -> 
 def _find_eigenfunctions(point: SingularPoint, largest: float) -> list[Eigenfunction]:
     real = np.arange(SMALLEST, largest + STEP, STEP)
     grid = real[:, None] + 1j * IMAGINARY[None, :]
-    matrices = _matching(point, grid)
-    smallest = np.linalg.svd(
-        matrices / np.linalg.norm(matrices, axis=-1, keepdims=True), compute_uv=False
-    )[..., -1]
+    smallest = np.linalg.svd(_scaled(_matching(point, grid)), compute_uv=False)[..., -1]
     padded = np.pad(smallest, 1, constant_values=np.inf)
     # The determinant is symmetric under conjugation, so the row below the real axis mirrors the one
     # above.
     padded[1:-1, 0] = smallest[:, 1]
-    neighbours = [
-        padded[1 + i : padded.shape[0] - 1 + i, 1 + j : padded.shape[1] - 1 + j]
-        for i in (-1, 0, 1)
-        for j in (-1, 0, 1)
-        if (i, j) != (0, 0)
-    ]
-    candidates = grid[
-        np.all([smallest <= other for other in neighbours], axis=0) & (smallest < 0.3)
-    ]
+    around = scipy.ndimage.minimum_filter(padded, size=3)[1:-1, 1:-1]
+    candidates = grid[(smallest <= around) & (smallest < 0.3)]
     roots: list[complex] = []
     found: list[Eigenfunction] = []
     for start in candidates:
@@ -156,12 +147,15 @@ def _find_eigenfunctions(point: SingularPoint, largest: float) -> list[Eigenfunc
     return sorted(found, key=lambda function: function.exponent.real)
 
 
+def _scaled(matrices: np.ndarray) -> np.ndarray:
+    """With rows of length one."""
+    return matrices / np.linalg.norm(matrices, axis=-1, keepdims=True)
+
+
 def _null_functions(point: SingularPoint, exponent: complex) -> list[Eigenfunction]:
     """A basis of the real functions with this exponent (the real and imaginary parts of the null
     vectors)."""
-    matrix = _matching(point, np.array(exponent))
-    matrix = matrix / np.linalg.norm(matrix, axis=-1, keepdims=True)
-    _, values, vectors = np.linalg.svd(matrix)
+    _, values, vectors = np.linalg.svd(_scaled(_matching(point, np.array(exponent))))
     null = [np.conj(vector) for value, vector in zip(values, vectors, strict=True) if value < 1e-6]
     roots, middles = complex_roots(point.matrices), (point.rays[1:] + point.rays[:-1]) / 2
     candidates = [

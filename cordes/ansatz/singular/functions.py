@@ -236,7 +236,7 @@ class SingularFunctions:
                 )
             F = self._cartesian(frame, polar)
             F = F if place is None else place.pulled_back(F)
-            total = Jet(*map(np.add, total, product(factor.jet(x, jets), F)))
+            total = product(factor.jet(x, jets), F, plus=total)
         return total
 
     def _cartesian(self, frame: Frame, polar: np.ndarray) -> Jet:

@@ -8,6 +8,7 @@ infinity is zero: an infinite bound stands for finite values of any size, never 
 infinity.
 """
 
+import operator
 from collections.abc import Callable
 from functools import reduce
 from typing import Any, final
@@ -43,18 +44,6 @@ def add_down(a: Array, b: Array) -> Array:
 def add_up(a: Array, b: Array) -> Array:
     total, error = _sum_and_error(a, b)
     return np.where(error <= 0, total, up(total))
-
-
-def _multiply(a: Array, b: Array) -> Array:
-    product = a * b
-    return np.where(np.isnan(product), 0.0, product)
-
-
-def _divide(a: Array, b: Array) -> Array:
-    """0/0 and ∞/∞ are replaced by 0: the quotients of the other bounds already cover what they can
-    be."""
-    quotient = a / b
-    return np.where(np.isnan(quotient), 0.0, quotient)
 
 
 @final
@@ -114,7 +103,7 @@ class Interval:
     @np.errstate(all="ignore")
     def __mul__(self, other: Any) -> "Interval":
         other = as_interval(other)
-        return self.square() if other is self else _extremes(_multiply, self, other)
+        return self.square() if other is self else _extremes(operator.mul, self, other)
 
     __rmul__ = __mul__
 
@@ -138,7 +127,7 @@ class Interval:
                 np.where(other.upper == 0, -0.0, other.upper),
             )
         )
-        quotient = _extremes(_divide, self, divisor)
+        quotient = _extremes(operator.truediv, self, divisor)
         inside = (other.lower < 0) & (other.upper > 0)
         touching = (other.lower == 0) | (other.upper == 0)
         nothing = (other.lower == 0) & (other.upper == 0)
@@ -196,10 +185,10 @@ class Interval:
 
     def sum(self, axis: int | tuple[int, ...] | None = None) -> "Interval":
         """The sum over axes, by default over all but the first (the cells)."""
-        return self._reduce(lambda a, b: a + b, 0.0, axis)
+        return self._reduce(operator.add, 0.0, axis)
 
     def prod(self, axis: int | tuple[int, ...] | None = None) -> "Interval":
-        return self._reduce(lambda a, b: a * b, 1.0, axis)
+        return self._reduce(operator.mul, 1.0, axis)
 
     def _reduce(
         self, combine: Callable, start: float, axis: int | tuple[int, ...] | None
@@ -216,10 +205,6 @@ class Interval:
         if len(flat.lower) == 0:
             return point(np.full(shape, start))
         return reduce(combine, [flat[i] for i in range(len(flat.lower))])
-
-    def linear(self, matrix: Array) -> "Interval":
-        """The product of a constant matrix (m, d) with vectors of shape (cells, d)."""
-        return (self[:, None, :] * np.asarray(matrix, dtype=np.float64)).sum(axis=-1)
 
 
 def point(values: Any) -> Interval:
@@ -256,14 +241,17 @@ def hull(first: Interval, *others: Interval) -> Interval:
     )
 
 
-def maximum(a: Any, b: Any) -> Interval:
-    a, b = as_interval(a), as_interval(b)
-    return Interval(np.maximum(a.lower, b.lower), np.maximum(a.upper, b.upper))
+def _increasing(function: Callable) -> Callable[[Any, Any], Interval]:
+    """A function of two numbers that is exact and increasing in both."""
+
+    def enclosure(a: Any, b: Any) -> Interval:
+        a, b = as_interval(a), as_interval(b)
+        return Interval(function(a.lower, b.lower), function(a.upper, b.upper))
+
+    return enclosure
 
 
-def minimum(a: Any, b: Any) -> Interval:
-    a, b = as_interval(a), as_interval(b)
-    return Interval(np.minimum(a.lower, b.lower), np.minimum(a.upper, b.upper))
+maximum, minimum = _increasing(np.maximum), _increasing(np.minimum)
 
 
 def _bounds(interval: Interval) -> tuple[Array, ...]:
@@ -271,10 +259,12 @@ def _bounds(interval: Interval) -> tuple[Array, ...]:
 
 
 def _extremes(operation: Callable, a: Interval, b: Interval) -> Interval:
-    """Products or quotients of intervals: the extremes are among those of the bounds. Where one is
-    exactly zero or has underflown, the sign decides: values of one sign are not moved across
-    zero."""
+    """Products or quotients of intervals: the extremes are among those of the bounds. 0·∞, 0/0 and
+    ∞/∞ are replaced by 0: the quotients of the other bounds already cover what they can be. Where
+    an extreme is exactly zero or has underflown, the sign decides: values of one sign are not moved
+    across zero."""
     results = [operation(x, y) for x in _bounds(a) for y in _bounds(b)]
+    results = [np.where(np.isnan(result), 0.0, result) for result in results]
     low, high = reduce(np.minimum, results), reduce(np.maximum, results)
     lower, upper = down(low), up(high)
     zero_low, zero_high = low == 0, high == 0

@@ -4,6 +4,7 @@ how instructions apply them.
 Truth values are intervals within [0, 1] with integer bounds: 0 and 1 are decided, [0, 1] is not.
 """
 
+import operator
 from collections.abc import Callable
 from functools import partial, reduce
 from itertools import accumulate
@@ -41,16 +42,9 @@ def _differ(a: Interval, b: Interval) -> Interval:
 
 
 ELEMENTWISE: dict[str, Callable[..., Interval]] = {
-    "add": lambda a, b: a + b,
-    "add_any": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "mul": lambda a, b: a * b,
-    "div": lambda a, b: a / b,
-    "rem": functions.remainder,
-    "neg": lambda a: -a,
-    "abs": lambda a: abs(a),
-    "max": maximum,
-    "min": minimum,
+    **{"add": operator.add, "add_any": operator.add, "sub": operator.sub},
+    **{"mul": operator.mul, "div": operator.truediv, "rem": functions.remainder},
+    **{"neg": operator.neg, "abs": operator.abs, "max": maximum, "min": minimum},
     "clamp": functions.clamp,
     "square": Interval.square,
     "sqrt": Interval.sqrt,
@@ -118,11 +112,7 @@ def gap_after(
                 found[number + 1] = gap & np.any(possible, axis=1)
     if name in UNDEFINED:
         found.append(_somewhere(UNDEFINED[name](*operands)))
-    found += [
-        _somewhere(~np.isfinite(bound))
-        for result in results
-        for bound in (result.lower, result.upper)
-    ]
+    found += [_somewhere(~(np.isfinite(x.lower) & np.isfinite(x.upper))) for x in results]
     known = [gap for gap in found if gap is not None]
     return reduce(np.logical_or, known) if known else None
 
@@ -140,12 +130,7 @@ REDUCTIONS: dict[str, Callable[[Interval, tuple[int, ...]], Interval]] = {
     "reduce_and": lambda x, axes: x.map(lambda bound: np.min(bound, axis=axes, initial=1.0)),
 }
 
-_STEPS: dict[str, Callable[[Interval, Interval], Interval]] = {
-    "cumsum": lambda a, b: a + b,
-    "cumprod": lambda a, b: a * b,
-    "cummax": maximum,
-    "cummin": minimum,
-}
+_STEPS = {"cumsum": operator.add, "cumprod": operator.mul, "cummax": maximum, "cummin": minimum}
 
 
 def cumulate(name: str, x: Interval, axis: int, reverse: bool) -> Interval:

@@ -15,7 +15,7 @@ from cordes.domains import Box
 from cordes.domains.domain import AbstractDomain
 from cordes.formulas.intervals.arithmetic import Interval
 from cordes.formulas.intervals.arithmetic import point as exactly
-from cordes.formulas.intervals.interpreter import enclose
+from cordes.formulas.intervals.program import enclose
 from cordes.formulas.movement import UnsupportedOperation
 from cordes.runtime.clock import check_deadline
 

@@ -1,5 +1,6 @@
-"""The elements of a function as a graph of scalar operations, and where the zero sets lie on which
-operations are singular.
+"""The elements of a function as a graph of scalar operations, where the zero sets lie on which
+operations are singular, and what is known of the singularities of one element and passes on to sums
+and products (`orders.py` explains the two numbers σ and ν).
 
 The graph is that of the interval program: every element has a number, equal expressions have one
 number, operands have smaller numbers than results.
@@ -13,6 +14,8 @@ from cordes.formulas.elementary import names
 from cordes.formulas.numbering import Numbering
 
 Source = Hashable
+# The order where continuity is all that is concluded.
+CONTINUOUS = 0.25
 # Functions that vanish where their argument does and nowhere else.
 ZERO_AT_ZERO = names(lambda each: each.only)
 _LOG_OF_SUM = ["log1p", "exp", "neg", "abs"]
@@ -68,13 +71,8 @@ class Expressions:
     def difference(self, first: int, second: int) -> Source:
         """The source on which two elements meet: the number of their difference where there is
         one."""
-        for number, other in ((first, second), (second, first)):
-            if self.constants.get(other) == 0.0:
-                return self.base(number)
-            found = self.numbering.find("sub", number, other)
-            if found is not None:
-                return self.base(found)
-        return ("difference", *sorted((first, second)))
+        known = self._differences(first, second)
+        return self.base(known[0]) if known else ("difference", *sorted((first, second)))
 
     def rarely_equal(self, first: int, second: int) -> bool:
         """Whether two different elements are equal on a set of measure zero only: both are analytic
@@ -129,12 +127,10 @@ class Expressions:
 
     def _differences(self, first: int, second: int) -> list[int]:
         """The numbers of a - b and b - a themselves, not of multiples."""
-        found = [self.numbering.find("sub", *pair) for pair in ((first, second), (second, first))]
-        found += [
-            number
-            for number, other in ((first, second), (second, first))
-            if self.constants.get(other) == 0.0
-        ]
+        found = []
+        for number, other in ((first, second), (second, first)):
+            found.append(number if self.constants.get(other) == 0.0 else None)
+            found.append(self.numbering.find("sub", number, other))
         return [number for number in found if number is not None]
 
     def vanishes_only_on(self, source: Source, surfaces: set[int]) -> bool:
@@ -151,3 +147,64 @@ class Expressions:
         if name in ZERO_AT_ZERO or (name == "integer_pow" and parameter > 0):
             return self.vanishes_only_on(operands[0], surfaces)
         return False
+
+
+class Order(NamedTuple):
+    """What is known of an element. Absent sources have σ = ∞ and ν = 0; `zero` is the constant."""
+
+    singular: dict[Source, float]
+    vanishing: dict[Source, float]
+    root: Source | None = None
+    nonnegative: bool = False
+    zero: bool = False
+
+    def sigma(self, source: Source) -> float:
+        return self.singular.get(source, math.inf)
+
+    def nu(self, source: Source) -> float:
+        return math.inf if self.zero else self.vanishing.get(source, 0.0)
+
+    @property
+    def lowest(self) -> float:
+        return min(self.singular.values(), default=math.inf)
+
+
+REGULAR = Order({}, {})
+
+
+def singular_sum(parts: Sequence[Order]) -> dict[Source, float]:
+    """The singular orders of a sum: the lowest of all."""
+    lowest: dict[Source, float] = {}
+    for part in parts:
+        for source, sigma in part.singular.items():
+            lowest[source] = min(sigma, lowest.get(source, math.inf))
+    return lowest
+
+
+def vanishing_sum(parts: Sequence[Order]) -> dict[Source, float]:
+    """A sum vanishes where all parts do, to the lowest order."""
+    first, *others = [part.vanishing for part in parts if not part.zero] or [{}]
+    for other in others:
+        first = {source: min(nu, other[source]) for source, nu in first.items() if source in other}
+    return first
+
+
+def limited(orders: dict[Source, float], *parts: Order) -> dict[Source, float]:
+    """With several sources and a part that is not Lipschitz nothing better than continuity
+    follows."""
+    if len(orders) > 1 and min(part.lowest for part in parts) < 1:
+        return {a: min(order, CONTINUOUS) for a, order in orders.items()}
+    return {a: order for a, order in orders.items() if order < 2}
+
+
+def product(u: Order, v: Order, same: bool = False) -> Order:
+    """The product of two elements, or the square of one."""
+    nonnegative = same or (u.nonnegative and v.nonnegative)
+    sources = {**u.singular, **v.singular}
+    singular = {
+        a: min(u.sigma(a) + v.nu(a), v.sigma(a) + u.nu(a), u.sigma(a) + v.sigma(a)) for a in sources
+    }
+    vanishing = {a: u.nu(a) + v.nu(a) for a in {**u.vanishing, **v.vanishing}}
+    return Order(
+        limited(singular, u, v), vanishing, u.root if u.root == v.root else None, nonnegative
+    )

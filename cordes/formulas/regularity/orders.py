@@ -24,11 +24,13 @@ import math
 from collections.abc import Callable, Sequence
 
 from cordes.formulas.elementary import ELEMENTARY
-from cordes.formulas.regularity.expressions import Expressions, Site, Source
-from cordes.formulas.regularity.order import (
+from cordes.formulas.regularity.expressions import (
     CONTINUOUS,
     REGULAR,
+    Expressions,
     Order,
+    Site,
+    Source,
     limited,
     product,
     singular_sum,
@@ -138,11 +140,8 @@ class Orders:
         if exponent == 0:
             return Order({operand.root: 0.0}, {})
         order = exponent * operand.nu(operand.root)
-        return Order(
-            {operand.root: order} if order < 2 else {},
-            {a: exponent * nu for a, nu in operand.vanishing.items()},
-            operand.root,
-        )
+        vanishing = {a: exponent * nu for a, nu in operand.vanishing.items()}
+        return Order({operand.root: order} if order < 2 else {}, vanishing, operand.root)
 
     def _power_like(self, number: int, numbers: tuple[int, ...], parts: list[Order]) -> Order:
         name, parameter, _ = self.expressions.operations[number]
@@ -179,11 +178,8 @@ class Orders:
             singular = {
                 a: sigma + (exponent - 1) * part.nu(a) for a, sigma in part.singular.items()
             }
-            return Order(
-                limited(singular, part),
-                {a: exponent * nu for a, nu in part.vanishing.items()},
-                part.root,
-            )
+            vanishing = {a: exponent * nu for a, nu in part.vanishing.items()}
+            return Order(limited(singular, part), vanishing, part.root)
         if self.decide(site):
             return Order(part.singular, {})
         if exponent > 0:
@@ -305,12 +301,8 @@ class Orders:
         smooth = self.expressions.is_log_of_sum(*numbers) if name == "add" else ()
         if smooth:
             return Order(singular_sum([self._orders[n] for n in smooth]), {})
-        return Order(
-            singular_sum(parts),
-            vanishing_sum(parts),
-            None,
-            name != "sub" and all(part.nonnegative for part in parts),
-        )
+        nonnegative = name != "sub" and all(part.nonnegative for part in parts)
+        return Order(singular_sum(parts), vanishing_sum(parts), None, nonnegative)
 
     def _multiply(self, number: int, numbers: tuple[int, ...], parts: list[Order]) -> Order:
         constants = [self.expressions.constants.get(n) for n in numbers]

@@ -24,7 +24,7 @@ from cordes.formulas.intervals import Interval, UnsupportedOperation
 from cordes.formulas.intervals.arithmetic import point
 from cordes.formulas.intervals.program import Program
 from cordes.formulas.intervals.suprema import outside_of
-from cordes.formulas.regularity.expressions import Expressions, Site
+from cordes.formulas.regularity.expressions import Expressions, Site, Source
 from cordes.formulas.regularity.orders import HARMLESS, Orders
 from cordes.formulas.regularity.views import SearchCells, SiteView, first_cells
 from cordes.formulas.trace import Step
@@ -44,10 +44,8 @@ CONTINUOUS_OPERATIONS = frozenset(
     {"abs", "max", "min", "sqrt", "cbrt", "power", "reduce_max", "reduce_min"}
 )
 WORDING = {
-    "abs": "abs whose argument {vanishes}",
-    "sign": "sign whose argument {vanishes}",
-    "max": "max of two functions that {meet}",
-    "min": "min of two functions that {meet}",
+    **dict.fromkeys(("abs", "sign"), "{name} whose argument {vanishes}"),
+    **dict.fromkeys(("max", "min"), "{name} of two functions that {meet}"),
     "reduce_max": "max of functions that can meet",
     "reduce_min": "min of functions that can meet",
     "comparison": "a choice between two formulas that changes",
@@ -105,7 +103,6 @@ class _Search:
             self.expressions.base(int(value.numbers))
             for value in values[len(values) - interfaces :]
         }
-        self._outside = outside_of(domain)
         self.decisions: dict[Site, int] = {}
         self.views: dict[Site, SiteView] = {}
         self._chosen: dict[Site, list[int]] = {}
@@ -115,9 +112,10 @@ class _Search:
             faults := self._faults()
         ):
             return None
-        cells = self._inside(first_cells(self.domain))
+        outside, cells = outside_of(self.domain), first_cells(self.domain)
         rounds = ROUNDS.get(self.domain.dimension, 0)
         for remaining in range(rounds, -1, -1):
+            cells = cells.take(~outside(cells.lower, cells.upper))
             on_interface = self._look(cells, faults)
             looked, faults = set(faults), self._faults()
             if not faults:
@@ -125,43 +123,30 @@ class _Search:
             if not looked.issuperset(faults):
                 # Fewer singular sites make fewer faults. Should one come up late, the cells left
                 # out before say nothing of it.
-                return self._report(
-                    [site for site in faults if site in looked] or list(looked), cells, on_interface
-                )
+                early = [site for site in faults if site in looked] or list(looked)
+                return self._report(early, cells, on_interface)
             undecided = np.any([self.views[site].undecided for site in faults], axis=0)
             certain = (
                 any(self.views[site].certain and not self._choices(site) for site in faults)
                 and not self.interfaces
             )
-            if (
-                certain
-                or remaining == 0
-                or np.sum(undecided) * 2**self.domain.dimension > MOST_CELLS
-            ):
+            many = np.sum(undecided) * 2**self.domain.dimension > MOST_CELLS
+            if certain or remaining == 0 or many:
                 break
-            cells = self._inside(cells.take(undecided).children())
+            cells = cells.take(undecided).children()
         for site in [site for site in faults if self._covered(site, on_interface)]:
             self.decisions[site] = HARMLESS
         faults = self._faults()
         return self._report(faults, cells, on_interface) if faults else None
-
-    def _inside(self, cells: SearchCells) -> SearchCells:
-        """The cells that may meet the domain."""
-        return cells.take(~self._outside(cells.lower, cells.upper))
 
     # Sites and what is decided about them.
 
     def _faults(self) -> list[Site]:
         """The sites that may be singular in a way that matters, the worst first."""
         orders = Orders(self.expressions, self._decide)
-        bad = {
-            source: order
-            for source, order in orders.worst().items()
-            if order < self.wanted or order <= 0
-        }
-        sites = dict.fromkeys(
-            site for source in sorted(bad, key=lambda a: bad[a]) for site in orders.sites[source]
-        )
+        worst = sorted(orders.worst().items(), key=lambda pair: pair[1])
+        bad = [source for source, order in worst if order < self.wanted or order <= 0]
+        sites = dict.fromkeys(site for source in bad for site in orders.sites[source])
         # Of the sites on one source those that jump say more about a jump than those that do not.
         return sorted(
             sites, key=lambda site: self.wanted == 0 and site.name in CONTINUOUS_OPERATIONS
@@ -176,11 +161,9 @@ class _Search:
         """Whether the operand vanishes on interfaces only, by its formula."""
         if not self.surfaces or site.test not in ("zero", "crossing"):
             return False
-        source = (
-            site.operands[0]
-            if len(site.operands) == 1
-            else self.expressions.difference(*site.operands)
-        )
+        source: Source = site.operands[0]
+        if len(site.operands) > 1:
+            source = self.expressions.difference(*site.operands)
         return self.expressions.vanishes_only_on(source, self.surfaces)
 
     def _look(self, cells: SearchCells, faults: Sequence[Site]) -> np.ndarray:
@@ -249,11 +232,8 @@ class _Search:
         def observe(step: Step, operands: list[Interval], _: list[Interval]) -> None:
             for value, interval in zip(step.inputs, operands, strict=True):
                 for place in np.flatnonzero(np.isin(value.numbers.ravel(), missing)):
-                    column = interval.map(
-                        lambda bound, place=place: np.broadcast_to(
-                            bound.reshape(len(bound), -1)[:, place], count
-                        )
-                    )
+                    column = interval.map(lambda a, at=place: a.reshape(len(a), -1)[:, at])
+                    column = column.map(lambda bound: np.broadcast_to(bound, count))
                     found.setdefault(int(value.numbers.ravel()[place]), column)
 
         missing = [number for number in numbers if number not in found]
@@ -304,16 +284,12 @@ class _Search:
         domain, away from interfaces and near the centre."""
         site = faults[0]
         view = self.views[site]
-        certain = view.certain
-        wording = WORDING.get(
-            site.name,
-            "{name} whose argument {vanishes}" if site.test == "zero" else "the operation {name}",
+        usual = (
+            "{name} whose argument {vanishes}" if site.test == "zero" else "the operation {name}"
         )
-        what = wording.format(
-            name=site.name,
-            vanishes="vanishes" if certain else "can vanish",
-            meet="meet" if certain else "can meet",
-        )
+        verbs = ("vanishes", "meet") if view.certain else ("can vanish", "can meet")
+        wording = WORDING.get(site.name, usual)
+        what = wording.format(name=site.name, vanishes=verbs[0], meet=verbs[1])
         middles = (cells.lower + cells.upper) / 2
         rank = (
             np.linalg.norm(middles - self.domain.center, axis=1)
