@@ -15,12 +15,11 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from cordes.domains import Box
-from cordes.runtime.blocks import in_blocks
+from cordes.problems.coefficients import at_points
 from cordes.runtime.plain import show
 
 Values = Callable[[np.ndarray], np.ndarray]
@@ -63,15 +62,8 @@ def rough_point(domain: Any, f: Callable, g: Callable) -> Rough | None:
     or the boundary is curved."""
     if domain.dimension == 1 or (domain.vertices is None and not isinstance(domain, Box)):
         return None
-    values = [_compiled(function) for function in (f, g)]
+    values = [at_points(lambda x, of=of: jnp.asarray(of(x), float)) for of in (f, g)]
     return _corner(domain, *values) or _edge(domain, *values)
-
-
-def _compiled(function: Callable) -> Values:
-    """A function of one point as one of many, compiled once for all the different numbers of
-    points."""
-    block = jax.jit(jax.vmap(lambda x: jnp.asarray(function(x), float)))
-    return lambda points: np.asarray(in_blocks(block, (points,)), dtype=np.float64)
 
 
 def _corner(domain: Any, f: Values, g: Values) -> Rough | None:

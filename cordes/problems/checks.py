@@ -34,14 +34,6 @@ def check_domain(domain: Any) -> None:
         )
 
 
-def check_epsilon(epsilon: float | None) -> float | None:
-    if epsilon is not None and not 0 < float(epsilon) <= 1:
-        raise CoefficientError(
-            f"epsilon = {epsilon!r}: a lower bound of the Cordès ε lies in (0, 1]."
-        )
-    return None if epsilon is None else float(epsilon)
-
-
 def check_interfaces(
     interfaces: Sequence[Callable], domain: AbstractDomain
 ) -> tuple[Callable[[Array], Array], ...]:

@@ -11,6 +11,7 @@ import numpy as np
 from jax import Array
 
 from cordes.errors import CoefficientError
+from cordes.runtime.blocks import in_blocks
 from cordes.runtime.plain import show
 
 
@@ -137,6 +138,13 @@ def checked_sample(
     values = sample(function, points)
     check_finite(name, values, points, where)
     return values
+
+
+def at_points(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of one point (and of more) as one of arrays of them, compiled once for all
+    lengths."""
+    compiled = jax.jit(jax.vmap(function))
+    return lambda *arrays: in_blocks(compiled, arrays)
 
 
 def sample(function: Callable[[Array], Array], points: np.ndarray) -> np.ndarray:

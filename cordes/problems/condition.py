@@ -5,7 +5,7 @@ Without lower-order terms ε(x) = (tr A)²/|A|² - (d - 1). With them, for a par
 """
 
 import warnings
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize_scalar
@@ -40,10 +40,10 @@ class NegativeReaction(NamedTuple):
         )
 
 
-def cordes_multiplier(A: np.ndarray, delta: float = 0.0) -> np.ndarray:
-    """γ = tr A / |A|² of matrices (..., d, d): it brings γA as near to the identity as a scalar
-    can. The paper adds a small δ to the denominator."""
-    return np.trace(A, axis1=-2, axis2=-1) / (np.sum(A**2, axis=(-2, -1)) + delta)
+def cordes_multiplier(A: Any, delta: float = 0.0) -> Any:
+    """γ = tr A / |A|² of matrices (..., d, d) of NumPy or JAX: it brings γA as near to the identity
+    as a scalar can. The paper adds a small δ to the denominator."""
+    return A.trace(axis1=-2, axis2=-1) / ((A**2).sum(axis=(-2, -1)) + delta)
 
 
 def epsilon_at(A: np.ndarray, b: np.ndarray, c: np.ndarray, lambda_: float | None) -> np.ndarray:

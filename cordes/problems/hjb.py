@@ -22,6 +22,7 @@ from cordes.errors import CoefficientError, OptionError
 from cordes.jet import Jet
 from cordes.problems.checks import CHECK_POINTS, CHECKED_NUMBERS, warn_about_jumps
 from cordes.problems.coefficients import (
+    at_points,
     check_elliptic,
     check_finite,
     check_shape,
@@ -29,7 +30,7 @@ from cordes.problems.coefficients import (
 )
 from cordes.problems.condition import best_lambda, cordes_multiplier, epsilon_at
 from cordes.problems.problem import AbstractProblem, Coefficients, at_states
-from cordes.runtime.blocks import BLOCK, in_blocks
+from cordes.runtime.blocks import BLOCK
 from cordes.runtime.plain import show
 
 # Numbers that may be held at once while controls are compared: blocks of controls are made small
@@ -101,7 +102,8 @@ class HJB(AbstractProblem):
                 "control."
             )
         self.maximiser = maximiser
-        self._pairs = jax.jit(jax.vmap(self.at))
+        # The equations of controls (N, …) at points (N, d), one pair at a time.
+        self.pairs = at_points(self.at)
         self._frozen, self._best = (
             {scaled: at_states(functools.partial(of, scaled=scaled)) for scaled in (True, False)}
             for of in (self.linearise, self.control)
@@ -172,10 +174,10 @@ class HJB(AbstractProblem):
         if jet is None:
             return self._mean(points)
         if not contracting:
-            return in_blocks(self._frozen[scaled], (points, *jet))
+            return self._frozen[scaled](points, jet)
         n, d = points.shape
         lambda_ = self.condition[0]
-        right = in_blocks(self._fixed_point, (points, *jet, np.full(n, lambda_)))
+        right = self._fixed_point(points, jet, np.full(n, lambda_))
         identity = np.tile(np.eye(d), (n, 1, 1))
         return Coefficients(identity, np.zeros((n, d)), np.full(n, lambda_), right)
 
@@ -213,12 +215,8 @@ class HJB(AbstractProblem):
             jnp.trace(jet.hessian) - lambda_ * jet.value - self.sign * jnp.max(self.sign * values)
         )
 
-    def pairs(self, points: np.ndarray, controls: np.ndarray) -> Coefficients:
-        """The equations of controls (N, …) at points (N, d), one pair at a time."""
-        return in_blocks(self._pairs, (points, controls))
-
     def policy(self, points: np.ndarray, jet: Jet, scaled: bool = True) -> np.ndarray:
-        return in_blocks(self._best[scaled], (points, *jet))
+        return self._best[scaled](points, jet)
 
     def _mean(self, points: np.ndarray) -> Coefficients:
         """Each control's equation scaled by its multiplier, averaged over at most SEARCHED of
@@ -332,7 +330,7 @@ def check_maximiser(problem: HJB, points: np.ndarray) -> None:
         mine, rival = jnp.asarray(maximiser(x, state), float), jnp.asarray(problem.controls)[index]
         return problem.defect(x, state, mine), problem.defect(x, state, rival), mine, index
 
-    mine, rival, control, index = in_blocks(at_states(compare), (points, *jet))
+    mine, rival, control, index = at_states(compare)(points, jet)
     worse = problem.sign * (rival - mine)
     scale = 1 + np.abs(rival)
     i = int(np.argmax(np.where(np.isfinite(worse), worse / scale, np.inf)))

@@ -4,21 +4,20 @@ boundary."""
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import jax
 import numpy as np
 from jax import Array
 
 from cordes.domains.domain import AbstractDomain
+from cordes.errors import CoefficientError
 from cordes.jet import Jet
-from cordes.problems.checks import (
-    CHECK_POINTS,
-    CHECKED_NUMBERS,
-    check_epsilon,
-    warn_about_jumps,
+from cordes.problems.checks import CHECK_POINTS, CHECKED_NUMBERS, warn_about_jumps
+from cordes.problems.coefficients import (
+    at_points,
+    check_elliptic,
+    checked_sample,
+    coefficient_functions,
 )
-from cordes.problems.coefficients import check_elliptic, checked_sample, coefficient_functions
 from cordes.problems.problem import AbstractProblem, Coefficients
-from cordes.runtime.blocks import in_blocks
 
 
 class Linear(AbstractProblem):
@@ -57,8 +56,12 @@ class Linear(AbstractProblem):
         self.has_drift = not constant_b or bool(np.any(self.b() != 0))
         self.has_reaction = not constant_c or bool(self.c() != 0)
         self.constant_coefficients = self.constant_A and constant_b and constant_c
-        self.epsilon = check_epsilon(epsilon)
-        self._compiled = jax.jit(jax.vmap(self.linearise))
+        if epsilon is not None and not 0 < float(epsilon) <= 1:
+            raise CoefficientError(
+                f"epsilon = {epsilon!r}: a lower bound of the Cordès ε lies in (0, 1]."
+            )
+        self.epsilon = None if epsilon is None else float(epsilon)
+        self._compiled = at_points(self.linearise)
         self._check()
 
     def _check(self) -> None:
@@ -87,7 +90,7 @@ class Linear(AbstractProblem):
         self, points: np.ndarray, jet: Jet | None = None, **choices: Any
     ) -> Coefficients:
         """The equation at points (N, d), as NumPy arrays."""
-        return in_blocks(self._compiled, (points,))
+        return self._compiled(points)
 
     def residual(self, x: Array, jet: Jet) -> Array:
         """Lu - f at one point, without the multiplier."""

@@ -18,7 +18,6 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -29,9 +28,8 @@ from cordes.errors import CoefficientError, OptionError, unknown
 from cordes.jet import Jet
 from cordes.problems.boundary_curvature import Rough, rough_point
 from cordes.problems.checks import CHECK_POINTS, warn_about_jumps
-from cordes.problems.coefficients import as_function, checked_sample, sample
+from cordes.problems.coefficients import as_function, at_points, checked_sample, sample
 from cordes.problems.problem import AbstractProblem, Coefficients, at_states
-from cordes.runtime.blocks import in_blocks
 from cordes.runtime.plain import show
 
 FORMS = ("determinant", "convex", "plain")
@@ -75,7 +73,7 @@ class MongeAmpere(AbstractProblem):
     ):
         self._place(domain, g, interfaces, exact, name or "monge-ampere")
         self.f, _ = as_function("f", f, ())
-        self._source = jax.jit(jax.vmap(lambda x: jnp.asarray(self.f(x), float)))
+        self.source_density = at_points(lambda x: jnp.asarray(self.f(x), float))
         self._compiled = {
             form: at_states(lambda x, jet, t, form=form: self.linearise(x, jet, form, t))
             for form in FORMS
@@ -192,11 +190,7 @@ class MongeAmpere(AbstractProblem):
             f = np.maximum(self.source_density(points), 0.0)
             identity = np.tile(np.eye(d), (n, 1, 1))
             return Coefficients(identity, np.zeros((n, d)), np.zeros(n), d * f ** (1 / d))
-        return in_blocks(self._compiled[form], (points, *jet, np.full(n, damping)))
-
-    def source_density(self, points: np.ndarray) -> np.ndarray:
-        """f at points (N, d)."""
-        return in_blocks(self._source, (points,))
+        return self._compiled[form](points, jet, np.full(n, damping))
 
 
 def tangent_of_determinant(

@@ -13,7 +13,6 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Self
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -22,7 +21,7 @@ from cordes.domains.domain import AbstractDomain
 from cordes.errors import CoefficientError, FrozenError, NotPickledError
 from cordes.jet import Jet, contract
 from cordes.problems.checks import check_boundary_data, check_domain, check_interfaces
-from cordes.problems.coefficients import DiagonalPlusRank, as_function, check_exact
+from cordes.problems.coefficients import DiagonalPlusRank, as_function, at_points, check_exact
 from cordes.runtime.plain import show
 
 
@@ -42,13 +41,14 @@ class Coefficients(NamedTuple):
 
 
 def at_states(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of one point and a state there, compiled for many points: further arguments follow
-    the parts of the jets."""
+    """A function of one point, a state there and more as one of many points, their jet and arrays,
+    compiled once."""
 
     def at(x: Array, value: Array, gradient: Array, hessian: Array, *more: Array) -> Any:
         return function(x, Jet(value, gradient, hessian), *more)
 
-    return jax.jit(jax.vmap(at))
+    compiled = at_points(at)
+    return lambda points, jet, *more: compiled(points, *jet, *more)
 
 
 class AbstractProblem(abc.ABC):

@@ -67,21 +67,15 @@ def problem_from_toml(text: str, name: str = "problem") -> AbstractProblem:
             raise FileError(f"{name}: {key} must be a table [{key}], not {shown(table[key])}.")
     domain = _domain(table["domain"], f"{name}: domain")
     make, required, optional = _EQUATIONS[table["kind"]]
-    label = f"{name}: equation"
-    _check_keys(table["equation"], label, (*required, *optional), required)
-    controls, names = (
-        _controls(table["equation"]["controls"], f"{label}.controls")
-        if table["kind"] == "hjb"
-        else (None, ())
-    )
-    reader = _Reader(
-        domain.dimension,
-        _definitions(table.get("definitions", {}), domain.dimension, f"{name}: definitions", names),
-        names,
-    )
-    arguments = _equation(table["equation"], reader, label)
-    if controls is not None:
-        arguments["controls"] = controls
+    label, equation = f"{name}: equation", table["equation"]
+    _check_keys(equation, label, (*required, *optional), required)
+    reader, arguments = _Reader(domain.dimension), {}
+    if "controls" in equation:
+        arguments["controls"], names = _controls(equation["controls"], f"{label}.controls")
+        reader = dataclasses.replace(reader, controls=names)
+    definitions = _definitions(table.get("definitions", {}), reader, f"{name}: definitions")
+    reader = dataclasses.replace(reader, definitions=definitions)
+    arguments |= _equation(equation, reader, label)
     with _located(label):
         made = make(domain, **arguments, name=table.get("name") or name.removesuffix(".toml"))
     return made.labelled(source={"toml": text})
@@ -247,7 +241,7 @@ def _regular_polygon(
 
 
 def _definitions(
-    table: dict[str, Any], dimension: int, label: str, controls: tuple[str, ...]
+    table: dict[str, Any], reader: _Reader, label: str
 ) -> dict[str, float | Expression]:
     """Named expressions; each may use those above it."""
     definitions: dict[str, float | Expression] = {}
@@ -257,11 +251,12 @@ def _definitions(
                 f"{label}: {key!r} cannot be a name. Use letters, digits and _, beginning "
                 "with a letter."
             )
-        if is_reserved(key, controlled=bool(controls)):
+        if is_reserved(key, controlled=bool(reader.controls)):
             raise FileError(
                 f"{label}: {key} already has a meaning in expressions. Choose another name."
             )
-        definitions[key] = _Reader(dimension, definitions, controls).scalar(value, f"{label}.{key}")
+        above = dataclasses.replace(reader, definitions=definitions)
+        definitions[key] = above.scalar(value, f"{label}.{key}")
     return definitions
 
 

@@ -23,10 +23,9 @@ from cordes.domains.polygon_shape import edge_lines
 from cordes.errors import CoefficientError, CordesError
 from cordes.jet import Jet, jet_of
 from cordes.problems.checks import CHECK_POINTS, check_domain, warn_about_jumps
-from cordes.problems.coefficients import as_function, check_shape, checked_sample
+from cordes.problems.coefficients import as_function, at_points, check_shape, checked_sample
 from cordes.problems.monge_ampere import tangent_of_determinant
 from cordes.problems.problem import AbstractProblem, Coefficients, at_states
-from cordes.runtime.blocks import in_blocks
 from cordes.runtime.plain import show
 
 # Gauss points per direction for the masses.
@@ -111,9 +110,10 @@ class Transport(AbstractProblem):
             check_shape("exact", exact, (domain.dimension,), jnp.asarray(domain.center))
         warn_about_jumps({"source": given}, domain, ())
         self._frozen = at_states(self.linearise)
-        self._base = jax.jit(jax.vmap(jet_of(self.base)))
-        self._mu, self._nu = jax.jit(jax.vmap(self.mu)), jax.jit(jax.vmap(self.nu))
-        self._slopes = jax.jit(jax.vmap(jax.value_and_grad(self.target_domain.distance)))
+        self.base_jet = at_points(jet_of(self.base))
+        # μ and ν at points (N, d), of mass one.
+        self.source_density, self.target_density = at_points(self.mu), at_points(self.nu)
+        self._slopes = at_points(jax.value_and_grad(self.target_domain.distance))
 
     def blended(self, share: float) -> "Transport":
         """The problem whose source is μ^share, normalised: a step on the way to a density that
@@ -185,21 +185,8 @@ class Transport(AbstractProblem):
         self, points: np.ndarray, jet: Jet | None = None, damping: float = 1.0
     ) -> Coefficients:
         """The equation frozen at points (N, d); without a state, at the base."""
-        if jet is None:
-            jet = self.base_jet(points)
-        return in_blocks(self._frozen, (points, *jet, np.full(len(points), damping)))
-
-    def base_jet(self, points: np.ndarray) -> Jet:
-        """The base and its derivatives at points (N, d)."""
-        return in_blocks(self._base, (points,))
-
-    def source_density(self, points: np.ndarray) -> np.ndarray:
-        """μ at points (N, d), of mass one."""
-        return in_blocks(self._mu, (points,))
-
-    def target_density(self, points: np.ndarray) -> np.ndarray:
-        """ν at points (N, d), of mass one."""
-        return in_blocks(self._nu, (points,))
+        jet = self.base_jet(points) if jet is None else jet
+        return self._frozen(points, jet, np.full(len(points), damping))
 
     # The boundary ---------------------------------------------------------------------------------
 
@@ -209,20 +196,18 @@ class Transport(AbstractProblem):
         """n (N, d) and h (N,) of the conditions n·∇w = h, from the normals of the domain and ∇u at
         boundary points."""
         if self.box_to_box:
-            directions, heights = normals, self._support(normals)
+            low, high = self.target_domain.bounding_box
+            faces = np.where(normals > 0, high, low)
+            directions, heights = normals, np.sum(faces * normals, axis=1)
         elif (facets := self._facets()) is not None:
             directions, heights = _active_facets(*facets, normals, gradient)
         else:
-            value, slope = (np.asarray(part) for part in in_blocks(self._slopes, (gradient,)))
+            value, slope = (np.asarray(part) for part in self._slopes(gradient))
             size = np.maximum(np.linalg.norm(slope, axis=1), 1e-300)
             directions = -slope / size[:, None]
             heights = np.sum(directions * gradient, axis=1) + value / size
         now = np.sum(directions * gradient, axis=1)
         return directions, now + damping * (heights - now)
-
-    def _support(self, directions: np.ndarray) -> np.ndarray:
-        low, high = self.target_domain.bounding_box
-        return np.sum(np.where(directions > 0, high, low) * directions, axis=1)
 
     def _facets(self) -> tuple[np.ndarray, np.ndarray] | None:
         """Outward normals (K, d) and heights (K,) of the facets of a polytope; None where the
@@ -254,9 +239,9 @@ def _active_facets(
 
 def mass(density: Callable, domain: AbstractDomain) -> float:
     """The integral, by Gauss rules; beyond three dimensions by 2¹⁶ Sobol points."""
-    compiled = jax.jit(jax.vmap(lambda x: jnp.asarray(density(x), float)))
+    values = at_points(lambda x: jnp.asarray(density(x), float))
     if domain.dimension > 3:
         points = domain.interior_points(1 << 16, seed=21, kind="sobol")
-        return domain.volume * float(np.mean(in_blocks(compiled, (points,))))
+        return domain.volume * float(np.mean(values(points)))
     points, weights = domain.quadrature(MASS_POINTS[domain.dimension])
-    return float(np.sum(weights * in_blocks(compiled, (points,))))
+    return float(np.sum(weights * values(points)))

@@ -18,6 +18,7 @@ from cordes.ansatz.networks.activations import activation_jet
 from cordes.ansatz.points import Points
 from cordes.errors import OptionError, unknown
 from cordes.jet import Jet, jet_of
+from cordes.problems.condition import cordes_multiplier
 from cordes.problems.problem import AbstractProblem
 from cordes.runtime import distribution
 from cordes.solutions.answer import Answer
@@ -35,7 +36,6 @@ from cordes.solvers.train import (
     initial_weights,
     residual,
     residual_norm,
-    stack,
     train,
 )
 
@@ -85,9 +85,7 @@ class Adam(AbstractSolver):
     probes: int | None = None
 
     method: ClassVar[str] = "adam"
-    trains: ClassVar[bool] = True
     singular: ClassVar[bool] = False
-    inputs: ClassVar[str] = "interfaces"
     outer_steps: ClassVar[int | None] = None
     small: ClassVar[float] = 0.1
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"paper": PAPER}
@@ -144,14 +142,13 @@ class Adam(AbstractSolver):
         chunk = stochastic.CHUNK
         return Pace(-(-self.epochs // chunk) * chunk, chunk, chunk)
 
-    def run(
-        self, system: AbstractSystem, budget: Budget, start: Weights | None, extra: Rows | None
-    ) -> Answer:
+    def run(self, system: AbstractSystem, budget: Budget, start: Weights | None) -> Answer:
         if self.estimator == "stochastic":
             return self._estimated(system, budget, start)
         weights, dtype = self.weights(system, budget, start), jnp.dtype(self.precision)
-        rows = cast(stack(system.rows(system.points(self.points, budget.seed)), extra), dtype)
-        fresh = cast(stack(system.rows(system.fresh_points(budget.seed)), extra), dtype)
+        seed = budget.seed
+        places = system.points(self.points, seed), system.fresh_points(seed)
+        rows, fresh = (cast(system.loss_rows(points, seed), dtype) for points in places)
         count, scale = rows.count, float(np.linalg.norm(fresh.target))
         rows, fresh = distribution.place(rows), distribution.place(fresh)
         first = {
@@ -283,10 +280,8 @@ def nonlinear_loss(
     jet = Ansatz.combine(lift, distance, weights.network.jet(x))
     frozen = jax.tree.map(jax.lax.stop_gradient, jet)
 
-    def factor(x, *parts):
-        A = problem.linearise(x, Jet(*parts), **choices).A
-        return jnp.trace(A) / (jnp.sum(A**2) + system.options.delta)
+    def factor(x: Array, jet: Jet) -> Array:
+        return cordes_multiplier(problem.linearise(x, jet, **choices).A, system.options.delta)
 
-    gamma = jax.lax.stop_gradient(jax.vmap(factor)(x, *frozen)) if system.multiplier else 1.0
-    defect = jax.vmap(lambda x, *parts: problem.residual(x, Jet(*parts)))(x, *jet)
-    return jnp.sum((gamma * weight * defect) ** 2)
+    gamma = jax.lax.stop_gradient(jax.vmap(factor)(x, frozen)) if system.multiplier else 1.0
+    return jnp.sum((gamma * weight * jax.vmap(problem.residual)(x, jet)) ** 2)

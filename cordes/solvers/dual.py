@@ -33,6 +33,7 @@ from cordes.ansatz.networks.directional import (
 from cordes.ansatz.networks.network import AbstractNetwork
 from cordes.errors import OptionError
 from cordes.problems.coefficients import DiagonalPlusRank
+from cordes.problems.condition import cordes_multiplier
 from cordes.runtime import distribution
 from cordes.solvers.rows.rank_revealing import solve_rank_revealing
 from cordes.solvers.rows.sampling import device_sampler
@@ -89,7 +90,7 @@ class PointEquation:
 
     def scale(self, A: Array) -> Array:
         """The Cordès multiplier, or one."""
-        return jnp.trace(A) / (jnp.sum(A**2) + self.delta) if self.multiplier else jnp.ones(())
+        return cordes_multiplier(A, self.delta) if self.multiplier else jnp.ones(())
 
     def _expression(self, x: Array, weight: Array, *control: Array) -> tuple[Directional, Array]:
         """The row of one point, for a control if there are any."""

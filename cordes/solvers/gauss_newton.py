@@ -36,7 +36,6 @@ from cordes.solvers.train import (
     residual,
     residual_norm,
     solve_last_layer,
-    stack,
     train,
 )
 
@@ -148,9 +147,6 @@ class GaussNewton(AbstractSolver):
     momentum: float | None = None
 
     method: ClassVar[str] = "gauss-newton"
-    trains: ClassVar[bool] = True
-    singular: ClassVar[bool] = True
-    inputs: ClassVar[str] = "interfaces"
     outer_steps: ClassVar[int | None] = 8
     small: ClassVar[float] = 1e-2
 
@@ -162,14 +158,12 @@ class GaussNewton(AbstractSolver):
         """The sizes of a run: those given, else the usual ones."""
         return Sizes(*(getattr(self, name) or getattr(usual, name) for name in Sizes._fields))
 
-    def run(
-        self, system: AbstractSystem, budget: Budget, start: Weights | None, extra: Rows | None
-    ) -> Answer:
+    def run(self, system: AbstractSystem, budget: Budget, start: Weights | None) -> Answer:
         if (
             system.domain.dimension >= DUAL.get(jax.default_backend(), 4)
             and system.problem.linear
             and self.resample is not False
-            and extra is None
+            and system.hard
             and not system.columns
         ):
             return self.run_dual(system, budget, start)
@@ -184,13 +178,13 @@ class GaussNewton(AbstractSolver):
         )
 
         def rows_at(count: int, seed: int) -> Rows:
-            return stack(system.rows(system.points(count, seed)), extra)
+            return system.loss_rows(system.points(count, seed), budget.seed)
 
         rows = rows_at(sizes.points, seed)
         if start is None and shallow:
             weights = solve_last_layer(weights, rows)
         vector, unravel = ravel_pytree(weights.parameters)
-        fresh = stack(system.rows(system.fresh_points(seed)), extra)
+        fresh = system.loss_rows(system.fresh_points(seed), seed)
 
         def advance(carry: StepCarry, done: int) -> tuple[StepCarry, float]:
             several = [

@@ -15,6 +15,7 @@ from cordes.ansatz.ansatz import COLUMNS, Rows, feature_matrix
 from cordes.ansatz.networks.activations import activation_jet
 from cordes.ansatz.networks.network import AbstractNetwork
 from cordes.ansatz.networks.random_features import RandomFeatures
+from cordes.ansatz.points import Points
 from cordes.errors import OptionError
 from cordes.results import Result
 from cordes.runtime import distribution
@@ -23,7 +24,7 @@ from cordes.solutions.answer import Answer
 from cordes.solvers.rows.rank_revealing import solve_rank_revealing
 from cordes.solvers.rows.system import AbstractSystem
 from cordes.solvers.solver import AbstractSolver
-from cordes.solvers.train import Budget, Weights, late_end, stack
+from cordes.solvers.train import Budget, Weights, late_end
 
 # Without a tolerance a fresh residual below this share of the target's size is good enough: the
 # error is then near rounding level.
@@ -87,7 +88,6 @@ class Search:
     system: AbstractSystem
     tol: float | None
     seed: int
-    extra: Rows | None
     best: Fitted | None = None
     highest: float = 0.0
     points: int = 0
@@ -97,9 +97,7 @@ class Search:
 
     def renew(self) -> None:
         """Fresh rows, at the start and after the singular functions changed."""
-        self.fresh = distribution.share(
-            stack(self.system.rows(self.system.fresh_points(self.seed)), self.extra)
-        )
+        self.fresh = self.shared(self.system.fresh_points(self.seed))
         self.scale = max(distribution.norm(self.fresh.target), 1e-300)
 
     @property
@@ -140,7 +138,11 @@ class Search:
     def rows(self, width: int) -> Rows:
         collocation = self.system.points(int(self.solver.oversampling * width), self.seed)
         self.points = len(collocation.x)
-        return distribution.share(stack(self.system.rows(collocation), self.extra))
+        return self.shared(collocation)
+
+    def shared(self, points: Points) -> Rows:
+        """The rows of the loss, of which each process has a part."""
+        return distribution.share(self.system.loss_rows(points, self.seed))
 
     def attempt(self, rows: Rows, width: int, frequency: float, inputs: str) -> None:
         """Fit one random network and keep it if it is the best."""
@@ -185,7 +187,6 @@ class LeastSquares(AbstractSolver):
 
     method: ClassVar[str] = "least-squares"
     trains: ClassVar[bool] = False
-    singular: ClassVar[bool] = True
     inputs: ClassVar[str] = "powers"
     outer_steps: ClassVar[int | None] = 40
     small: ClassVar[float] = 1e-3
@@ -206,10 +207,8 @@ class LeastSquares(AbstractSolver):
             return self
         return dataclasses.replace(self, features=usual)
 
-    def run(
-        self, system: AbstractSystem, budget: Budget, start: Weights | None, extra: Rows | None
-    ) -> Answer:
-        search = Search(self, system, budget.tol, budget.seed, extra)
+    def run(self, system: AbstractSystem, budget: Budget, start: Weights | None) -> Answer:
+        search = Search(self, system, budget.tol, budget.seed)
         if start is not None:
             search.best = search.judge(*_continued(start))
         reached = start.network.coefficients.shape[0] if start else None

@@ -99,28 +99,22 @@ def choose(
     _check_start(problem, kind, start)
     own = {name: value for name, value in options.items() if name in kind.names()}
     preset: Mapping[str, Any] = {}
-    if "preset" in own:
-        chosen = own.pop("preset")
-        if chosen is not None:
-            if chosen not in kind.presets:
-                raise unknown("preset", str(chosen), kind.presets)
-            preset = {**kind.presets[chosen], **problem.paper_options}
+    if (chosen := own.pop("preset", None)) is not None:
+        if chosen not in kind.presets:
+            raise unknown("preset", str(chosen), kind.presets)
+        preset = {**kind.presets[chosen], **problem.paper_options}
     if isinstance(method, AbstractSolver):
         _refuse_twice(method, {*own, *({"preset"} if preset else ())})
         solver = method
     else:
         solver = kind(**{name: preset[name] for name in kind.names() & preset.keys()} | own)
     solver.refuse(problem, frozenset(options))
-    outer = {
-        name: value
-        for name, value in {**preset, **options}.items()
-        if name in outer_names(problem, kind)
-    }
-    chosen_outer = OuterOptions(**outer)
+    said = {**preset, **options}
+    outer = OuterOptions(**{name: said[name] for name in outer_names(problem, kind) & said.keys()})
     if not problem.linear:
-        chosen_outer.refuse(problem, solver)
+        outer.refuse(problem, solver)
     inputs = kind.inputs if preset.get("interface_inputs", True) else "coordinates"
-    return Choices(solver, _ansatz_options(problem, kind, inputs, start, options), chosen_outer)
+    return Choices(solver, _ansatz_options(problem, kind, inputs, start, options), outer)
 
 
 def solver_class(

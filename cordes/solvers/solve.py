@@ -143,7 +143,6 @@ class LinearRun:
         self, solver: AbstractSolver, system: AbstractSystem, budget: Budget, staged: bool
     ):
         self.solver, self.system, self.budget, self.staged = solver, system, budget, staged
-        self.extra = system.extra_rows(budget.seed)
         self.last: Answer | None = None
 
     def __call__(self, tol: float | None, start: Weights | None) -> Answer:
@@ -151,7 +150,7 @@ class LinearRun:
         usual = self.solver.confined(self.system.domain.dimension, start)
         self.staged = self.staged and usual is not self.solver
         solver = usual if self.staged else self.solver
-        answer = solver.run(self.system, self.budget._replace(tol=tol), start, self.extra)
+        answer = solver.run(self.system, self.budget._replace(tol=tol), start)
         self.last = answer._replace(history=[*earlier, *answer.history])
         return self.last
 

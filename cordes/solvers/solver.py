@@ -7,7 +7,6 @@ from typing import Any, ClassVar, Self
 
 import equinox as eqx
 
-from cordes.ansatz.ansatz import Rows
 from cordes.problems.problem import AbstractProblem
 from cordes.solutions.answer import Answer
 from cordes.solvers.rows.system import AbstractSystem
@@ -21,10 +20,10 @@ class AbstractSolver(eqx.Module):
     # The name in `solve(problem, method=…)`.
     method: eqx.AbstractClassVar[str]
     # Whether hidden weights are trained, from where others left them.
-    trains: eqx.AbstractClassVar[bool]
+    trains: ClassVar[bool] = True
     # What the ansatz has where the user says nothing.
-    singular: eqx.AbstractClassVar[bool]
-    inputs: eqx.AbstractClassVar[str]
+    singular: ClassVar[bool] = True
+    inputs: ClassVar[str] = "interfaces"
     # Outer steps of a nonlinear problem, None where they follow from the options, and the residual
     # relative to the right-hand side that counts as a success.
     outer_steps: eqx.AbstractClassVar[int | None]
@@ -33,11 +32,8 @@ class AbstractSolver(eqx.Module):
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
 
     @abc.abstractmethod
-    def run(
-        self, system: AbstractSystem, budget: Budget, start: Weights | None, extra: Rows | None
-    ) -> Answer:
-        """Solve a linear equation, or one that is frozen, from a start if there is one; `extra`
-        rows belong to the loss and to no points inside."""
+    def run(self, system: AbstractSystem, budget: Budget, start: Weights | None) -> Answer:
+        """Solve a linear equation, or one that is frozen, from a start if there is one."""
 
     def refuse(self, problem: AbstractProblem, others: frozenset[str]) -> None:
         """Refuse what makes no sense for the problem, or beside other options of `solve`."""

@@ -72,13 +72,6 @@ def solve_last_layer(weights: Weights, rows: Rows, tolerance: float = 1e-12) -> 
     return Weights(network.with_coefficients(solution[:width]), solution[width:])
 
 
-def stack(rows: Rows, extra: Rows | None) -> Rows:
-    """Interior rows followed by extra ones (soft boundary values)."""
-    if extra is None:
-        return rows
-    return jax.tree.map(lambda *parts: jnp.concatenate(parts), rows, extra)
-
-
 def epochs(
     loss: Callable[[PyTree, Any], Array],
     optimiser: optax.GradientTransformation,

@@ -23,7 +23,7 @@ from cordes.solutions.solution import Solution
 from cordes.solvers.adam import PAPER
 from cordes.solvers.rows.kinds import make_system
 from cordes.solvers.rows.system import AbstractSystem
-from cordes.solvers.train import cast, initial_weights, stack
+from cordes.solvers.train import cast, initial_weights
 
 # The ansatz of the paper preset.
 PLAIN = AnsatzOptions(singular=False, inputs="coordinates")
@@ -93,7 +93,7 @@ def system_at(
 def rows_at(system: AbstractSystem, points: int, seed: int) -> Rows:
     """The rows of the loss at the collocation points of a seed, followed by those of soft boundary
     values, if the solution has them."""
-    return stack(system.rows(system.points(points, seed)), system.extra_rows(seed))
+    return system.loss_rows(system.points(points, seed), seed)
 
 
 def _check_problem(problem: AbstractProblem) -> None:

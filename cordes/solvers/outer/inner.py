@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cordes.ansatz.ansatz import Rows
 from cordes.results import Result
 from cordes.solutions.answer import Answer
 from cordes.solvers.adam import Adam
@@ -35,11 +34,10 @@ INNER_STEPS = 10
 
 
 class Demands(NamedTuple):
-    """What a run asks of its inner solver: rows beside those inside, whether singular functions may
-    be added, whether a tolerance or the equation may take twice the usual size, and whether sizes
-    beyond the usual one wait until `extend` is called."""
+    """What a run asks of its inner solver: whether singular functions may be added, whether a
+    tolerance or the equation may take twice the usual size, and whether sizes beyond the usual one
+    wait until `extend` is called."""
 
-    extra: Rows | None
     singular: bool
     demanding: bool
     staged: bool
@@ -60,7 +58,7 @@ class FeatureSteps:
         inputs: list[str] | None = None,
     ):
         """`inputs` are those that compete at the start."""
-        self.solver, self.budget, self.extra = solver, budget, demands.extra
+        self.solver, self.budget = solver, budget
         self.widths = stage_widths(dimension, solver.features, None, demands.demanding)
         self.width = self.widths.pop(0)
         usual = usual_size(dimension)
@@ -71,7 +69,7 @@ class FeatureSteps:
         self.singular, self.inputs, self.confined = demands.singular, inputs, False
 
     def solve(self, system: AbstractSystem, start: Weights | None) -> Answer:
-        search = Search(self.solver, system, None, self.budget.seed, self.extra)
+        search = Search(self.solver, system, None, self.budget.seed)
         rows = search.rows(self.width)
         for choice in self._choices(search):
             search.attempt(rows, self.width, *choice)
@@ -132,22 +130,15 @@ class TrainedSteps:
     """Gauss–Newton or Adam: the network that one step leaves is where the next one starts. There is
     always more to train."""
 
-    def __init__(
-        self,
-        first: AbstractSolver | None,
-        later: AbstractSolver,
-        budget: Budget,
-        extra: Rows | None,
-    ):
+    def __init__(self, first: AbstractSolver | None, later: AbstractSolver, budget: Budget):
         """`first` is the solver of the start; without one, the start is a fresh network as `later`
         makes it."""
-        self.first, self.later, self.extra = first, later, extra
-        self.budget = budget._replace(tol=None)
+        self.first, self.later, self.budget = first, later, budget._replace(tol=None)
 
     def solve(self, system: AbstractSystem, start: Weights | None) -> Answer:
         solver = self.first if start is None else self.later
         if solver is not None:
-            return solver.run(system, self.budget, start, self.extra)
+            return solver.run(system, self.budget, start)
         assert isinstance(self.later, Adam)
         plain = dataclasses.replace(self.later, precision="float64")
         weights = plain.weights(system, self.budget, None)
@@ -173,7 +164,7 @@ def inner_of(
             later = dataclasses.replace(solver, epochs=min(options.inner_epochs, solver.epochs))
         case _:
             raise NotImplementedError(f"{type(solver).__name__} has no steps of an outer loop.")
-    return TrainedSteps(first, later, budget, demands.extra)
+    return TrainedSteps(first, later, budget)
 
 
 def outer_steps(solver: AbstractSolver, options: OuterOptions) -> int:

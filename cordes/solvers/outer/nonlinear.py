@@ -100,12 +100,8 @@ class NonlinearRun:
         # Networks beyond the usual size wait until a certificate has shown that they are needed. A
         # map, whose boundary condition is part of the loss, has no usual size.
         self.staged = demanding and problem.takes_boundary_values
-        self.demands = Demands(
-            system.extra_rows(budget.seed),
-            system.options.singular,
-            demanding or not problem.takes_boundary_values,
-            self.staged,
-        )
+        large = demanding or not problem.takes_boundary_values
+        self.demands = Demands(system.options.singular, large, self.staged)
         self.options = options
         self.inner = self._fresh_inner()
         self.record: list[dict] = []

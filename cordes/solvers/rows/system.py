@@ -33,6 +33,11 @@ FRESH = 2048
 BOUNDARY_POINTS = 1000
 
 
+def stack(*parts: Rows) -> Rows:
+    """Rows one after the other."""
+    return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *parts)
+
+
 class AbstractSystem(abc.ABC):
     """A problem, its ansatz and the choice of the multiplier. `rows` freezes the equation at
     points.
@@ -107,6 +112,11 @@ class AbstractSystem(abc.ABC):
         """Rows that belong to the loss and to no points inside, if there are any."""
         return None
 
+    def loss_rows(self, points: Points, seed: int) -> Rows:
+        """The rows at points inside, followed by the extra ones of a seed."""
+        rows, extra = self.rows(points), self.extra_rows(seed)
+        return rows if extra is None else stack(rows, extra)
+
     def measure(
         self, points: Points, jet: JetAt, at: Jet, choices: dict[str, Any]
     ) -> tuple[float, float]:
@@ -161,6 +171,7 @@ class System(AbstractSystem):
         self.options = AnsatzOptions(**options)
         self.coefficients = problem.coefficients
         self.place = make_place(problem, self.options, earlier)
+        self._extra: dict[int, Rows] = {}
 
     @property
     def columns(self) -> int:
@@ -199,11 +210,12 @@ class System(AbstractSystem):
 
     def extra_rows(self, seed: int) -> Rows | None:
         """√weight · (u - g) at boundary points, for the paper's composite loss."""
-        if self.hard:
-            return None
+        if self.hard or seed in self._extra:
+            return self._extra.get(seed)
         x, _ = self.domain.boundary_points(BOUNDARY_POINTS, seed)
         count, d = x.shape
         size = (self.options.boundary_weight / count) ** 0.5
         g = np.asarray(jax.vmap(self.problem.g)(jnp.asarray(x)))
         none = np.zeros((count, d, d)), np.zeros((count, d))
-        return self.ansatz.freeze(x, *none, -np.ones(count), g, np.full(count, size))
+        rows = self.ansatz.freeze(x, *none, -np.ones(count), g, np.full(count, size))
+        return self._extra.setdefault(seed, rows)

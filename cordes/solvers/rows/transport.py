@@ -16,8 +16,7 @@ from cordes.ansatz.points import Points
 from cordes.jet import Jet
 from cordes.problems.transport import Transport
 from cordes.solutions.answer import Answer
-from cordes.solvers.rows.system import AbstractSystem, JetAt
-from cordes.solvers.train import stack
+from cordes.solvers.rows.system import AbstractSystem, JetAt, stack
 
 # Boundary rows for each interior row, and their weight: a defect there moves the whole map.
 SHARE, WEIGHT = 0.25, 30.0
