@@ -158,10 +158,8 @@ def _interface_lines(
         first[1 - axis], second[1 - axis] = across[0], across[other]
         raise _not_parallel(
             name,
-            (
-                f"it is zero at ({first[0]:.6g}, {first[1]:.6g}) and at ({second[0]:.6g}, "
-                f"{second[1]:.6g})"
-            ),
+            f"it is zero at ({first[0]:.6g}, {first[1]:.6g}) and at ({second[0]:.6g}, "
+            f"{second[1]:.6g})",
         )
     return np.median(table, axis=0)
 

@@ -266,10 +266,8 @@ def _refuse_topology(mesh: Mesh, topology: Topology) -> None:
     if topology.components > 1:
         twins = len(mesh.vertices) - len(np.unique(mesh.vertices, axis=0))
         merge = (
-            (
-                f" {twins} vertices lie at the place of another one: merge them first "
-                "(merge_duplicates)."
-            )
+            f" {twins} vertices lie at the place of another one: merge them first "
+            "(merge_duplicates)."
             if twins
             else ""
         )

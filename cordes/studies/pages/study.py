@@ -310,10 +310,8 @@ def _speed_grid(facts: Mapping[str, Any]) -> str:
         between = f" ({number(min(ratios))}–{number(max(ratios))})" if ratios else ""
         last = row["last"]
         arrived = (
-            (
-                f"{last['ours']} of C-PINN, {last['theirs']} of the rival at "
-                f"{number(last['target'], 1)}"
-            )
+            f"{last['ours']} of C-PINN, {last['theirs']} of the rival at "
+            f"{number(last['target'], 1)}"
             if last
             else "none"
         )

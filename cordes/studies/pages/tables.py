@@ -71,27 +71,21 @@ def _lines(facts: Mapping[str, Any]) -> Table:
     for ratio in facts["speed_up"]:
         table.add_row(
             "speed-up",
-            (
-                f"{ratio['rival']} takes {_times(ratio['median'])} times the epochs of C-PINN to "
-                f"{ratio['target']:.0e} ({len(ratio['ratios'])} seeds)"
-            ),
+            f"{ratio['rival']} takes {_times(ratio['median'])} times the epochs of C-PINN to "
+            f"{ratio['target']:.0e} ({len(ratio['ratios'])} seeds)",
         )
     spread = facts["multiplier"]
     table.add_row(
         "multiplier",
-        (
-            f"γ from {spread['min']:.3g} to {spread['max']:.3g}, deviation / mean "
-            f"{spread['variation']:.2g}"
-        ),
+        f"γ from {spread['min']:.3g} to {spread['max']:.3g}, deviation / mean "
+        f"{spread['variation']:.2g}",
     )
     for name, found in facts["contraction"].items():
         if not found["records"]:
             continue
         bound = (
-            (
-                f"at most {found['bound']:.3g} by the theorem, exceeded {found['exceeded']} of "
-                f"{found['records']} times"
-            )
+            f"at most {found['bound']:.3g} by the theorem, exceeded {found['exceeded']} of "
+            f"{found['records']} times"
             if found["bound"] is not None
             else "no bound"
         )
@@ -102,10 +96,8 @@ def _lines(facts: Mapping[str, Any]) -> Table:
         )
         table.add_row(
             "contraction",
-            (
-                f"{name}: {found['first']:.3g} at first, {found['last']:.3g} at last, largest "
-                f"{found['largest']:.3g}; {bound}{lost}"
-            ),
+            f"{name}: {found['first']:.3g} at first, {found['last']:.3g} at last, largest "
+            f"{found['largest']:.3g}; {bound}{lost}",
         )
     for when, spectra in facts["conditioning"].items():
         table.add_row(
@@ -117,10 +109,8 @@ def _lines(facts: Mapping[str, Any]) -> Table:
     if auto["l2"] is not None:
         table.add_row(
             "auto",
-            (
-                f"l2 {auto['l2']:.1e}, linf {auto['linf']:.1e}; {auto['solve_s']:.2g} s, "
-                f"{auto['epochs_equivalent']:.3g} plain epochs"
-            ),
+            f"l2 {auto['l2']:.1e}, linf {auto['linf']:.1e}; {auto['solve_s']:.2g} s, "
+            f"{auto['epochs_equivalent']:.3g} plain epochs",
         )
     if facts.get("files"):
         table.add_row("files", Text("\n".join(facts["files"])))
@@ -142,10 +132,8 @@ def all_table(facts: Mapping[str, Any]) -> RenderableType:
                 without = "" if which == "all" else ", without the two widest multipliers"
                 lines.add_row(
                     "speed-up",
-                    (
-                        f"rank correlation with {words}: {found[key]:.2f} over {found['problems']} "
-                        f"problems{without}"
-                    ),
+                    f"rank correlation with {words}: {found[key]:.2f} over {found['problems']} "
+                    f"problems{without}",
                 )
     lines.add_row("files", Text("\n".join(facts["files"])))
     return Group(*tables, lines)

@@ -27,10 +27,8 @@ def verdicts(facts: Mapping[str, Any]) -> list[str]:
 def _speed(facts: Mapping[str, Any]) -> list[str]:
     found = [speed_sentence(ratio) for ratio in facts["speed_up"]]
     return found or [
-        (
-            "No target was met by half of the seeds of both methods within "
-            f"{number(facts['epochs'])} epochs: nothing can be said about their speed."
-        )
+        "No target was met by half of the seeds of both methods within "
+        f"{number(facts['epochs'])} epochs: nothing can be said about their speed."
     ]
 
 
@@ -107,10 +105,8 @@ def _auto(facts: Mapping[str, Any]) -> list[str]:
         return []
     paper = auto.get("paper")
     beside = (
-        (
-            f" The paper's tightest row is {number(paper['l2'])} after {number(paper['epochs'])} "
-            "epochs."
-        )
+        f" The paper's tightest row is {number(paper['l2'])} after {number(paper['epochs'])} "
+        "epochs."
         if paper
         else ""
     )
@@ -119,10 +115,8 @@ def _auto(facts: Mapping[str, Any]) -> list[str]:
         "plain epochs on the same machine"
     )
     return [
-        (
-            "Without any of this training, <code>auto</code> reaches an l2 error of "
-            f"{number(auto['l2'])} {took}.{beside}"
-        )
+        "Without any of this training, <code>auto</code> reaches an l2 error of "
+        f"{number(auto['l2'])} {took}.{beside}"
     ]
 
 
@@ -136,16 +130,12 @@ def _contraction(facts: Mapping[str, Any]) -> list[str]:
     bound = max(found, key=lambda one: one["bound"])["bound"]
     if above == 0:
         return [
-            (
-                f"The contraction that the theorem promises held in all {records} records: never "
-                f"above √(1 − ε) = {number(bound)}."
-            )
+            f"The contraction that the theorem promises held in all {records} records: never "
+            f"above √(1 − ε) = {number(bound)}."
         ]
     return [
-        (
-            f"The contraction was above the theorem's √(1 − ε) = {number(bound)} in {above} of "
-            f"{records} records."
-        )
+        f"The contraction was above the theorem's √(1 − ε) = {number(bound)} in {above} of "
+        f"{records} records."
     ]
 
 
@@ -163,10 +153,8 @@ def _conditioning(facts: Mapping[str, Any]) -> list[str]:
         else "makes the conditioning worse"
     )
     return [
-        (
-            f"At the end of the run the multiplier {word}: κ₁₀ is {number(without)} without it and "
-            f"{number(with_it)} with it."
-        )
+        f"At the end of the run the multiplier {word}: κ₁₀ is {number(without)} without it and "
+        f"{number(with_it)} with it."
     ]
 
 

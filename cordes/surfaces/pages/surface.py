@@ -150,10 +150,8 @@ def _surface_body(
         *(_button("map", str(k), labels[each["name"]]) for k, each in enumerate(view["maps"])),
     ]
     thinned = (
-        (
-            f" The view shows {view['vertices']} of its vertices; all numbers are those of the "
-            "whole mesh."
-        )
+        f" The view shows {view['vertices']} of its vertices; all numbers are those of the "
+        "whole mesh."
         if view["thinned"]
         else ""
     )
@@ -221,10 +219,8 @@ def _flat_body(
         )
         pictures += still(
             stills[name][2],
-            (
-                f"{label}: flat area over area; its logarithm has the deviation "
-                f"{report['area_faces']['deviation']:.3g}."
-            ),
+            f"{label}: flat area over area; its logarithm has the deviation "
+            f"{report['area_faces']['deviation']:.3g}.",
         )
         parts.append(f'<div class="stills sheets columns">{pictures}</div>')
     return "".join([*parts, _scale(limit)])
