@@ -17,9 +17,9 @@ from cordes.problems.problem import AbstractProblem
 
 class Gallery(Mapping[str, AbstractProblem]):
     """A mapping from names to problems (`Linear`, `HJB`, `MongeAmpere`), made lazily;
-    `describe(name)` is a line about one."""
+    `describe(name)` is a line about one: the first paragraph of what its maker says of itself."""
 
-    def __init__(self, entries: Mapping[str, tuple[Callable[[], AbstractProblem], str]]):
+    def __init__(self, entries: Mapping[str, Callable[[], AbstractProblem]]):
         self._entries = entries
         self._made: dict[str, AbstractProblem] = {}
 
@@ -27,7 +27,7 @@ class Gallery(Mapping[str, AbstractProblem]):
         if name not in self._entries:
             raise unknown("gallery problem", name, self._entries)
         if name not in self._made:
-            self._made[name] = self._entries[name][0]().labelled(source={"gallery": name})
+            self._made[name] = self._entries[name]().labelled(source={"gallery": name})
         return self._made[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -40,16 +40,14 @@ class Gallery(Mapping[str, AbstractProblem]):
         return name in self._entries
 
     def describe(self, name: str) -> str:
-        return self._entries[name][1]
+        return " ".join((self._entries[name].__doc__ or "").split("\n\n")[0].split())
 
 
 gallery = Gallery(
-    {
-        **paper_linear.PROBLEMS,
-        **paper_nonlinear.PROBLEMS,
-        **literature_linear.PROBLEMS,
-        **literature_nonlinear.PROBLEMS,
-    }
+    paper_linear.PROBLEMS
+    | paper_nonlinear.PROBLEMS
+    | literature_linear.PROBLEMS
+    | literature_nonlinear.PROBLEMS
     | transport_problems.PROBLEMS
     | high_dimension.PROBLEMS
 )

@@ -26,7 +26,6 @@ from cordes.problems.linear import Linear
 # Seed of the coefficients cᵢ, together with the dimension.
 SEED = 20_240
 DIMENSIONS = (10, 20, 50, 100)
-CONTROLLED_DIMENSIONS = (10, 100)
 
 
 def amplitudes(d: int) -> np.ndarray:
@@ -61,21 +60,25 @@ def _coupled_parts(x: Array, A: Array) -> tuple[Array, Array, Array]:
     return jnp.dot(sizes, value), slope, jnp.dot(sizes, second)
 
 
+def _ball(x: Array) -> Array:
+    return 1 - jnp.dot(x, x)
+
+
 def _ball_parts(x: Array, A: Array) -> tuple[Array, Array, Array]:
     """D = 1 - |x|², ∇D and A:D²D."""
-    return 1 - jnp.dot(x, x), -2 * x, -2 * jnp.trace(A)
+    return _ball(x), -2 * x, -2 * jnp.trace(A)
+
+
+def _cube(x: Array) -> Array:
+    return jnp.prod(1 - x**2)
 
 
 def _cube_parts(x: Array, A: Array) -> tuple[Array, Array, Array]:
     """D = Π(1 - xᵢ²), ∇D and A:D²D, inside the cube."""
-    factor = 1 - x**2
-    value, slope = jnp.prod(factor), -2 * x / factor
-    diagonal = jnp.diagonal(A)
-    return (
-        value,
-        value * slope,
-        value * (slope @ A @ slope - jnp.dot(diagonal, slope**2 + 2 / factor)),
-    )
+    factor, value = 1 - x**2, _cube(x)
+    slope = -2 * x / factor
+    second = slope @ A @ slope - jnp.dot(jnp.diagonal(A), slope**2 + 2 / factor)
+    return value, value * slope, value * second
 
 
 def source(A: Array, x: Array, distance_parts: Callable) -> Array:
@@ -112,38 +115,27 @@ def cube_epsilon(d: int) -> float:
     return 1 - (1.25 + d**-0.5) / (2 - 0.5 / d**0.5) ** 2
 
 
-def coupled_ball(d: int) -> Linear:
-    def exact(x):
-        return (1 - jnp.dot(x, x)) * coupled(x)
+def _times_coupled(distance: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    return lambda x: distance(x) * coupled(x)
 
+
+def coupled_ball(d: int) -> Linear:
     def f(x):
         return source(_ball_matrix(x), x, _ball_parts)
 
-    return Linear(
-        Ball([0] * d, 1),
-        _ball_matrix,
-        f,
-        epsilon=ball_epsilon(d),
-        exact=exact,
-        name=f"coupled-ball-{d}",
-    )
+    epsilon, exact = ball_epsilon(d), _times_coupled(_ball)
+    name = f"coupled-ball-{d}"
+    return Linear(Ball([0] * d, 1), _ball_matrix, f, epsilon=epsilon, exact=exact, name=name)
 
 
 def coupled_cube(d: int) -> Linear:
-    def exact(x):
-        return jnp.prod(1 - x**2) * coupled(x)
-
     def f(x):
         return source(_cube_matrix(x), x, _cube_parts)
 
-    return Linear(
-        Box([-1] * d, [1] * d),
-        _cube_matrix,
-        f,
-        epsilon=cube_epsilon(d),
-        exact=exact,
-        name=f"coupled-cube-{d}",
-    )
+    epsilon, exact = cube_epsilon(d), _times_coupled(_cube)
+    name = f"coupled-cube-{d}"
+    domain = Box([-1] * d, [1] * d)
+    return Linear(domain, _cube_matrix, f, epsilon=epsilon, exact=exact, name=name)
 
 
 def coupled_hjb(d: int) -> HJB:
@@ -156,38 +148,23 @@ def coupled_hjb(d: int) -> HJB:
             jnp.where(a > 0.5, -psi, psi), 0.0
         )
 
-    def exact(x):
-        return (1 - jnp.dot(x, x)) * coupled(x)
-
-    return HJB(
-        Ball([0] * d, 1), [0.0, 1.0], _controlled_matrix, f, exact=exact, name=f"coupled-hjb-{d}"
-    )
+    exact, name = _times_coupled(_ball), f"coupled-hjb-{d}"
+    return HJB(Ball([0] * d, 1), [0.0, 1.0], _controlled_matrix, f, exact=exact, name=name)
 
 
-def _entry(make: Callable[[int], Any], d: int) -> Callable[[], Any]:
-    return functools.partial(make, d)
+def _entry(make: Callable[[int], Any], d: int, words: str) -> Callable[[], Any]:
+    entry = functools.partial(make, d)
+    entry.__doc__ = f"{d} dimensions, {words}"
+    return entry
 
 
-PROBLEMS: dict[str, tuple[Callable[[], Any], str]] = {
-    **{
-        f"coupled-ball-{d}": (
-            _entry(coupled_ball, d),
-            f"{d} dimensions, unit ball, coupled solution, dense A(x)",
-        )
-        for d in DIMENSIONS
-    },
-    **{
-        f"coupled-cube-{d}": (
-            _entry(coupled_cube, d),
-            f"{d} dimensions, cube, coupled solution, dense A(x)",
-        )
-        for d in DIMENSIONS
-    },
-    **{
-        f"coupled-hjb-{d}": (
-            _entry(coupled_hjb, d),
-            f"{d} dimensions, unit ball, two controls that switch on ψ = x1 - x2²",
-        )
-        for d in CONTROLLED_DIMENSIONS
-    },
+FAMILIES = (
+    ("ball", coupled_ball, DIMENSIONS, "unit ball, coupled solution, dense A(x)"),
+    ("cube", coupled_cube, DIMENSIONS, "cube, coupled solution, dense A(x)"),
+    ("hjb", coupled_hjb, (10, 100), "unit ball, two controls that switch on ψ = x1 - x2²"),
+)
+PROBLEMS: dict[str, Callable[[], Any]] = {
+    f"coupled-{kind}-{d}": _entry(make, d, words)
+    for kind, make, dimensions, words in FAMILIES
+    for d in dimensions
 }

@@ -8,6 +8,7 @@ import numpy as np
 from jax import Array
 
 from cordes.domains import Box
+from cordes.gallery.paper_linear import SQUARE
 from cordes.gallery.paper_nonlinear import operator
 from cordes.jet import Jet, jet_of
 from cordes.problems.hjb import HJB
@@ -28,13 +29,13 @@ def _deviation(hessian: Array) -> tuple[Array, Array, Array]:
 
 
 def rotated_diffusions() -> HJB:
-    """Smears and Süli 2014, experiment 1: A = ½RᵀσσᵀR, σ = [[1, sin θ], [0, cos θ]], R the rotation
-    by φ; ε = 1/7.
+    """rotated diffusions, two control angles, smooth u (Smears, Süli 2014, experiment 1)
 
-    With s = sin θ this is A = ½(I + s[[cos ω, sin ω], [sin ω, -cos ω]]), ω = π/2 - θ - 2φ. In the
-    notation of `_deviation` A:D²u = ½Δu + ½s(p cos ω + q sin ω), which is largest, ½Δu + ½sΔ₀,
-    where (cos ω, sin ω) has the direction of (p, q). It remains to maximise ½sΔ₀ - √3s²/π² over 0 ≤
-    s ≤ √3/2: the derivative vanishes at s = π²Δ₀/(4√3).
+    A = ½RᵀσσᵀR, σ = [[1, sin θ], [0, cos θ]], R the rotation by φ; ε = 1/7. With s = sin θ this is
+    A = ½(I + s[[cos ω, sin ω], [sin ω, -cos ω]]), ω = π/2 - θ - 2φ. In the notation of `_deviation`
+    A:D²u = ½Δu + ½s(p cos ω + q sin ω), which is largest, ½Δu + ½sΔ₀, where (cos ω, sin ω) has the
+    direction of (p, q). It remains to maximise ½sΔ₀ - √3s²/π² over 0 ≤ s ≤ √3/2: the derivative
+    vanishes at s = π²Δ₀/(4√3).
     """
 
     def A(x, a):
@@ -77,15 +78,15 @@ def rotated_diffusions() -> HJB:
 
 
 def switching_control() -> HJB:
-    """The cheapest way out of a square, with two ways to move: noise mainly along x2 and a drift
-    upwards, or noise mainly along x1 and a drift downwards.
+    """cheapest exit with two regimes; the policy switches along an unknown parabola
 
-    u = inf E∫e^(-t) ℓ^a dt solves inf_a (L^a u + ℓ^a) = 0. The running costs ℓ^a = s_a - L^a u are
-    made so that the excess s_a ≥ 0 of the first control vanishes below the parabola ψ = 0 and that
-    of the second above it: exactly one control is right at each point off the curve, u solves
-    neither control's own linear equation, and the curve, where no datum jumps, has to be found. The
-    first choice is eight times as costly where it is wrong, so that the policy of the averaged
-    equation's solution is wrong on a sixth of the square.
+    There are two ways to move: noise mainly along x2 and a drift upwards, or noise mainly along x1
+    and a drift downwards. u = inf E∫e^(-t) ℓ^a dt solves inf_a (L^a u + ℓ^a) = 0. The running costs
+    ℓ^a = s_a - L^a u are made so that the excess s_a ≥ 0 of the first control vanishes below the
+    parabola ψ = 0 and that of the second above it: exactly one control is right at each point off
+    the curve, u solves neither control's own linear equation, and the curve, where no datum jumps,
+    has to be found. The first choice is eight times as costly where it is wrong, so that the policy
+    of the averaged equation's solution is wrong on a sixth of the square.
     """
     tall, wide = jnp.diag(jnp.array([1.0, 3.0])), jnp.diag(jnp.array([3.0, 1.0]))
     upwards = jnp.array([0.0, 1.0])
@@ -104,9 +105,8 @@ def switching_control() -> HJB:
         return 8 * (1 - a) * jnp.maximum(psi, 0.0) + a * jnp.maximum(-psi, 0.0)
 
     known = operator(A, exact, b, 1.0)
-    square = Box([-1, -1], [1, 1])
     return HJB(
-        square,
+        SQUARE,
         [0, 1],
         A,
         lambda x, a: known(x, a) - excess(x, a),
@@ -119,8 +119,10 @@ def switching_control() -> HJB:
 
 
 def degenerate_disk() -> MongeAmpere:
-    """Froese and Oberman, the C¹ example: f = 0 in a disk, and D²u jumps on its boundary, where the
-    radial second derivative goes from 0 to 1."""
+    """f = 0 in a disk, D²u jumps on its boundary (Froese, Oberman, C¹ example)
+
+    The radial second derivative goes from 0 to 1 there.
+    """
     center = jnp.array([0.5, 0.5])
 
     def square(x):
@@ -147,7 +149,9 @@ def degenerate_disk() -> MongeAmpere:
 
 
 def logarithm_of_exponentials() -> MongeAmpere:
-    """u = log(1 + e^x1 + e^x2 + e^x3). With the shares p_i = e^xi/(1 + Σe^xk), p_0 = 1/(1 + Σe^xk)
+    """three dimensions, u = log(1 + Σ exp(xi)): the cofactors are not Cordès
+
+    With the shares p_i = e^xi/(1 + Σe^xk), p_0 = 1/(1 + Σe^xk)
     D²u = diag(p) - ppᵀ and det D²u = p_0p_1p_2p_3.
 
     On the diagonal x1 = x2 = x3 = t D²u has the eigenvalues p, p and p/(1 + 3eᵗ), so one eigenvalue
@@ -165,21 +169,9 @@ def logarithm_of_exponentials() -> MongeAmpere:
     return MongeAmpere(Box([0] * 3, [1] * 3), f, g=exact, exact=exact, name="monge-ampere-3d")
 
 
-PROBLEMS: dict[str, tuple[Callable[[], HJB | MongeAmpere], str]] = {
-    "smears-suli-2014": (
-        rotated_diffusions,
-        "rotated diffusions, two control angles, smooth u (Smears, Süli 2014, experiment 1)",
-    ),
-    "switching-control": (
-        switching_control,
-        "cheapest exit with two regimes; the policy switches along an unknown parabola",
-    ),
-    "froese-oberman-c1": (
-        degenerate_disk,
-        "f = 0 in a disk, D²u jumps on its boundary (Froese, Oberman, C¹ example)",
-    ),
-    "monge-ampere-3d": (
-        logarithm_of_exponentials,
-        "three dimensions, u = log(1 + Σ exp(xi)): the cofactors are not Cordès",
-    ),
+PROBLEMS: dict[str, Callable[[], HJB | MongeAmpere]] = {
+    "smears-suli-2014": rotated_diffusions,
+    "switching-control": switching_control,
+    "froese-oberman-c1": degenerate_disk,
+    "monge-ampere-3d": logarithm_of_exponentials,
 }

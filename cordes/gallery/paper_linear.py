@@ -2,11 +2,13 @@
 automatic differentiation."""
 
 from collections.abc import Callable
+from typing import Any
 
 import jax.numpy as jnp
 from jax import Array
 
 from cordes.domains import Ball, Box, Ellipsoid
+from cordes.domains.domain import AbstractDomain
 from cordes.jet import contract, jet_of
 from cordes.problems.linear import Linear
 
@@ -22,6 +24,14 @@ def manufactured(
         return contract(A(x), hessian) + drift - c * value
 
     return f
+
+
+def known(
+    domain: AbstractDomain, A: Any, exact: Callable, b: Any = None, c: float = 0.0, **others: Any
+) -> Linear:
+    """The linear problem that a known u solves."""
+    f = manufactured(A, exact, b, c)
+    return Linear(domain, A, f, b, c, exact=exact, **others)
 
 
 def _identity(x: Array) -> Array:
@@ -56,23 +66,23 @@ def _checkerboard(x: Array) -> Array:
     return jnp.array([[2.0, s], [s, 2.0]])
 
 
+SQUARE = Box([-1, -1], [1, 1])
+AXES = (_coordinate(0), _coordinate(1))
+
+
 def smooth_diffusion() -> Linear:
+    """rough A, u = |x1|³cos(x2)/6, boundary values not zero"""
+
     def exact(x):
         return jnp.abs(x[0]) ** 3 * jnp.cos(x[1]) / 6
 
-    f = manufactured(_heterogeneous, exact)
-    return Linear(
-        Box([-2, -2], [2, 2]),
-        _heterogeneous,
-        f,
-        g=exact,
-        interfaces=[_coordinate(0)],
-        exact=exact,
-        name="ex4.1-smooth",
-    )
+    square, sides = Box([-2, -2], [2, 2]), [_coordinate(0)]
+    return known(square, _heterogeneous, exact, g=exact, interfaces=sides, name="ex4.1-smooth")
 
 
 def singular_diffusion() -> Linear:
+    """rough A on a disk, u = |x1-x2|^(8/3)"""
+
     def exact(x):
         return jnp.abs(x[0] - x[1]) ** (8 / 3)
 
@@ -94,40 +104,33 @@ def singular_diffusion() -> Linear:
 
 
 def continuous_lower_order() -> Linear:
+    """continuous A, drift and reaction, smooth u"""
+
     def A(x):
         return _radial(x, 1.0, 5.0)
 
     def exact(x):
         return jnp.sin(2 * jnp.pi * x[0]) * jnp.sin(jnp.pi * x[1]) * jnp.exp(x[0] * jnp.cos(x[1]))
 
-    f = manufactured(A, exact, _identity, 3.0)
-    return Linear(
-        Box([-1, -1], [1, 1]), A, f, b=_identity, c=3.0, exact=exact, name="ex4.2-continuous"
-    )
+    return known(SQUARE, A, exact, _identity, 3.0, name="ex4.2-continuous")
 
 
 def discontinuous_lower_order() -> Linear:
+    """A jumps on the axes, and so does D²u"""
+
     def factor(t):
         return t * jnp.exp(1 - jnp.abs(t)) - t
 
     def exact(x):
         return factor(x[0]) * factor(x[1])
 
-    f = manufactured(_checkerboard, exact, _identity, 3.0)
-    interfaces = [_coordinate(0), _coordinate(1)]
-    return Linear(
-        Box([-1, -1], [1, 1]),
-        _checkerboard,
-        f,
-        b=_identity,
-        c=3.0,
-        interfaces=interfaces,
-        exact=exact,
-        name="ex4.2-discontinuous",
+    return known(
+        SQUARE, _checkerboard, exact, _identity, 3.0, interfaces=AXES, name="ex4.2-discontinuous"
     )
 
 
 def ellipsoid() -> Linear:
+    """three dimensions, curved boundary"""
     axes = jnp.array([1.5, 1.0, 0.8])
 
     def A(x):
@@ -136,16 +139,12 @@ def ellipsoid() -> Linear:
     def exact(x):
         return (1 - jnp.sum((x / axes) ** 2)) * jnp.exp(jnp.prod(x))
 
-    return Linear(
-        Ellipsoid([0, 0, 0], [1.5, 1.0, 0.8]),
-        A,
-        manufactured(A, exact),
-        exact=exact,
-        name="ex4.3-ellipsoid",
-    )
+    return known(Ellipsoid([0, 0, 0], [1.5, 1.0, 0.8]), A, exact, name="ex4.3-ellipsoid")
 
 
 def cube() -> Linear:
+    """five dimensions, A jumps on all coordinate planes"""
+
     def A(x):
         signs = jnp.sign(x)
         return jnp.outer(signs, signs) * (1 - jnp.eye(5)) + 5 * jnp.eye(5)
@@ -153,51 +152,32 @@ def cube() -> Linear:
     def exact(x):
         return jnp.prod(jnp.cos(jnp.pi * x / 2)) + jnp.prod(jnp.sin(jnp.pi * x))
 
-    interfaces = [_coordinate(i) for i in range(5)]
-    return Linear(
-        Box([-1] * 5, [1] * 5),
-        A,
-        manufactured(A, exact),
-        interfaces=interfaces,
-        exact=exact,
-        name="ex4.3-cube5",
-    )
+    planes = [_coordinate(i) for i in range(5)]
+    return known(Box([-1] * 5, [1] * 5), A, exact, interfaces=planes, name="ex4.3-cube5")
 
 
 def continuous_unknown() -> Linear:
+    """f = 2, no exact solution: singular at the corners"""
+    square = Box([-0.5, -0.5], [0.5, 0.5])
     return Linear(
-        Box([-0.5, -0.5], [0.5, 0.5]),
-        lambda x: _radial(x, 2.0, 3.0),
-        2.0,
-        b=_identity,
-        c=4.0,
-        name="ex4.4-continuous",
+        square, lambda x: _radial(x, 2.0, 3.0), 2.0, _identity, 4.0, name="ex4.4-continuous"
     )
 
 
 def discontinuous_unknown() -> Linear:
-    interfaces = [_coordinate(0), _coordinate(1)]
+    """f = 2, no exact solution: singular at corners, edges and the origin"""
     return Linear(
-        Box([-1, -1], [1, 1]),
-        _checkerboard,
-        2.0,
-        b=_identity,
-        c=3.0,
-        interfaces=interfaces,
-        name="ex4.4-discontinuous",
+        SQUARE, _checkerboard, 2.0, _identity, 3.0, interfaces=AXES, name="ex4.4-discontinuous"
     )
 
 
-PROBLEMS: dict[str, tuple[Callable[[], Linear], str]] = {
-    "ex4.1-smooth": (smooth_diffusion, "rough A, u = |x1|³cos(x2)/6, boundary values not zero"),
-    "ex4.1-singular": (singular_diffusion, "rough A on a disk, u = |x1-x2|^(8/3)"),
-    "ex4.2-continuous": (continuous_lower_order, "continuous A, drift and reaction, smooth u"),
-    "ex4.2-discontinuous": (discontinuous_lower_order, "A jumps on the axes, and so does D²u"),
-    "ex4.3-ellipsoid": (ellipsoid, "three dimensions, curved boundary"),
-    "ex4.3-cube5": (cube, "five dimensions, A jumps on all coordinate planes"),
-    "ex4.4-continuous": (continuous_unknown, "f = 2, no exact solution: singular at the corners"),
-    "ex4.4-discontinuous": (
-        discontinuous_unknown,
-        "f = 2, no exact solution: singular at corners, edges and the origin",
-    ),
+PROBLEMS: dict[str, Callable[[], Linear]] = {
+    "ex4.1-smooth": smooth_diffusion,
+    "ex4.1-singular": singular_diffusion,
+    "ex4.2-continuous": continuous_lower_order,
+    "ex4.2-discontinuous": discontinuous_lower_order,
+    "ex4.3-ellipsoid": ellipsoid,
+    "ex4.3-cube5": cube,
+    "ex4.4-continuous": continuous_unknown,
+    "ex4.4-discontinuous": discontinuous_unknown,
 }

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from cordes.domains import Box
+from cordes.gallery.paper_linear import AXES
 from cordes.jet import contract, jet_of
 from cordes.problems.hjb import HJB
 from cordes.problems.monge_ampere import MongeAmpere
@@ -26,8 +27,11 @@ def operator(
 
 
 def two_controls() -> HJB:
-    """Both source terms fit the same u, so the linear equation of any policy has the solution u,
-    and where x1x2 < 0 both matrices are the identity."""
+    """two controls, A jumps on the axes, smooth u; both controls fit u
+
+    Both source terms fit the same u, so the linear equation of any policy has the solution u,
+    and where x1x2 < 0 both matrices are the identity.
+    """
     constant = jnp.array([[[2.0, 0.5], [0.5, 1.5]], [[1.5, 0.5], [0.5, 2.0]]])
     signed = jnp.array([[[1.0, 0.5], [0.5, 0.5]], [[0.5, 0.5], [0.5, 1.0]]])
 
@@ -48,14 +52,17 @@ def two_controls() -> HJB:
         operator(A, exact, b, 1.0),
         b=[1.0, 0.0],
         c=1.0,
-        interfaces=[lambda x: x[0], lambda x: x[1]],
+        interfaces=AXES,
         exact=exact,
         name="ex4.5-hjb",
     )
 
 
 def smooth_determinant() -> MongeAmpere:
-    """Also the C² example of Froese and Oberman. D²u = e^(|x|²/2) (I + xxᵀ)."""
+    """u = exp(|x|²/2), boundary values not zero
+
+    Also the C² example of Froese and Oberman. D²u = e^(|x|²/2) (I + xxᵀ).
+    """
 
     def f(x):
         square = jnp.dot(x, x)
@@ -67,7 +74,7 @@ def smooth_determinant() -> MongeAmpere:
     return MongeAmpere(Box([0, 0], [1, 1]), f, g=exact, exact=exact, name="ex4.6-monge-ampere")
 
 
-PROBLEMS: dict[str, tuple[Callable[[], HJB | MongeAmpere], str]] = {
-    "ex4.5-hjb": (two_controls, "two controls, A jumps on the axes, smooth u; both controls fit u"),
-    "ex4.6-monge-ampere": (smooth_determinant, "u = exp(|x|²/2), boundary values not zero"),
+PROBLEMS: dict[str, Callable[[], HJB | MongeAmpere]] = {
+    "ex4.5-hjb": two_controls,
+    "ex4.6-monge-ampere": smooth_determinant,
 }

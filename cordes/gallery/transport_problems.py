@@ -32,8 +32,11 @@ def _wave(z: Array) -> Array:
 
 
 def square() -> Transport:
-    """f has its minimum at the centre and lies between 0.56 and 1.53; the map moves points by at
-    most 0.0099."""
+    """square to itself, uniform target (paper, 5.1; Benamou, Froese, Oberman 2014)
+
+    f has its minimum at the centre and lies between 0.56 and 1.53; the map moves points by at
+    most 0.0099.
+    """
     first = jax.grad(_wave)
     second = jax.grad(first)
 
@@ -71,19 +74,21 @@ def _ellipses() -> tuple[Ellipsoid, Ellipsoid, np.ndarray]:
 
 
 def ellipses() -> Transport:
+    """between two turned ellipses, both uniform: a linear map"""
     source, target, matrix = _ellipses()
     shift = jnp.asarray(target.center)
-    return Transport(
-        source,
-        1.0,
-        target,
-        exact=lambda x: jnp.asarray(matrix) @ x + shift,
-        name="transport-ellipses",
-    )
+
+    def exact(x):
+        return jnp.asarray(matrix) @ x + shift
+
+    return Transport(source, 1.0, target, exact=exact, name="transport-ellipses")
 
 
 def nonuniform_ellipses() -> Transport:
-    """The same linear map carries μ(x) = ν(Mx + m) det M to ν, a Gaussian bell off the centre."""
+    """the same with a Gaussian bell as target
+
+    The same linear map carries μ(x) = ν(Mx + m) det M to ν, the bell off the centre.
+    """
     source, target, matrix = _ellipses()
     shift, size = jnp.asarray(target.center), float(np.linalg.det(matrix))
 
@@ -104,13 +109,23 @@ def nonuniform_ellipses() -> Transport:
 
 
 def disk_to_pentagon() -> Transport:
-    """Both uniform. D²u is bounded but not continuous at the five points that go to the corners."""
+    """from a disk to a pentagon, both uniform; no closed form
+
+    D²u is bounded but not continuous at the five points that go to the corners.
+    """
     pentagon = Polygon([[1.0, 0.0], [0.3, 0.95], [-0.8, 0.6], [-0.8, -0.6], [0.3, -0.95]])
     return Transport(Ball([0, 0], 1), 1.0, pentagon, name="transport-disk-to-pentagon")
 
 
+def _with_potential(
+    potential: Callable, source: Box, target: Box, density: Callable, name: str
+) -> Transport:
+    f = manufactured(potential, density)
+    return Transport(source, f, target, density, exact=jax.grad(potential), name=name)
+
+
 def box() -> Transport:
-    """A wide target with a wavy density."""
+    """from a box to a wider one, wavy target, known potential"""
 
     def potential(x):
         return (
@@ -124,17 +139,12 @@ def box() -> Transport:
         return 1 + 0.5 * jnp.sin(2 * y[0] + y[1])
 
     source, target = Box([0, 0], [1, 2]), Box([-1, 0], [1, 1])
-    return Transport(
-        source,
-        manufactured(potential, wavy),
-        target,
-        wavy,
-        exact=jax.grad(potential),
-        name="transport-box",
-    )
+    return _with_potential(potential, source, target, wavy, "transport-box")
 
 
 def box_3d() -> Transport:
+    """the unit cube in three dimensions, wavy target, known potential"""
+
     def potential(x):
         waves = jnp.cos(jnp.pi * x)
         return (
@@ -147,19 +157,14 @@ def box_3d() -> Transport:
         return 1 + 0.3 * jnp.sin(2 * y[0] + y[1] - y[2])
 
     cube = Box([0, 0, 0], [1, 1, 1])
-    return Transport(
-        cube,
-        manufactured(potential, wavy),
-        cube,
-        wavy,
-        exact=jax.grad(potential),
-        name="transport-box-3d",
-    )
+    return _with_potential(potential, cube, cube, wavy, "transport-box-3d")
 
 
 def folded_surface_density() -> Transport:
-    """The conformal factor of a folded surface made in code, on its rectangle, to the uniform
-    density: what `cordes surface folded` does in its first pass."""
+    """conformal factor of a folded surface to the uniform density (as in the paper, 5.2)
+
+    What `cordes surface folded` does in its first pass; the surface is made in code.
+    """
     from cordes.surfaces.conformal import rectangle_map
     from cordes.surfaces.density import grid_density, surface_density
     from cordes.surfaces.folded import folded_surface
@@ -174,24 +179,12 @@ def folded_surface_density() -> Transport:
     return Transport(Box(np.zeros(2), flat.size), density, normalise=True, name="ex5.2-surface")
 
 
-PROBLEMS: dict[str, tuple[Callable[[], Transport], str]] = {
-    "ex5.1-square": (
-        square,
-        "square to itself, uniform target (paper, 5.1; Benamou, Froese, Oberman 2014)",
-    ),
-    "ex5.2-surface": (
-        folded_surface_density,
-        "conformal factor of a folded surface to the uniform density (as in the paper, 5.2)",
-    ),
-    "transport-ellipses": (ellipses, "between two turned ellipses, both uniform: a linear map"),
-    "transport-ellipses-nonuniform": (
-        nonuniform_ellipses,
-        "the same with a Gaussian bell as target",
-    ),
-    "transport-disk-to-pentagon": (
-        disk_to_pentagon,
-        "from a disk to a pentagon, both uniform; no closed form",
-    ),
-    "transport-box": (box, "from a box to a wider one, wavy target, known potential"),
-    "transport-box-3d": (box_3d, "the unit cube in three dimensions, wavy target, known potential"),
+PROBLEMS: dict[str, Callable[[], Transport]] = {
+    "ex5.1-square": square,
+    "ex5.2-surface": folded_surface_density,
+    "transport-ellipses": ellipses,
+    "transport-ellipses-nonuniform": nonuniform_ellipses,
+    "transport-disk-to-pentagon": disk_to_pentagon,
+    "transport-box": box,
+    "transport-box-3d": box_3d,
 }

@@ -72,7 +72,7 @@ def largest_anisotropy(A, domain, samples=4096, **options):
 def test_paper_problems(name):
     """The data are enclosed, and the condition is known to one per cent, never better than at
     200,000 points inside and 20,000 on the boundary."""
-    problem = PROBLEMS[name][0]()
+    problem = PROBLEMS[name]()
     values = jax.jit(jax.vmap(problem.linearise))
     low, high = problem.domain.bounding_box
     generator = np.random.default_rng(11)
