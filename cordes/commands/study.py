@@ -26,7 +26,7 @@ def make_report(given: StudyArguments, call: Call) -> Report:
                 folder, given.seeds, given.epochs, given.train_only, given.mesh or (), say
             )
             return Report(facts, all_table(facts))
-        facts, _ = study_problem(
+        facts = study_problem(
             problem,
             folder / re.sub(r"[^\w.-]+", "-", problem.name).strip("."),
             given.seeds,

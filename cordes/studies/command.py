@@ -1,6 +1,6 @@
 """What `cordes study` does: one problem, or all tables and figures of the paper."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +17,12 @@ from cordes.storage import load
 from cordes.studies.pages.plots import plot_dynamics, plot_errors, plot_speed_ups
 from cordes.studies.pages.study import FIGURES, write_all_report, write_study_report
 from cordes.studies.paper_figures import EXAMPLES, paper_figures, read_surfaces
-from cordes.studies.study import Study, write_json
+from cordes.studies.study import Say, Study, write_json
 
-Say = Callable[[str], None]
 # Seeds of a study that names none: fewer where an epoch costs more.
 SEEDS, SEEDS_BEYOND = 5, 3
 # Examples of the paper that are compared with a spectral solution, in a figure only.
 UNKNOWN, UNKNOWN_EPOCHS = ("ex4.4-continuous", "ex4.4-discontinuous"), 2000
-
-
-def default_seeds(problem: AbstractProblem) -> int:
-    return SEEDS if problem.domain.dimension <= 2 else SEEDS_BEYOND
 
 
 def study_problem(
@@ -38,55 +33,34 @@ def study_problem(
     train_only: bool,
     say: Say,
     argument: str | None = None,
-) -> tuple[dict[str, Any], Study]:
+) -> dict[str, Any]:
     """Train and judge; what is finished is not done again. `argument` is what the problem was
     called by: a file has another name than its problem."""
-    study = Study(
-        problem,
-        folder,
-        default_seeds(problem) if seeds is None else seeds,
-        PAPER["epochs"] if epochs is None else epochs,
-    )
-    if not train_only and (facts := study.finished()) is not None:
+    if seeds is None:
+        seeds = SEEDS if problem.domain.dimension <= 2 else SEEDS_BEYOND
+    study = Study(problem, folder, seeds, PAPER["epochs"] if epochs is None else epochs)
+    facts = None if train_only else study.finished()
+    if facts is not None:
         say(f"{problem.name}: finished already, read from {folder}")
-        _write_page(facts, study, argument)
-        return facts, study
-    runs = study.train()
-    if train_only:
-        costs = {
-            name: {
-                "epochs": int(run.epochs[-1]),
-                "ms_per_epoch_and_seed": 1e3 * run.seconds_per_epoch,
-            }
-            for name, run in runs.items()
-        }
-        return {
-            "problem": problem.name,
-            "seeds": list(study.seeds),
-            "trained": costs,
-            "files": [str(folder)],
-        }, study
-    facts = study.judge(runs, say)
-    plot_errors(facts, runs, folder / "error.png")
-    plot_dynamics(facts, runs, folder / "dynamics.png")
-    facts["files"] = [str(folder / name) for name in ("study.json", "report.html", *FIGURES)]
-    write_json(folder / "study.json", facts)
-    _write_page(facts, study, argument)
-    return facts, study
+    else:
+        runs = study.train()
+        if train_only:
+            return study.costs(runs)
+        facts = study.judge(runs, say)
+        plot_errors(facts, runs, folder / "error.png")
+        plot_dynamics(facts, runs, folder / "dynamics.png")
+        facts["files"] = [str(folder / name) for name in ("study.json", "report.html", *FIGURES)]
+        write_json(folder / "study.json", facts)
+    options = {"--seeds": seeds, "--epochs": study.epochs, "--out": folder.parent}
+    words = ["study", argument or problem.name, *_words(options)]
+    write_study_report(folder / "report.html", facts, folder, words)
+    return facts
 
 
-def _write_page(facts: dict[str, Any], study: Study, argument: str | None) -> None:
-    words = [
-        "study",
-        argument or study.problem.name,
-        "--seeds",
-        str(len(study.seeds)),
-        "--epochs",
-        str(study.epochs),
-        "--out",
-        str(study.folder.parent),
-    ]
-    write_study_report(study.folder / "report.html", facts, study.folder, words)
+def _words(options: Mapping[str, Any]) -> list[str]:
+    """Options as they are typed; those without a value are left out."""
+    given = {name: value for name, value in options.items() if value is not None}
+    return [word for name, value in given.items() for word in (name, str(value))]
 
 
 def study_all(
@@ -100,9 +74,10 @@ def study_all(
     """All eight tables, then what they say together, then the figures of the paper with the answers
     of the trained networks beside ours."""
     read_surfaces(meshes)  # Refused now, and not after hours.
-    found: dict[str, Any] = {}
-    for name in TABLES:
-        found[name], _ = study_problem(gallery[name], out / name, seeds, epochs, train_only, say)
+    found = {
+        name: study_problem(gallery[name], out / name, seeds, epochs, train_only, say)
+        for name in TABLES
+    }
     if train_only:
         return {"studies": list(found.values()), "files": [str(out)]}
     together = compare(found)
@@ -114,21 +89,12 @@ def study_all(
         for name in UNKNOWN
     }
     paper_figures(out / "figures", trained, _missing_figures(out), meshes, say)
-    files = [
-        out / "summary.json",
-        out / "report.html",
-        out / "speed_up.png",
-        *sorted((out / "figures").glob("*.png")),
-    ]
+    files = [out / name for name in ("summary.json", "report.html", "speed_up.png")]
+    files += sorted((out / "figures").glob("*.png"))
     facts = {**together, "studies": list(found.values()), "files": [str(path) for path in files]}
-    given = {"--seeds": seeds, "--epochs": epochs}
-    options = [
-        word for name, value in given.items() if value is not None for word in (name, str(value))
-    ]
-    options += [word for mesh in meshes for word in ("--mesh", str(mesh))]
-    write_all_report(
-        out / "report.html", facts, out, ["study", "--all", *options, "--out", str(out)]
-    )
+    words = ["study", "--all", *_words({"--seeds": seeds, "--epochs": epochs})]
+    words += [word for mesh in meshes for word in ("--mesh", str(mesh))]
+    write_all_report(out / "report.html", facts, out, [*words, "--out", str(out)])
     return facts
 
 
@@ -137,11 +103,9 @@ def _missing_figures(out: Path) -> list[str]:
     take minutes, and a study may have been stopped."""
 
     def outdated(name: str) -> bool:
-        drawn, trained = list((out / "figures").glob(f"{name}*.png")), out / name / "C-PINN.cordes"
-        return not drawn or (
-            trained.exists()
-            and min(path.stat().st_mtime for path in drawn) < trained.stat().st_mtime
-        )
+        drawn = [path.stat().st_mtime for path in (out / "figures").glob(f"{name}*.png")]
+        trained = out / name / "C-PINN.cordes"
+        return not drawn or (trained.exists() and min(drawn) < trained.stat().st_mtime)
 
     return [name for name in EXAMPLES if outdated(name)]
 
@@ -169,41 +133,27 @@ def compare(found: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
         end, spread = facts["conditioning"]["end"], facts["multiplier"]
         kappas = [end[method]["kappa_10"] for method in ("PINN", "C-PINN")]
         gain = None if None in kappas else kappas[0] / kappas[1]
-        for ratio in facts["speed_up"]:
-            rows.append(
-                {
-                    "problem": name,
-                    "spread": spread["ratio"],
-                    "variation": spread["variation"],
-                    "gain": gain,
-                    **ratio,
-                }
-            )
-    alike = [
-        row
-        for row in {row["problem"]: row for row in rows}.values()
-        if row["median"] is not None and row["gain"] is not None
-    ]
-    widest = sorted(alike, key=lambda row: row["variation"])
+        explained = {"spread": spread["ratio"], "variation": spread["variation"], "gain": gain}
+        rows += [{"problem": name, **explained, **ratio} for ratio in facts["speed_up"]]
+    last = {row["problem"]: row for row in rows}.values()
+    alike = [row for row in last if row["median"] is not None and row["gain"] is not None]
+    narrow = sorted(alike, key=lambda row: row["variation"])[:-2]
     return {
         "speed_up": rows,
-        "correlation": {"all": _correlations(alike), "rest": _correlations(widest[:-2])},
+        "correlation": {"all": _correlations(alike), "rest": _correlations(narrow)},
     }
 
 
 def _correlations(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    return {
-        "problems": len(rows),
-        **{
-            key: spearman([row[key] for row in rows], [row["median"] for row in rows])
-            for key in ("variation", "gain")
-        },
-    }
+    medians = [row["median"] for row in rows]
+    found = {key: spearman([row[key] for row in rows], medians) for key in ("variation", "gain")}
+    return {"problems": len(rows), **found}
 
 
 def spearman(x: Sequence[float], y: Sequence[float]) -> float | None:
     """The correlation of the ranks, from three pairs on; numbers that differ by rounding share a
     rank."""
-    if len(x) < 3 or np.ptp(np.round(x, 9)) == 0 or np.ptp(np.round(y, 9)) == 0:
+    rounded = np.round([x, y], 9)
+    if len(x) < 3 or np.any(np.ptp(rounded, axis=1) == 0):
         return None
-    return float(np.corrcoef(rankdata(np.round(x, 9)), rankdata(np.round(y, 9)))[0, 1])
+    return float(np.corrcoef(rankdata(rounded, axis=1))[0, 1])

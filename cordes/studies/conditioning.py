@@ -29,7 +29,7 @@ from cordes.solutions.answer import Weights
 from cordes.solutions.solution import Solution
 from cordes.solvers.rows.system import AbstractSystem
 from cordes.solvers.train import residual
-from cordes.studies.trained import initial_solution, rows_at, state_of, system_at
+from cordes.studies.trained import rows_at, state_of, system_at
 
 OPERATORS = ("equation", "laplacian")
 # Rows that are differentiated at once: each is a vector as long as all parameters.
@@ -77,13 +77,12 @@ class Spectrum:
         """Plain numbers; κ is None where an eigenvalue is not resolved, which is the rule for the
         last one."""
         count = len(self.eigenvalues)
-        numbers = {f"kappa_{k}": self.kappa(k) for k in MODES if k <= count} | {
-            "kappa_last": self.kappa(count)
-        }
-        kappas = {name: value if np.isfinite(value) else None for name, value in numbers.items()}
-        facts = {"lambda_1": self.largest, **kappas, "resolved": self.resolved}
+        kappas = {f"kappa_{k}": self.kappa(k) for k in MODES if k <= count}
+        kappas["kappa_last"] = self.kappa(count)
         return {
-            **facts,
+            "lambda_1": self.largest,
+            **{name: value if np.isfinite(value) else None for name, value in kappas.items()},
+            "resolved": self.resolved,
             "effective_rank": self.effective_rank,
             "eigenvalues": count,
             "parameters": self.parameters,
@@ -114,11 +113,7 @@ def gauss_newton_spectrum(
         raise OptionError(f"points = {points}: at least two are needed for a spectrum.")
     state = state_of(solution)
     system = system_at(problem, solution, multiplier, choices)
-    rows = (
-        rows_at(system, points, seed)
-        if operator == "equation"
-        else _laplacian_rows(system, points, seed)
-    )
+    rows = (rows_at if operator == "equation" else _laplacian_rows)(system, points, seed)
     return spectrum_of(jacobian(state, rows))
 
 
@@ -130,12 +125,14 @@ def spectra(
     choices: dict[str, Any] | None = None,
 ) -> dict[str, Spectrum]:
     """One network through three losses."""
+    losses = {
+        "PINN": (False, "equation"),
+        "C-PINN": (True, "equation"),
+        "Laplacian": (True, "laplacian"),
+    }
     return {
-        "PINN": gauss_newton_spectrum(problem, solution, False, points, seed, choices=choices),
-        "C-PINN": gauss_newton_spectrum(problem, solution, True, points, seed, choices=choices),
-        "Laplacian": gauss_newton_spectrum(
-            problem, solution, True, points, seed, "laplacian", choices
-        ),
+        name: gauss_newton_spectrum(problem, solution, multiplier, points, seed, operator, choices)
+        for name, (multiplier, operator) in losses.items()
     }
 
 
@@ -145,11 +142,8 @@ def jacobian(state: Weights, rows: Rows) -> np.ndarray:
     leaves, structure = jax.tree.flatten(rows)
 
     def block(*block_leaves: np.ndarray) -> np.ndarray:
-        gradients = _gradients(state, jax.tree.unflatten(structure, block_leaves))
-        return np.concatenate(
-            [np.asarray(leaf).reshape(leaf.shape[0], -1) for leaf in jax.tree.leaves(gradients)],
-            axis=1,
-        )
+        gradients = jax.tree.leaves(_gradients(state, jax.tree.unflatten(structure, block_leaves)))
+        return np.concatenate([np.reshape(leaf, (len(leaf), -1)) for leaf in gradients], axis=1)
 
     return in_blocks(block, tuple(leaves), BLOCK)
 
@@ -157,9 +151,8 @@ def jacobian(state: Weights, rows: Rows) -> np.ndarray:
 @jax.jit
 def _gradients(state: Weights, rows: Rows) -> Any:
     def single(parameters: Any, row: Rows) -> Array:
-        return residual(
-            state.with_parameters(parameters), jax.tree.map(lambda leaf: leaf[None], row)
-        )[0]
+        alone = jax.tree.map(lambda leaf: leaf[None], row)
+        return residual(state.with_parameters(parameters), alone)[0]
 
     return jax.vmap(jax.grad(single), in_axes=(None, 0))(state.parameters, rows)
 
@@ -183,16 +176,10 @@ def spectrum_of(J: np.ndarray) -> Spectrum:
 
 
 def _laplacian_rows(system: AbstractSystem, points: int, seed: int) -> Rows:
-    collocation = system.points(points, seed)
-    n, d = collocation.x.shape
-    return system.ansatz.freeze(
-        collocation.x,
-        np.tile(np.eye(d), (n, 1, 1)),
-        np.zeros((n, d)),
-        np.zeros(n),
-        np.zeros(n),
-        collocation.weight,
-    )
+    x, weight = system.points(points, seed)
+    n, d = x.shape
+    A, b, none = np.tile(np.eye(d), (n, 1, 1)), np.zeros((n, d)), np.zeros(n)
+    return system.ansatz.freeze(x, A, b, none, none, weight)
 
 
 def multiplier_spread(
@@ -222,14 +209,3 @@ def multiplier_spread(
         "variation": float(np.std(gamma) / np.mean(gamma)),
         "mean_square": float(np.mean(gamma**2)),
     }
-
-
-__all__ = [
-    "Spectrum",
-    "gauss_newton_spectrum",
-    "initial_solution",
-    "jacobian",
-    "multiplier_spread",
-    "spectra",
-    "spectrum_of",
-]

@@ -60,12 +60,8 @@ class Method(NamedTuple):
 def methods_of(problem: AbstractProblem) -> tuple[Method, ...]:
     """What is compared. The paper's PINN trains on a nonlinear residual directly; the PINN inside
     the Newton loop is promised there, and missing."""
-    ours = Method("C-PINN", True)
-    return (
-        (ours, Method("PINN", False))
-        if problem.linear
-        else (ours, Method("PINN", False, frozen=False), Method("PINN-Newton", False))
-    )
+    ours, plain = Method("C-PINN", True), Method("PINN", False, frozen=problem.linear)
+    return (ours, plain) if problem.linear else (ours, plain, Method("PINN-Newton", False))
 
 
 class Training(NamedTuple):
@@ -118,25 +114,13 @@ class Ensemble:
         self._fresh = jnp.asarray(problem.domain.interior_points(FRESH, 1_000_003))
         self._advance = jax.jit(self._advance_lanes, static_argnames="records")
         self._freeze = jax.jit(
-            lambda parameters, x: jax.lax.map(
-                lambda lane: self._frozen_rows(*lane), (parameters, x)
-            )
+            lambda *lanes: jax.lax.map(lambda one: self._frozen_rows(*one), lanes)
         )
-        self._contraction = jax.jit(
-            lambda parameters: jax.lax.map(self._contraction_of, parameters)
-        )
+        self._contraction = jax.jit(lambda lanes: jax.lax.map(self._contraction_of, lanes))
 
     def _network(self, seed: int) -> MLP:
-        preset = self.preset
-        return MLP(
-            self.system.ansatz.inputs,
-            preset["width"],
-            preset["depth"],
-            preset["activation"],
-            seed,
-            "uniform",
-            self.dtype,
-        )
+        shape = (self.preset[name] for name in ("width", "depth", "activation"))
+        return MLP(self.system.ansatz.inputs, *shape, seed, "uniform", self.dtype)
 
     def _points(self, seed: int) -> Points:
         count = self.preset["points"]
@@ -145,32 +129,23 @@ class Ensemble:
     def _evaluated(self, truth: np.ndarray) -> tuple[Array, Array, Array]:
         """Inputs of the network, distance, and what distance times network should be: in single
         precision this loses less than u itself would."""
-        x, ansatz = error_points(self.problem.domain), self.system.ansatz
-        inputs, distance, lift = jax.jit(
-            jax.vmap(
-                lambda x: (
-                    ansatz.inputs.jet(x).value,
-                    jnp.asarray(ansatz.distance(x)),
-                    jnp.asarray(ansatz.lift(x)),
-                )
-            )
-        )(x)
+        ansatz = self.system.ansatz
+
+        def parts(x: Array) -> tuple[Array, ...]:
+            scalars = (jnp.asarray(part(x)) for part in (ansatz.distance, ansatz.lift))
+            return ansatz.inputs.jet(x).value, *scalars
+
+        points = error_points(self.problem.domain)
+        inputs, distance, lift = jax.jit(jax.vmap(parts))(points)
         return cast((inputs, distance, jnp.asarray(truth) - lift), self.dtype)
 
     # States ---------------------------------------------------------------------------------------
 
     def start(self) -> Training:
         """All seeds before the first epoch."""
-        lanes = len(self.seeds)
-        none = jnp.zeros(lanes, self.dtype)
-        return Training(
-            self._start,
-            jax.vmap(self.optimiser.init)(self._start),
-            jnp.zeros_like(self._start),
-            none,
-            none,
-            none,
-        )
+        memory = jax.vmap(self.optimiser.init)(self._start)
+        none = jnp.zeros(len(self.seeds), self.dtype)
+        return Training(self._start, memory, jnp.zeros_like(self._start), none, none, none)
 
     def network(self, parameters: Array, dtype: Any = None) -> AbstractNetwork:
         network = self.template.with_parameters(self._unravel(parameters))
@@ -181,46 +156,36 @@ class Ensemble:
     def data(self) -> Any:
         """What the loss needs at the start: rows of the linear equation (of the warm-up), or jets
         of lift and distance for a direct loss."""
-        if self.method.frozen:
-            return self._stacked(
-                [
-                    (rows.frozen, rows.target)
-                    for rows in (self.system.rows(points) for points in self.points)
-                ]
-            )
+        ansatz = self.system.ansatz
         lift, distance = (
-            jax.jit(jax.vmap(jet_of(part)))
-            for part in (self.system.ansatz.lift, self.system.ansatz.distance)
-        )
-        return self._stacked(
-            [(points.x, lift(points.x), distance(points.x)) for points in self.points]
+            jax.jit(jax.vmap(jet_of(part))) for part in (ansatz.lift, ansatz.distance)
         )
 
-    def _stacked(self, lanes: list[Any]) -> Any:
-        return cast(
-            jax.tree.map(lambda *leaves: np.stack([np.asarray(leaf) for leaf in leaves]), *lanes),
-            self.dtype,
-        )
+        def lane(points: Points) -> tuple:
+            if not self.method.frozen:
+                return points.x, lift(points.x), distance(points.x)
+            rows = self.system.rows(points)
+            return rows.frozen, rows.target
+
+        lanes = [lane(points) for points in self.points]
+        return cast(jax.tree.map(lambda *leaves: np.stack(leaves), *lanes), self.dtype)
 
     def linearised(self, state: Training) -> Any:
         """Rows of the equation that is frozen at the present states: one outer step."""
-        return self._freeze(
-            state.parameters, jnp.stack([jnp.asarray(points.x) for points in self.points])
-        )
+        return self._freeze(state.parameters, jnp.stack([points.x for points in self.points]))
 
     def _frozen_rows(self, parameters: Array, x: Array) -> Any:
-        ansatz = self.system.ansatz
-        A, b, c, f = jax.vmap(lambda x, *jet: self.problem.linearise(x, Jet(*jet), **self.choices))(
-            x, *self._jet(parameters, x)
-        )
+        A, b, c, f = self._equation_at(parameters, x)
         factor = jnp.full(len(x), len(x) ** -0.5)
         if self.method.multiplier:
             factor *= _multiplier(A)
-        return cast(
-            ansatz.freeze_block(
-                x, factor[:, None, None] * A, factor[:, None] * b, factor * c, factor * f
-            ),
-            self.dtype,
+        weighted = factor[:, None, None] * A, factor[:, None] * b, factor * c, factor * f
+        return cast(self.system.ansatz.freeze_block(x, *weighted), self.dtype)
+
+    def _equation_at(self, parameters: Array, x: Array) -> Any:
+        """A, b, c and f of the equation frozen at the network."""
+        return jax.vmap(lambda x, *jet: self.problem.linearise(x, Jet(*jet), **self.choices))(
+            x, *self._jet(parameters, x)
         )
 
     def _jet(self, parameters: Array, x: Array, with_lift: bool = True) -> Jet:
@@ -243,17 +208,14 @@ class Ensemble:
     def _advance_lanes(
         self, state: Training, data: Any, evaluation: Any, records: int
     ) -> tuple[Training, Measured]:
+        def one(lane: tuple[Training, Any]) -> tuple[Training, Measured]:
+            return self._advance_lane(*lane, evaluation, records)
+
         if jax.default_backend() == "cpu":
             # Batched products are several times slower there than one after the other.
-            state, measured = jax.lax.map(
-                lambda lane: self._advance_lane(lane[0], lane[1], evaluation, records),
-                (state, data),
-            )
+            state, measured = jax.lax.map(one, (state, data))
             return state, jax.tree.map(jnp.transpose, measured)
-        return jax.vmap(
-            lambda state, data: self._advance_lane(state, data, evaluation, records),
-            out_axes=(0, 1),
-        )(state, data)
+        return jax.vmap(one, out_axes=(0, 1))((state, data))
 
     def _advance_lane(
         self, state: Training, data: Any, evaluation: Any, records: int
@@ -271,17 +233,11 @@ class Ensemble:
         update, memory = self.optimiser.update(gradient, state.memory)
         # The paper's proxy of the largest curvature: how much the gradient changed over how far the
         # parameters moved.
-        sharpness = jnp.linalg.norm(gradient - state.gradient) / jnp.maximum(
-            state.moved, jnp.finfo(self.dtype).tiny
-        )
-        return Training(
-            jnp.asarray(optax.apply_updates(state.parameters, update)),
-            memory,
-            gradient,
-            jnp.linalg.norm(update),
-            loss,
-            sharpness,
-        )  # pyright: ignore[reportArgumentType]
+        way = jnp.maximum(state.moved, jnp.finfo(self.dtype).tiny)
+        sharpness = jnp.linalg.norm(gradient - state.gradient) / way
+        parameters = jnp.asarray(optax.apply_updates(state.parameters, update))
+        moved = jnp.linalg.norm(update)  # pyright: ignore[reportArgumentType]
+        return Training(parameters, memory, gradient, moved, loss, sharpness)
 
     def _loss(self, parameters: Array, data: Any) -> Array:
         network = self.network(parameters)
@@ -290,9 +246,8 @@ class Ensemble:
             return jnp.sum((network.rows(frozen) - target) ** 2)
         x, lift, distance = data
         jet = Ansatz.combine(lift, distance, network.jet(x))
-        return jnp.mean(
-            jax.vmap(lambda x, *jet: self.problem.residual(x, Jet(*jet)))(x, *jet) ** 2
-        ).astype(self.dtype)
+        residual = jax.vmap(lambda x, *jet: self.problem.residual(x, Jet(*jet)))(x, *jet)
+        return jnp.mean(residual**2).astype(self.dtype)
 
     def settled(self, state: Training, data: Any, lane: int, epochs: int) -> Array:
         """The parameters of one seed after further epochs at a learning rate that falls to zero:
@@ -308,9 +263,8 @@ class Ensemble:
             return (parameters + (1 - share).astype(self.dtype) * jnp.asarray(update), memory), None
 
         shares = jnp.linspace(0, 1, epochs)
-        return jax.jit(lambda carry: jax.lax.scan(epoch, carry, shares)[0][0])(
-            (alone.parameters, alone.memory)
-        )
+        run = jax.jit(lambda *carry: jax.lax.scan(epoch, carry, shares)[0][0])
+        return run(alone.parameters, alone.memory)
 
     def _measured(self, state: Training, evaluation: Any) -> Measured:
         inputs, distance, wanted = evaluation
@@ -335,17 +289,13 @@ class Ensemble:
     def _contraction_of(self, parameters: Array) -> tuple[Array, Array]:
         x, d = self._fresh, self.problem.domain.dimension
         w = self._jet(parameters, x, with_lift=False)
-        A = jax.vmap(lambda x, *jet: self.problem.linearise(x, Jet(*jet), **self.choices).A)(
-            x, *self._jet(parameters, x)
-        )
+        A = self._equation_at(parameters, x).A
         laplacian = jnp.trace(w.hessian, axis1=1, axis2=2)
         difference = laplacian - _multiplier(A) * contract(A, w.hessian)
-        epsilon = jnp.min(jnp.trace(A, axis1=1, axis2=2) ** 2 / jnp.sum(A**2, axis=(1, 2))) - (
-            d - 1
-        )
-        return jnp.linalg.norm(difference) / jnp.linalg.norm(laplacian), jnp.where(
-            epsilon > 0, jnp.sqrt(1 - jnp.minimum(epsilon, 1.0)), jnp.nan
-        )
+        anisotropy = jnp.trace(A, axis1=1, axis2=2) ** 2 / jnp.sum(A**2, axis=(1, 2))
+        epsilon = jnp.min(anisotropy) - (d - 1)
+        bound = jnp.where(epsilon > 0, jnp.sqrt(1 - jnp.minimum(epsilon, 1.0)), jnp.nan)
+        return jnp.linalg.norm(difference) / jnp.linalg.norm(laplacian), bound
 
 
 def _multiplier(A: Array) -> Array:

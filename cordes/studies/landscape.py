@@ -118,8 +118,8 @@ def landscape(
     loss, blocks = (_frozen if form == "frozen" else _direct)(
         system, solution, points, seed, choices or {}
     )
-    directions = cast(tuple(filter_normalised(state, seed, which) for which in (0, 1)), jnp.float32)
-    state = cast(state, jnp.float32)
+    directions = tuple(filter_normalised(state, seed, which) for which in (0, 1))
+    state, directions = cast((state, directions), jnp.float32)
     coordinates = radius * np.linspace(-1, 1, resolution)
     line = jax.jit(functools.partial(_line, loss))
     along = jnp.asarray(coordinates, jnp.float32)
@@ -172,16 +172,16 @@ def _line(
     """The losses on one line of the grid."""
 
     def at(second: Array) -> Array:
-        moved = jax.tree.map(
-            lambda p, u, v: p + first * u + second * v, state.parameters, *directions
+        moved = state.with_parameters(
+            jax.tree.map(lambda p, u, v: p + first * u + second * v, state.parameters, *directions)
         )
+
+        def add(total: Array, block: Any) -> tuple[Array, None]:
+            return total + loss(moved, block), None
+
         # Blocks of points that stay in a core's own memory: twice to six times as fast on a CPU as
         # all points at once.
-        return jax.lax.scan(
-            lambda total, block: (total + loss(state.with_parameters(moved), block), None),
-            jnp.float32(0),
-            blocks,
-        )[0]
+        return jax.lax.scan(add, jnp.float32(0), blocks)[0]
 
     return jax.lax.map(at, along)
 
@@ -222,15 +222,12 @@ def _direct(
             "form='frozen', or train with the paper preset."
         )
     x, weight = system.points(points, seed)
-    ansatz = system.ansatz
-    lift, distance = jax.jit(
-        lambda x: (jax.vmap(jet_of(ansatz.lift))(x), jax.vmap(jet_of(ansatz.distance))(x))
-    )(x)
+    parts = (system.ansatz.lift, system.ansatz.distance)
+    lift, distance = jax.jit(lambda x: [jax.vmap(jet_of(part))(x) for part in parts])(x)
 
     def loss(state: Weights, data: tuple) -> Array:
-        return jnp.asarray(
-            nonlinear_loss(state.parameters, data, system, state, choices), jnp.float32
-        )
+        value = nonlinear_loss(state.parameters, data, system, state, choices)
+        return jnp.asarray(value, jnp.float32)
 
     return loss, (_cut(x, 1.0), _cut(weight, 0.0), _cut(lift, 1.0), _cut(distance, 1.0))
 
@@ -242,30 +239,26 @@ def _measures(coordinates: np.ndarray, losses: np.ndarray) -> Measures:
     """See `Measures`. Coordinates are counted in radii: no measure depends on their unit."""
     t = coordinates / coordinates[-1]
     middle = len(t) // 2
-    near = slice(middle - max(2, round(NEAR * middle)), middle + max(2, round(NEAR * middle)) + 1)
+    reach = max(2, round(NEAR * middle))
+    near = slice(middle - reach, middle + reach + 1), slice(middle - reach, middle + reach + 1)
     x, y = np.meshgrid(t, t, indexing="ij")
     centre, highest = losses[middle, middle], np.max(losses)
-    decades = (
-        float(np.log10(highest / centre)) if centre > 0 and np.isfinite(highest) else float("nan")
-    )
-    if not np.all(np.isfinite(losses[near, near])):
-        return Measures(float("nan"), float("nan"), _nonconvex_share(t, losses), decades)
+    known = centre > 0 and np.isfinite(highest)
+    decades = float(np.log10(highest / centre)) if known else float("nan")
+    nonconvex = _nonconvex_share(t, losses)
+    if not np.all(np.isfinite(losses[near])):
+        return Measures(float("nan"), float("nan"), nonconvex, decades)
     # In units of the fitted losses, so that neither tiny nor huge ones lose digits.
-    unit = float(np.max(np.abs(losses[near, near]))) or 1.0
-    constant, slope, other, xx, xy, yy = np.linalg.lstsq(
-        _monomials(x[near, near], y[near, near]), losses[near, near].ravel() / unit, rcond=None
-    )[0]
+    unit = float(np.max(np.abs(losses[near]))) or 1.0
+    fitted = np.linalg.lstsq(_monomials(x[near], y[near]), losses[near].ravel() / unit, rcond=None)
+    constant, slope, other, xx, xy, yy = fitted[0]
     least, most = np.linalg.eigvalsh([[xx, xy], [xy, yy]])
     rim = np.maximum(np.abs(x), np.abs(y)) == 1
     promised = np.mean(_monomials(x[rim], y[rim]) @ np.array([0.0, slope, other, xx, xy, yy]))
     seen = np.mean(losses[rim]) / unit - constant
     sharpness = float(promised / seen) if np.isfinite(seen) and seen != 0 else float("nan")
-    return Measures(
-        float(most / least) if least > 0 else float("inf"),
-        sharpness,
-        _nonconvex_share(t, losses),
-        decades,
-    )
+    ratio = float(most / least) if least > 0 else float("inf")
+    return Measures(ratio, sharpness, nonconvex, decades)
 
 
 def _monomials(x: np.ndarray, y: np.ndarray) -> np.ndarray:

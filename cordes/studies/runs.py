@@ -5,7 +5,6 @@ On a CPU a resumed run gives the same numbers, bit for bit, as one that was neve
 compiled chunks see the same states.
 """
 
-import dataclasses
 import json
 import os
 import time
@@ -24,7 +23,6 @@ from cordes.runtime.progress import Progress
 from cordes.solutions.answer import Answer
 from cordes.solutions.kinds import make_solution
 from cordes.solutions.solution import Solution
-from cordes.solvers.train import cast
 from cordes.studies.ensemble import (
     EVERY,
     INNER_EPOCHS,
@@ -34,6 +32,7 @@ from cordes.studies.ensemble import (
     choices_of,
     warm_up_of,
 )
+from cordes.studies.trained import facts_of
 
 # Epochs between two writings: some seconds on a CPU, less than one on an accelerator.
 CHUNK, CHUNK_ACCELERATOR = 100, 500
@@ -77,25 +76,13 @@ class TrainingRun:
         preset: dict[str, Any],
         path: Path,
     ):
-        self.problem, self.method, self.seeds, self.preset, self.path = (
-            problem,
-            method,
-            tuple(seeds),
-            preset,
-            path,
-        )
+        self.problem, self.method, self.seeds = problem, method, tuple(seeds)
+        self.preset, self.path = preset, path
         self.ensemble = Ensemble(problem, method, seeds, truth, preset)
         self.state = self.ensemble.start()
-        empty = np.zeros((0, len(self.seeds)))
-        self.run = Run(
-            np.zeros(0, int),
-            Measured(*(empty for _ in Measured._fields)),
-            np.zeros(0, int),
-            empty,
-            empty,
-            0.0,
-            0.0,
-        )
+        empty, none = np.zeros((0, len(self.seeds))), np.zeros(0, int)
+        measured = Measured(*(empty for _ in Measured._fields))
+        self.run = Run(none, measured, none, empty, empty, 0.0, 0.0)
         self.resumed = self._read()
 
     @property
@@ -167,59 +154,49 @@ class TrainingRun:
         seconds = time.perf_counter() - start
         ratio, bound = self.ensemble.contraction(self.state)
         run, records = self.run, len(measured.l2)
+        both = zip(run.measured, measured, strict=True)
         self.run = Run(
             np.concatenate([run.epochs, self.done + EVERY * np.arange(1, records + 1)]),
-            Measured(
-                *(
-                    np.concatenate([old, np.asarray(new, np.float64)])
-                    for old, new in zip(run.measured, measured, strict=True)
-                )
-            ),
+            Measured(*(np.concatenate([old, np.asarray(new, np.float64)]) for old, new in both)),
             np.append(run.contraction_epochs, self.done + EVERY * records),
             np.concatenate([run.contraction, ratio[None]]),
             np.concatenate([run.contraction_bound, bound[None]]),
             run.seconds + seconds,
             run.compile_seconds,
-            tuple(sorted({*run.devices, _device()})),
+            tuple(sorted({*run.devices, device_name("CPU")})),
         )
 
     # The file -------------------------------------------------------------------------------------
 
     def _fingerprint(self) -> dict[str, Any]:
-        loop = (
-            {}
-            if self.problem.linear
-            else {
-                "inner_epochs": INNER_EPOCHS,
-                "warm_up": warm_up_of(self.problem),
-                **choices_of(self.problem),
-            }
-        )
-        settings = {
-            "problem": self.problem.name,
+        problem = self.problem
+        loop = {"inner_epochs": INNER_EPOCHS, "warm_up": warm_up_of(problem), **choices_of(problem)}
+        return {
+            "problem": problem.name,
             "method": self.method.name,
             "seeds": list(self.seeds),
             "preset": self.preset,
             "every": EVERY,
+            "loop": {} if problem.linear else loop,
+            "version": cordes.__version__,
         }
-        return {**settings, "loop": loop, "version": cordes.__version__}
 
     def _write(self, data: Any) -> None:
+        frozen = not self.problem.linear and self.method.frozen
+        trees = {"state": self.state, "rows": data if frozen else ()}
         arrays = {
-            f"state{k}": np.asarray(leaf) for k, leaf in enumerate(jax.tree.leaves(self.state))
+            f"{name}{k}": np.asarray(leaf)
+            for name, tree in trees.items()
+            for k, leaf in enumerate(jax.tree.leaves(tree))
         }
-        if not self.problem.linear and self.method.frozen:
-            arrays |= {f"rows{k}": np.asarray(leaf) for k, leaf in enumerate(jax.tree.leaves(data))}
-        arrays |= {f"measured_{name}": part for name, part in self.run.measured._asdict().items()}
+        facts = self.run._asdict()
         arrays |= {
-            name: np.asarray(part)
-            for name, part in self.run._asdict().items()
-            if name != "measured"
+            f"measured_{name}": part for name, part in facts.pop("measured")._asdict().items()
         }
+        arrays |= {name: np.asarray(part) for name, part in facts.items()}
         arrays["probe"] = probe(self.problem)
-        arrays["fingerprint"] = np.frombuffer(
-            json.dumps(self._fingerprint(), sort_keys=True).encode(), np.uint8
-        )
+        text = json.dumps(self._fingerprint(), sort_keys=True)
+        arrays["fingerprint"] = np.frombuffer(text.encode(), np.uint8)
         temporary = self.path.with_name(self.path.name + ".part")
         with open(temporary, "wb") as file:
             np.savez(file, allow_pickle=False, **arrays)
@@ -259,17 +236,11 @@ class TrainingRun:
         )
         rows = [name for name in arrays if name.startswith("rows")]
         self._kept = [arrays[f"rows{k}"] for k in range(len(rows))] or None
+        parts = {name: arrays[name] for name in Run._fields if name != "measured"}
+        parts |= {name: float(parts[name]) for name in ("seconds", "compile_seconds")}
+        parts["devices"] = tuple(str(device) for device in parts["devices"])
         measured = Measured(*(arrays[f"measured_{name}"] for name in Measured._fields))
-        self.run = Run(
-            arrays["epochs"],
-            measured,
-            arrays["contraction_epochs"],
-            arrays["contraction"],
-            arrays["contraction_bound"],
-            float(arrays["seconds"]),
-            float(arrays["compile_seconds"]),
-            tuple(str(device) for device in arrays["devices"]),
-        )
+        self.run = Run(measured=measured, **parts)
         return True
 
     # The answer -----------------------------------------------------------------------------------
@@ -284,39 +255,19 @@ class TrainingRun:
 
     def solution(self, lane: int = 0, parameters: Any = None) -> Solution:
         """Where one seed ended, as an answer that can be drawn, measured and saved."""
-        ensemble = self.ensemble
-        network = cast(
-            ensemble.network(self.state.parameters[lane] if parameters is None else parameters),
-            np.float64,
-        )
-        facts = {
-            "method": "adam",
-            "seed": self.seeds[lane],
-            "multiplier": self.method.multiplier,
-            **dataclasses.asdict(ensemble.system.options),
-            "richness": ensemble.system.richness,
-        }
-        loss = float(self.run.measured.loss[-1, lane])
+        run, system = self.run, self.ensemble.system
+        parameters = self.state.parameters[lane] if parameters is None else parameters
+        network = self.ensemble.network(parameters, np.float64)
+        loss = float(run.measured.loss[-1, lane])
         history = [
             {"epoch": int(epoch), "l2": float(l2[lane])}
-            for epoch, l2 in zip(self.run.epochs[9::10], self.run.measured.l2[9::10], strict=True)
+            for epoch, l2 in zip(run.epochs[9::10], run.measured.l2[9::10], strict=True)
         ]
-        answer = Answer(
-            network, np.zeros(0), Result.converged, loss**0.5, self.preset["points"], history
-        )
-        seconds = self.run.seconds_per_epoch * self.done
-        return make_solution(
-            self.problem,
-            ensemble.system.ansatz,
-            answer,
-            {
-                "total": seconds,
-                "compile": self.run.compile_seconds,
-                "solve": seconds,
-                "certify": 0.0,
-            },
-            facts,
-        )
+        points, spent = self.preset["points"], run.seconds_per_epoch * self.done
+        answer = Answer(network, np.zeros(0), Result.converged, loss**0.5, points, history)
+        seconds = {"total": spent, "compile": run.compile_seconds, "solve": spent, "certify": 0.0}
+        facts = facts_of(system, self.seeds[lane], self.method.multiplier)
+        return make_solution(self.problem, system.ansatz, answer, seconds, facts)
 
 
 def probe(problem: AbstractProblem) -> np.ndarray:
@@ -324,10 +275,8 @@ def probe(problem: AbstractProblem) -> np.ndarray:
     by them."""
     x = problem.domain.interior_points(PROBES, 2025)
     boundary = problem.domain.boundary_at(np.random.default_rng(2025).standard_normal(x.shape))
-    parts = [np.asarray(part).reshape(PROBES, -1) for part in problem.coefficients(x)]
-    return np.concatenate(
-        [*parts, np.asarray(jax.vmap(problem.g)(boundary)).reshape(PROBES, -1)], axis=1
-    )
+    parts = [*problem.coefficients(x), jax.vmap(problem.g)(boundary)]
+    return np.concatenate([np.asarray(part).reshape(PROBES, -1) for part in parts], axis=1)
 
 
 def same_equation(found: Any, problem: AbstractProblem) -> bool:
@@ -340,6 +289,7 @@ def same_equation(found: Any, problem: AbstractProblem) -> bool:
     )
 
 
-def _device() -> str:
+def device_name(processor: str) -> str:
+    """The accelerator, or what the processor is called where there is none."""
     device = jax.devices()[0]
-    return device.device_kind if device.platform != "cpu" else "CPU"
+    return device.device_kind if device.platform != "cpu" else processor

@@ -25,13 +25,14 @@ from cordes.solutions.solution import Solution, error_points
 from cordes.solvers.adam import PAPER
 from cordes.solvers.solve import solve
 from cordes.studies.bench import bench
-from cordes.studies.conditioning import initial_solution, multiplier_spread, spectra
+from cordes.studies.conditioning import multiplier_spread, spectra
 from cordes.studies.dynamics import contraction_facts, curves
 from cordes.studies.ensemble import EVERY, choices_of, methods_of
 from cordes.studies.landscape import Landscape, Measures, landscape
 from cordes.studies.pages.landscape import plot_landscape, plot_spectra
-from cordes.studies.runs import Run, TrainingRun, probe, same_equation
+from cordes.studies.runs import Run, TrainingRun, device_name, probe, same_equation
 from cordes.studies.time_to_accuracy import finals, milestones, speed_up, targets_of
+from cordes.studies.trained import initial_solution
 
 # The landscape that is drawn, and those over several pairs of directions that are only measured.
 RESOLUTION, POINTS = 31, 5000
@@ -74,18 +75,11 @@ class Study:
         with share_cores():
             for method in methods_of(self.problem):
                 name = method.name
-                training = TrainingRun(
-                    self.problem,
-                    method,
-                    self.seeds,
-                    truth,
-                    self.preset,
-                    self.folder / f"{name}.npz",
-                )
-                before, answer = training.done, self.folder / f"{name}.cordes"
-                with Progress(
-                    f"{self.problem.name}: {name}, {len(self.seeds)} seeds", show, self.epochs
-                ) as progress:
+                path, answer = (self.folder / f"{name}.{kind}" for kind in ("npz", "cordes"))
+                training = TrainingRun(self.problem, method, self.seeds, truth, self.preset, path)
+                before = training.done
+                words = f"{self.problem.name}: {name}, {len(self.seeds)} seeds"
+                with Progress(words, show, self.epochs) as progress:
                     training.train(self.epochs, target, progress)
                 self.trained[name] = training
                 if self.problem.source and (training.done > before or not answer.exists()):
@@ -98,45 +92,29 @@ class Study:
             return np.asarray(jax.jit(jax.vmap(self.problem.exact))(points))
         return solve(self.problem, certify=False)(points)
 
+    def costs(self, runs: Mapping[str, Run]) -> dict[str, Any]:
+        """What is told of runs that are not judged."""
+        trained = {
+            name: {
+                "epochs": int(run.epochs[-1]),
+                "ms_per_epoch_and_seed": 1e3 * run.seconds_per_epoch,
+            }
+            for name, run in runs.items()
+        }
+        told = {"problem": self.problem.name, "seeds": list(self.seeds), "trained": trained}
+        return {**told, "files": [str(self.folder)]}
+
     # Judging --------------------------------------------------------------------------------------
 
     def judge(self, runs: Mapping[str, Run], say: Say = lambda _: None) -> dict[str, Any]:
         """Facts for the JSON file. What takes long is kept as soon as it is done."""
         problem, found = self.problem, milestones(self.problem, runs)
-        parts = {
-            "multiplier": self._part(
-                runs, "the spread of the multiplier", "multiplier", self._multiplier, say
-            ),
-            "landscape": self._part(
-                runs,
-                "the landscape around the minima",
-                "landscape",
-                lambda: self._landscapes(list(runs)),
-                say,
-            ),
-            "conditioning": self._part(
-                runs,
-                "the spectra of the Gauss–Newton matrix",
-                "conditioning",
-                self._conditioning,
-                say,
-            ),
-            "auto": self._part(
-                runs,
-                "what `auto` reaches",
-                "auto",
-                lambda: bench(problem, repeats=1, steps=5) | {"machine": machine()},
-                say,
-            ),
-        }
+        parts = self._parts(runs, say)
         return {
             "problem": problem.name,
             "reference": "exact solution" if problem.exact is not None else "auto",
             "probe": probe(problem).tolist(),
-            "seeds": list(self.seeds),
-            "epochs": self.epochs,
-            "preset": self.preset,
-            "version": cordes.__version__,
+            **self._settings(),
             "devices": sorted({device for run in runs.values() for device in run.devices}),
             "milestones": found,
             "final": finals(problem, runs),
@@ -156,22 +134,36 @@ class Study:
             **parts,
         }
 
-    def _part(
-        self, runs: Mapping[str, Run], words: str, name: str, make: Callable[[], Any], say: Say
-    ) -> Any:
-        """One part of the analysis, from the file where it belongs to the same runs."""
-        path, lengths = (
-            self.folder / "judged.json",
-            {method: int(run.epochs[-1]) for method, run in runs.items()},
-        )
+    def _settings(self) -> dict[str, Any]:
+        return {
+            "seeds": list(self.seeds),
+            "epochs": self.epochs,
+            "preset": self.preset,
+            "version": cordes.__version__,
+        }
+
+    def _parts(self, runs: Mapping[str, Run], say: Say) -> dict[str, Any]:
+        """The parts of the analysis, each from the file where it belongs to the same runs."""
+        path = self.folder / "judged.json"
+        lengths = {method: int(run.epochs[-1]) for method, run in runs.items()}
         kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
         if kept.get("epochs") != lengths:
             kept = {"epochs": lengths}
-        if name not in kept:
-            say(f"{self.problem.name}: {words}")
-            kept[name] = make()
-            write_json(path, kept)
-        return kept[name]
+        makers: dict[str, tuple[str, Callable[[], Any]]] = {
+            "multiplier": ("the spread of the multiplier", self._multiplier),
+            "landscape": (
+                "the landscape around the minima",
+                lambda: self._landscapes(list(runs)),
+            ),
+            "conditioning": ("the spectra of the Gauss–Newton matrix", self._conditioning),
+            "auto": ("what `auto` reaches", self._auto),
+        }
+        for name, (words, make) in makers.items():
+            if name not in kept:
+                say(f"{self.problem.name}: {words}")
+                kept[name] = make()
+                write_json(path, kept)
+        return {name: kept[name] for name in makers}
 
     def settled(self, method: str) -> Solution:
         """The minimum that a method found, for seed 0: see `TrainingRun.settled`."""
@@ -180,9 +172,11 @@ class Study:
         return self._settled[method]
 
     def _multiplier(self) -> dict[str, float]:
-        return multiplier_spread(
-            self.problem, self.settled("C-PINN"), choices_of(self.problem) or None
-        )
+        choices = choices_of(self.problem) or None
+        return multiplier_spread(self.problem, self.settled("C-PINN"), choices)
+
+    def _auto(self) -> dict[str, Any]:
+        return bench(self.problem, repeats=1, steps=5) | {"machine": machine()}
 
     def _landscapes(self, methods: list[str]) -> dict[str, Any]:
         surfaces = {name: self._surface(name, 0, RESOLUTION, POINTS) for name in methods}
@@ -207,18 +201,10 @@ class Study:
         return "direct" if not self.problem.linear and method == "PINN" else "frozen"
 
     def _surface(self, method: str, seed: int, resolution: int, points: int) -> Landscape:
-        form = self._form(method)
+        form, state = self._form(method), self.settled(method)
         choices = choices_of(self.problem) or None if form == "frozen" else None
-        return landscape(
-            self.problem,
-            self.settled(method),
-            method == "C-PINN",
-            seed,
-            resolution,
-            points=points,
-            form=form,
-            choices=choices,
-        )
+        options = {"points": points, "form": form, "choices": choices}
+        return landscape(self.problem, state, method == "C-PINN", seed, resolution, **options)
 
     def _conditioning(self) -> dict[str, Any]:
         problem, choices = self.problem, choices_of(self.problem) or None
@@ -226,12 +212,8 @@ class Study:
         if problem.linear or not problem.convex:
             # The warm-up of Monge–Ampère problems begins with the Laplacian, whose multiplier is
             # constant: there is nothing to compare.
-            found = {
-                "start": spectra(
-                    problem, initial_solution(problem, self.seeds[0]), choices=choices
-                ),
-                **found,
-            }
+            start = initial_solution(problem, self.seeds[0])
+            found = {"start": spectra(problem, start, choices=choices), **found}
         plot_spectra(found, self.folder / "spectra.png", title=problem.name)
         return {
             when: {name: one.as_data() for name, one in three.items()}
@@ -244,16 +226,8 @@ class Study:
         if not path.exists():
             return None
         facts = json.loads(path.read_text(encoding="utf-8"))
-        wanted = {
-            "seeds": list(self.seeds),
-            "epochs": self.epochs,
-            "preset": self.preset,
-            "version": cordes.__version__,
-        }
-        same = all(facts.get(key) == value for key, value in wanted.items()) and same_equation(
-            facts.get("probe"), self.problem
-        )
-        return facts if same else None
+        same = all(facts.get(key) == value for key, value in self._settings().items())
+        return facts if same and same_equation(facts.get("probe"), self.problem) else None
 
 
 def _over_directions(measures: list[Measures]) -> dict[str, Any]:
@@ -277,6 +251,4 @@ def write_json(path: Path, facts: Mapping[str, Any]) -> None:
 
 def machine() -> str:
     """What the analysis ran on."""
-    device = jax.devices()[0]
-    kind = device.device_kind if device.platform != "cpu" else platform.machine()
-    return f"{kind}, {os.cpu_count()} cores"
+    return f"{device_name(platform.machine())}, {os.cpu_count()} cores"

@@ -44,20 +44,23 @@ def milestones(problem: AbstractProblem, runs: Mapping[str, Run]) -> list[dict[s
 def _reached(problem: AbstractProblem, method: str, run: Run, target: float) -> dict[str, Any]:
     """Epochs, seconds and errors at the first record at which a seed met the target; None where it
     never did."""
-    facts: dict[str, list[Any]] = {"epochs": [], "seconds": [], "l2": [], "linf": []}
-    frozen = not problem.linear and method != "PINN"
-    if frozen:
-        facts["newton"] = []
-    for lane in range(run.seeds):
-        met = np.flatnonzero(run.measured.l2[:, lane] <= target)
-        k = int(met[0]) if len(met) else None
-        epochs = int(run.epochs[k]) if k is not None else None
-        facts["epochs"].append(epochs)
-        facts["seconds"].append(epochs * run.seconds_per_epoch if epochs is not None else None)
-        facts["l2"].append(float(run.measured.l2[k, lane]) if k is not None else None)
-        facts["linf"].append(float(run.measured.linf[k, lane]) if k is not None else None)
-        if frozen:
-            facts["newton"].append(outer_steps(problem, epochs) if epochs is not None else None)
+    names = ["epochs", "seconds", "l2", "linf"]
+    if not problem.linear and method != "PINN":
+        names.append("newton")
+    facts: dict[str, list[Any]] = {name: [None] * run.seeds for name in names}
+    for lane, l2 in enumerate(run.measured.l2.T):
+        if np.any(l2 <= target):
+            k = int(np.argmax(l2 <= target))
+            epochs = int(run.epochs[k])
+            found = {
+                "epochs": epochs,
+                "seconds": epochs * run.seconds_per_epoch,
+                "l2": float(l2[k]),
+                "linf": float(run.measured.linf[k, lane]),
+                "newton": outer_steps(problem, epochs),
+            }
+            for name in names:
+                facts[name][lane] = found[name]
     return facts
 
 
@@ -71,18 +74,16 @@ def finals(problem: AbstractProblem, runs: Mapping[str, Run]) -> dict[str, dict[
     last = targets_of(problem)[-1]
     facts = {}
     for name, run in runs.items():
-        ends = [
-            int(np.flatnonzero(lane <= last)[0]) if np.any(lane <= last) else len(lane) - 1
-            for lane in run.measured.l2.T
-        ]
+        l2, linf = run.measured.l2, run.measured.linf
+        met = l2 <= last
+        ends = np.where(np.any(met, axis=0), np.argmax(met, axis=0), len(l2) - 1)
+        lanes = np.arange(run.seeds)
+        best = np.fmin.accumulate(l2)
         facts[name] = {
-            "epochs": [int(run.epochs[k]) for k in ends],
-            "l2": [float(run.measured.l2[k, lane]) for lane, k in enumerate(ends)],
-            "linf": [float(run.measured.linf[k, lane]) for lane, k in enumerate(ends)],
-            "best_l2": [
-                float(np.min(np.nan_to_num(run.measured.l2[: k + 1, lane], nan=np.inf)))
-                for lane, k in enumerate(ends)
-            ],
+            "epochs": run.epochs[ends].tolist(),
+            "l2": l2[ends, lanes].tolist(),
+            "linf": linf[ends, lanes].tolist(),
+            "best_l2": np.nan_to_num(best[ends, lanes], nan=np.inf).tolist(),
         }
     return facts
 
@@ -109,9 +110,8 @@ class Summary:
         low, high = format(self.numbers[0], form), format(self.numbers[-1], form)
         spread = f" ({low}–{high})" if low != high else ""
         reached = f", {len(self.numbers)} of {self.count}" if self.missing else ""
-        return (
-            (format(self.median, form) if self.median is not None else missing) + spread + reached
-        )
+        median = missing if self.median is None else format(self.median, form)
+        return median + spread + reached
 
 
 def speed_up(found: Sequence[Mapping[str, Any]], rival: str = "PINN") -> dict[str, Any] | None:
@@ -120,62 +120,38 @@ def speed_up(found: Sequence[Mapping[str, Any]], rival: str = "PINN") -> dict[st
     and points. A rival that never arrives counts as infinitely slow (None), C-PINN that never
     arrives as 0; a pair of which neither does is left out. `last` counts the seeds at the tightest
     target that any seed of either met."""
-    targets = sorted({row["target"] for row in found})
-    for target in targets:
-        ours, theirs = (_epochs(found, target, method) for method in ("C-PINN", rival))
+    needed = {(row["target"], row["method"]): row["epochs"] for row in found}
+    last: dict[str, Any] = {}
+    for target in sorted({row["target"] for row in found}):
+        ours, theirs = (needed.get((target, method)) for method in ("C-PINN", rival))
         if ours is None or theirs is None:
             return None
-        if 2 * min(len(ours) - ours.count(None), len(theirs) - theirs.count(None)) < len(ours):
+        arrived, there = (len(epochs) - epochs.count(None) for epochs in (ours, theirs))
+        if not last and (arrived or there):
+            last = {"target": target, "ours": arrived, "theirs": there}
+        if 2 * min(arrived, there) < len(ours):
             continue
-        pairs = [
-            (a, b) for a, b in zip(ours, theirs, strict=True) if a is not None or b is not None
+        ratios = [
+            0.0 if a is None else math.inf if b is None else b / a
+            for a, b in zip(ours, theirs, strict=True)
+            if a is not None or b is not None
         ]
-        ratios = [0.0 if a is None else math.inf if b is None else b / a for a, b in pairs]
-        facts = {
+        return {
             "target": target,
             "rival": rival,
             "ratios": [_finite(ratio) for ratio in ratios],
             "median": _finite(float(np.median(ratios))),
+            "last": last,
         }
-        return {**facts, "last": _arrivals(found, targets, rival)}
     return None
-
-
-def _arrivals(
-    found: Sequence[Mapping[str, Any]], targets: Sequence[float], rival: str
-) -> dict[str, Any]:
-    for target in targets:
-        ours, theirs = (
-            sum(epochs is not None for epochs in _epochs(found, target, method) or ())
-            for method in ("C-PINN", rival)
-        )
-        if ours or theirs:
-            return {"target": target, "ours": ours, "theirs": theirs}
-    return {}
 
 
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _epochs(
-    found: Sequence[Mapping[str, Any]], target: float, method: str
-) -> list[int | None] | None:
-    for row in found:
-        if row["target"] == target and row["method"] == method:
-            return row["epochs"]
-    return None
-
-
 def _paper_facts(row: Row | None) -> dict[str, Any] | None:
-    return (
-        None
-        if row is None
-        else {
-            "epochs": row.epochs,
-            "seconds": row.seconds,
-            "l2": row.l2,
-            "linf": row.linf,
-            "newton": row.newton,
-        }
-    )
+    if row is None:
+        return None
+    names = ("epochs", "seconds", "l2", "linf", "newton")
+    return {name: getattr(row, name) for name in names}

@@ -40,14 +40,15 @@ def initial_solution(problem: AbstractProblem, seed: int = 0) -> Solution:
     )
     state = cast(state, jnp.float64)
     answer = Answer(state.network, state.amplitudes, Result.stagnated, float("inf"), 0, [])
-    facts = {
-        "method": "adam",
-        "seed": seed,
-        "multiplier": True,
-        **dataclasses.asdict(PLAIN),
-        "richness": system.richness,
-    }
+    facts = facts_of(system, seed, True)
     return make_solution(problem, system.ansatz, answer, {"certify": 0.0}, facts)
+
+
+def facts_of(system: AbstractSystem, seed: int, multiplier: bool) -> dict[str, Any]:
+    """What an answer of the paper's training says of itself."""
+    options = dataclasses.asdict(system.options)
+    told = {"method": "adam", "seed": seed, "multiplier": multiplier, **options}
+    return {**told, "richness": system.richness}
 
 
 def state_of(solution: Solution) -> Weights:

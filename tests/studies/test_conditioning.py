@@ -19,14 +19,13 @@ from cordes.problems.condition import cordes_multiplier
 from cordes.studies.conditioning import (
     Spectrum,
     gauss_newton_spectrum,
-    initial_solution,
     jacobian,
     multiplier_spread,
     spectra,
     spectrum_of,
 )
 from cordes.studies.pages.landscape import plot_spectra
-from cordes.studies.trained import rows_at, state_of, system_at
+from cordes.studies.trained import initial_solution, rows_at, state_of, system_at
 
 
 @pytest.fixture(scope="module")

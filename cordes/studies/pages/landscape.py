@@ -42,77 +42,52 @@ def plot_landscape(
     if not surfaces:
         raise OptionError("surfaces is empty: pass at least one landscape.")
     heights = {name: _heights(surface, relative) for name, surface in surfaces.items()}
-    low, high = _limits(list(heights.values()))
-    levels = MaxNLocator(LEVELS).tick_values(low, high)
-    norm = Normalize(levels[0], levels[-1])
+    levels = MaxNLocator(LEVELS).tick_values(*_limits(list(heights.values())))
+    colours: dict[str, Any] = {"norm": Normalize(levels[0], levels[-1]), "cmap": "viridis"}
     count = len(surfaces)
     # The layout forgets the label of the first axis where these have a fixed aspect: a margin keeps
     # it on the page.
     layout = ConstrainedLayoutEngine(rect=(0.02, 0.0, 0.98, 1.0))
-    figure = Figure(
-        figsize=(COLUMN_WIDTH * count + 1.6, 9.0 + (0.4 if title else 0)), layout=layout
-    )
-    if title:
-        figure.suptitle(title)
+    figure = _figure(COLUMN_WIDTH * count + 1.6, 9.0 + (0.4 if title else 0), title, layout)
     grid = figure.add_gridspec(3, count, height_ratios=(1.0, 0.95, 0.24))
     maps: list[Axes] = []
     for k, (name, surface) in enumerate(surfaces.items()):
-        t = surface.coordinates
+        t, height = surface.coordinates, heights[name]
         relief: Any = figure.add_subplot(grid[0, k], projection="3d")
-        relief.plot_surface(
-            *np.meshgrid(t, t, indexing="ij"),
-            heights[name],
-            cmap="viridis",
-            norm=norm,
-            rcount=len(t),
-            ccount=len(t),
-            linewidth=0,
-        )
+        plane = np.meshgrid(t, t, indexing="ij")
+        relief.plot_surface(*plane, height, rcount=len(t), ccount=len(t), linewidth=0, **colours)
         # Few ticks: in perspective more of them run into each other.
         ends = [float(t[0]), 0.0, float(t[-1])]
-        relief.set(
-            zlim=(levels[0], levels[-1]),
-            xlabel="1st direction",
-            ylabel="2nd direction",
-            xticks=ends,
-            yticks=ends,
-        )
+        relief.set(zlim=(levels[0], levels[-1]), xticks=ends, yticks=ends)
+        relief.set(xlabel="1st direction", ylabel="2nd direction")
         relief.set_title(name, y=1.02)
         relief.zaxis.set_major_locator(MaxNLocator(5))
         relief.tick_params(labelsize=8)
         relief.set_box_aspect((1, 1, 0.8), zoom=1.0)
         axes = figure.add_subplot(grid[1, k])
-        image = axes.contourf(t, t, heights[name].T, levels=levels, norm=norm, cmap="viridis")
-        axes.contour(
-            t, t, heights[name].T, levels=levels, colors="white", linewidths=0.5, linestyles="solid"
-        )
+        image = axes.contourf(t, t, height.T, levels=levels, **colours)
+        lines: dict[str, Any] = {"colors": "white", "linewidths": 0.5, "linestyles": "solid"}
+        axes.contour(t, t, height.T, levels=levels, **lines)
         axes.plot(0, 0, marker="+", color="tab:red", markersize=10)
         halves = np.linspace(t[0], t[-1], 5)
-        axes.set(
-            aspect="equal",
-            xlabel="1st direction",
-            ylabel="2nd direction" if k == 0 else "",
-            xticks=halves,
-            yticks=halves,
-        )
+        axes.set(aspect="equal", xticks=halves, yticks=halves)
+        axes.set(xlabel="1st direction", ylabel="2nd direction" if k == 0 else "")
         maps.append(axes)
         text = figure.add_subplot(grid[2, k])
         text.axis("off")
-        text.text(
-            0.5,
-            1.0,
-            _words(surface),
-            ha="center",
-            va="top",
-            fontsize=9,
-            family="monospace",
-            transform=text.transAxes,
-        )
-    bar = figure.colorbar(
-        image, ax=maps, shrink=0.9, label=r"$\log_{10}(L/L_0)$" if relative else r"$\log_{10} L$"
-    )
+        place: dict[str, Any] = {"ha": "center", "va": "top", "transform": text.transAxes}
+        text.text(0.5, 1.0, _words(surface), fontsize=9, family="monospace", **place)
+    label = r"$\log_{10}(L/L_0)$" if relative else r"$\log_{10} L$"
+    bar = figure.colorbar(image, ax=maps, shrink=0.9, label=label)
     bar.ax.locator_params(nbins=8)
     return _saved(figure, path)
+
+
+def _figure(width: float, height: float, title: str, layout: Any) -> Figure:
+    figure = Figure(figsize=(width, height), layout=layout)
+    if title:
+        figure.suptitle(title)
+    return figure
 
 
 def _heights(surface: Landscape, relative: bool) -> np.ndarray:
@@ -159,11 +134,8 @@ def plot_spectra(
         raise OptionError(
             "spectra has no entry, or an empty one: pass at least one spectrum for each network."
         )
-    figure = Figure(
-        figsize=(4.6 * len(spectra) + 0.6, 5.2 + (0.3 if title else 0)), layout="constrained"
-    )
-    if title:
-        figure.suptitle(title)
+    width, height = 4.6 * len(spectra) + 0.6, 5.2 + (0.3 if title else 0)
+    figure = _figure(width, height, title, "constrained")
     row = figure.subplots(1, len(spectra), squeeze=False, sharex=True, sharey=True)[0]
     names = list(dict.fromkeys(name for group in spectra.values() for name in group))
     for axes, (where, group) in zip(row, spectra.items(), strict=True):
@@ -171,18 +143,14 @@ def plot_spectra(
             kept = spectrum.eigenvalues[: spectrum.resolved] / spectrum.largest
             kept = kept[kept > 10.0**-DECADES]
             k = names.index(name)
-            style = "--" if name == "Laplacian" else "-"
-            # The first line is broad, so that it is seen below another that agrees with it.
-            width = 4.0 if k == 0 else 1.6
-            label = f"{name}: {_steps(spectrum)}rank {spectrum.effective_rank:.1f}"
-            axes.loglog(
-                np.arange(1, len(kept) + 1),
-                kept,
-                style,
-                color=COLOURS[k % len(COLOURS)],
-                linewidth=width,
-                label=label,
-            )
+            look = {
+                "linestyle": "--" if name == "Laplacian" else "-",
+                "color": COLOURS[k % len(COLOURS)],
+                # The first line is broad, so that it is seen below another that agrees with it.
+                "linewidth": 4.0 if k == 0 else 1.6,
+                "label": f"{name}: {_steps(spectrum)}rank {spectrum.effective_rank:.1f}",
+            }
+            axes.loglog(np.arange(1, len(kept) + 1), kept, **look)
         axes.set(title=where, xlabel="number k of the eigenvalue", ylim=(10.0**-DECADES, 3.0))
         axes.grid(True, which="major", alpha=0.3)
         axes.legend(loc="lower left", fontsize=8.5)

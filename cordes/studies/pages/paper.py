@@ -18,7 +18,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.patches import FancyArrowPatch
-from matplotlib.patheffects import AbstractPathEffect, withStroke
+from matplotlib.patheffects import withStroke
 from PIL import Image
 
 from cordes.domains import Ellipsoid
@@ -32,6 +32,7 @@ from cordes.reports.plots import (
 )
 from cordes.reports.transport_plots import grid_lines
 from cordes.solutions.solution import Error
+from cordes.surfaces.pages.plots import show_picture
 
 # Dots per inch, and the largest file in bytes: errors at rounding level and folded surfaces are
 # noise to PNG, which it cannot press.
@@ -72,27 +73,29 @@ class Contender(NamedTuple):
 def save_figure(figure: Figure, path: Path) -> Path:
     """Write a figure as PNG of limited size: a palette of 256 colours where it would be too large,
     then fewer dots."""
-    content, dpi = _png(figure, DPI, palette=False), float(DPI)
+    content, dpi = _png(figure, DPI), float(DPI)
     for _ in range(ATTEMPTS):
         if len(content) <= LARGEST_FILE:
             break
-        content = _png(figure, dpi, palette=True)
+        content = _reduced(_png(figure, dpi))
         # The size goes with the number of pixels, and a little slower.
         dpi *= min(1.0, 0.97 * (LARGEST_FILE / len(content)) ** 0.5)
     path.write_bytes(content)
     return path
 
 
-def _png(figure: Figure, dpi: float, palette: bool) -> bytes:
+def _png(figure: Figure, dpi: float) -> bytes:
     buffer = io.BytesIO()
     figure.savefig(buffer, dpi=dpi, format="png")
-    if not palette:
-        return buffer.getvalue()
-    reduced = io.BytesIO()
-    with Image.open(buffer) as picture:
-        picture.convert("RGB").quantize(
-            256, Image.Quantize.MAXCOVERAGE, kmeans=1, dither=Image.Dither.NONE
-        ).save(reduced, format="png", optimize=True)
+    return buffer.getvalue()
+
+
+def _reduced(png: bytes) -> bytes:
+    reduced, plain = io.BytesIO(), Image.Dither.NONE
+    with Image.open(io.BytesIO(png)) as picture:
+        colours = picture.convert("RGB")
+        fewer = colours.quantize(256, Image.Quantize.MAXCOVERAGE, kmeans=1, dither=plain)
+        fewer.save(reduced, format="png", optimize=True)
     return reduced.getvalue()
 
 
@@ -138,9 +141,8 @@ def plot_deformed_grid(
     panels += [_error_panel(answer, exact, "|map error| of {}") for answer in answers]
     figure = draw_panels(domain, panels, lambda: headline, None)
     lines = grid_lines(domain, GRID_LINES, POINTS_PER_LINE)
-    for axes, shown in zip(
-        figure.axes, (lines, [answers[-1].values(line) for line in lines]), strict=False
-    ):
+    moved = [answers[-1].values(line) for line in lines]
+    for axes, shown in zip(figure.axes[:2], (lines, moved), strict=True):
         axes.add_collection(LineCollection(shown, colors="white", linewidths=0.5, alpha=0.8))
     return resized(figure, PANEL_WIDTH * len(panels))
 
@@ -158,19 +160,20 @@ def plot_against_reference(
     panels += [
         _error_panel(answer, reference.values, f"|{{}} − {reference.label}|") for answer in answers
     ]
-    columns = len(panels) + 1
-    figure = Figure(
-        figsize=(PANEL_WIDTH * columns + 0.6, 3.9), layout=ConstrainedLayoutEngine(w_pad=0.1)
-    )
-    FigureCanvasAgg(figure)
-    figure.suptitle(headline)
-    grid = figure.add_gridspec(
-        2, columns, width_ratios=[1.0] * len(panels) + [1.15], height_ratios=(3, 2)
-    )
+    columns, widths = len(panels) + 1, [1.0] * len(panels) + [1.15]
+    figure = _figure(PANEL_WIDTH * columns + 0.6, 3.9, headline)
+    grid = figure.add_gridspec(2, columns, width_ratios=widths, height_ratios=(3, 2))
     maps = np.array([figure.add_subplot(grid[:, k]) for k in range(len(panels))])
     draw_row(figure, maps, panels, slice_of(domain, (0, 1)), (0, 1))
     above = figure.add_subplot(grid[0, -1])
     _cross_section(above, figure.add_subplot(grid[1, -1], sharex=above), domain, reference, answers)
+    return figure
+
+
+def _figure(width: float, height: float, headline: str) -> Figure:
+    figure = Figure(figsize=(width, height), layout=ConstrainedLayoutEngine(w_pad=0.1))
+    FigureCanvasAgg(figure)
+    figure.suptitle(headline)
     return figure
 
 
@@ -181,41 +184,27 @@ def _cross_section(
     lower, upper = domain.bounding_box
     middle = float(domain.center[1])
     points = np.full((CURVE_POINTS, 2), middle)
-    points[:, 0] = np.linspace(lower[0], upper[0], CURVE_POINTS)
-    truth, typical, largest = (
-        reference.values(points),
-        [reference.error.linf],
-        [reference.error.linf],
-    )
+    x = points[:, 0] = np.linspace(lower[0], upper[0], CURVE_POINTS)
+    truth, own = reference.values(points), reference.error.linf
+    typical, largest = [own], [own]
     for answer, colour in zip(answers, COLOURS[-len(answers) :], strict=True):
         values = answer.values(points)
-        above.plot(points[:, 0], values, color=colour, linewidth=2.5, label=answer.label)
+        above.plot(x, values, color=colour, linewidth=2.5, label=answer.label)
         size = np.abs(values - truth)
-        below.semilogy(points[:, 0], np.where(size > 0, size, np.nan), color=colour, linewidth=1.0)
+        below.semilogy(x, np.where(size > 0, size, np.nan), color=colour, linewidth=1.0)
         typical.append(float(np.median(size)))
         largest.append(float(np.max(size)))
     # Dashed and on top, so that all are seen where they agree.
-    above.plot(
-        points[:, 0], truth, color="black", linestyle="--", linewidth=1.2, label=reference.label
-    )
+    above.plot(x, truth, color="black", linestyle="--", linewidth=1.2, label=reference.label)
     above.set_title(f"cross-section $x_2$ = {middle:g}")
     above.tick_params(labelbottom=False)
-    below.axhline(reference.error.linf, color="black", linestyle=":", linewidth=1.0)
-    below.text(
-        0.5,
-        1.4 * reference.error.linf,
-        f"{reference.label}'s own estimate",
-        ha="center",
-        fontsize=7,
-        transform=below.get_yaxis_transform(),
-    )
+    below.axhline(own, color="black", linestyle=":", linewidth=1.0)
+    words, place = f"{reference.label}'s own estimate", below.get_yaxis_transform()
+    below.text(0.5, 1.4 * own, words, ha="center", fontsize=7, transform=place)
     above.legend(fontsize=8, loc="upper center")
     # At the ends all agree, and in a few points by chance: the scale is that of the rest.
-    below.set(
-        xlabel="$x_1$",
-        ylabel="|difference|",
-        ylim=(max(0.02 * min(typical), 1e-18), 10 * max(largest)),
-    )
+    scale = max(0.02 * min(typical), 1e-18), 10 * max(largest)
+    below.set(xlabel="$x_1$", ylabel="|difference|", ylim=scale)
     for axes in (above, below):
         axes.grid(alpha=0.3)
 
@@ -230,18 +219,12 @@ def plot_cutaway(
     viewer.
     """
     view = _look(domain)
-    panels = [
-        Panel(answers[0].label, answers[0].values, False),
-        *(_error_panel(answer, exact) for answer in answers),
-    ]
-    extent = np.array([view.extent[1] - view.extent[0], view.extent[3] - view.extent[2]])
+    panels = [Panel(answers[0].label, answers[0].values, False)]
+    panels += [_error_panel(answer, exact) for answer in answers]
+    left, right, bottom, top = view.extent
     width = 1.25 * PANEL_WIDTH
-    figure = Figure(
-        figsize=(width * len(panels), width * 0.85 * extent[1] / extent[0] + 0.6),
-        layout=ConstrainedLayoutEngine(w_pad=0.1),
-    )
-    FigureCanvasAgg(figure)
-    figure.suptitle(headline)
+    height = width * 0.85 * (top - bottom) / (right - left) + 0.6
+    figure = _figure(width * len(panels), height, headline)
     for axes, panel in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
         values = panel.values(view.points)
         if panel.logarithmic:
@@ -287,12 +270,8 @@ def _look(domain: Ellipsoid) -> View:
     half = np.linalg.norm(axes[:2] @ domain.matrix, axis=1)
     shape = np.ceil(PIXELS * half / np.max(half)).astype(int)
     across, along = ((2 * np.arange(n) + 1) / n - 1 for n in shape)
-    screen = (
-        np.stack(np.meshgrid(across * half[0], along * half[1], indexing="xy"), axis=-1).reshape(
-            -1, 2
-        )
-        @ axes[:2]
-    )
+    pixels = np.meshgrid(across * half[0], along * half[1], indexing="xy")
+    screen = np.stack(pixels, axis=-1).reshape(-1, 2) @ axes[:2]
     # In the coordinates of the unit ball: |start + t direction|² = 1.
     inverse = np.linalg.inv(domain.matrix)
     start, direction = screen @ inverse.T, inverse @ front
@@ -305,35 +284,20 @@ def _look(domain: Ellipsoid) -> View:
     flat = np.all(beyond > 0, axis=1)
     depth = np.where(flat, np.min(beyond / front, axis=1), 0.0)
     normals = offset @ inverse.T @ inverse
-    light = np.clip(
-        normals @ LIGHT / (np.linalg.norm(normals, axis=1) * np.linalg.norm(LIGHT)), 0, 1
-    )
+    lengths = np.linalg.norm(normals, axis=1) * np.linalg.norm(LIGHT)
+    light = np.clip(normals @ LIGHT / lengths, 0, 1)
     seen = depth <= 2 * root / square
     points = domain.center + offset - depth[:, None] * front
     extent = (-half[0], half[0], -half[1], half[1])
-    return View(
-        (int(shape[1]), int(shape[0])),
-        extent,
-        axes,
-        filled[seen],
-        points[seen],
-        flat[seen],
-        light[seen],
-    )
+    parts = (part[seen] for part in (filled, points, flat, light))
+    return View((int(shape[1]), int(shape[0])), extent, axes, *parts)
 
 
 def _show(axes: Axes, view: View, colours: np.ndarray) -> None:
     gloss = np.where(view.flat, 0.0, GLOSS * view.light**2)[:, None]
     picture = np.ones((view.shape[0] * view.shape[1], 3))
     picture[view.filled] = colours + (1 - colours) * gloss
-    axes.imshow(
-        picture.reshape(*view.shape, 3),
-        origin="lower",
-        extent=view.extent,
-        interpolation="antialiased",
-        aspect="equal",
-    )
-    axes.set_axis_off()
+    show_picture(axes, picture.reshape(*view.shape, 3), view.extent)
 
 
 def _draw_edges(axes: Axes, domain: Ellipsoid, view: View) -> None:
@@ -345,47 +309,30 @@ def _draw_edges(axes: Axes, domain: Ellipsoid, view: View) -> None:
     tips = _surface_from(domain, corner, unit)
     for i in range(3):
         quarter = angles[:91]
-        arc = _surface_from(
-            domain, corner, np.cos(quarter) * unit[i] + np.sin(quarter) * unit[(i + 1) % 3]
-        )
-        curves += [arc, np.stack([corner, tips[i]])]
-    axes.add_collection(
-        LineCollection(
-            [curve @ view.axes[:2].T for curve in curves], colors="black", linewidths=0.7
-        )
-    )
+        around = np.cos(quarter) * unit[i] + np.sin(quarter) * unit[(i + 1) % 3]
+        curves += [_surface_from(domain, corner, around), np.stack([corner, tips[i]])]
+    flat = [curve @ view.axes[:2].T for curve in curves]
+    axes.add_collection(LineCollection(flat, colors="black", linewidths=0.7))
     # The shadow of the ellipsoid is where pᵀ(BBᵀ)⁻¹p ≤ 1; the arrows end outside it, where their
     # labels are read.
     shadow = view.axes[:2] @ domain.matrix
-    bright: list[AbstractPathEffect] = [withStroke(linewidth=2.5, foreground="white")]
+    look: dict[str, Any] = {
+        "arrowstyle": "->",
+        "mutation_scale": 10,
+        "linewidth": 0.9,
+        "shrinkA": 0,
+        "shrinkB": 0,
+        "path_effects": [withStroke(linewidth=2.5, foreground="white")],
+    }
+    steps = np.linspace(0, 2, 201)[:, None] * np.linalg.norm(shadow, 2)
     for i, tip in enumerate(tips @ view.axes[:2].T):
-        way = (
-            np.linspace(0, 2, 201)[:, None] * np.linalg.norm(shadow, 2) * (view.axes[:2] @ unit[i])
-            + tip
-        )
-        end = way[
-            np.argmax(np.sum(way * np.linalg.solve(shadow @ shadow.T, way.T).T, axis=1) > 1.3)
-        ]
-        arrow = FancyArrowPatch(
-            tuple(tip),
-            tuple(end),
-            arrowstyle="->",
-            mutation_scale=10,
-            linewidth=0.9,
-            shrinkA=0,
-            shrinkB=0,
-            path_effects=bright,
-        )
-        axes.add_patch(arrow)
+        way = steps * (view.axes[:2] @ unit[i]) + tip
+        lengths = np.sum(way * np.linalg.solve(shadow @ shadow.T, way.T).T, axis=1)
+        end = way[np.argmax(lengths > 1.3)]
+        axes.add_patch(FancyArrowPatch(tuple(tip), tuple(end), **look))
         side = "center" if abs(end[0]) < abs(end[1]) else "left" if end[0] > 0 else "right"
-        axes.text(
-            end[0],
-            end[1],
-            f" $x_{i + 1}$ ",
-            ha=side,
-            va="bottom" if end[1] > 0 else "top",
-            fontsize=10,
-        )
+        height = "bottom" if end[1] > 0 else "top"
+        axes.text(end[0], end[1], f" $x_{i + 1}$ ", ha=side, va=height, fontsize=10)
     margin = 0.2 * np.min(np.abs(view.extent))
     axes.set_xlim(view.extent[0] - margin, view.extent[1] + margin)
     axes.set_ylim(view.extent[2] - 0.2 * margin, view.extent[3] + margin)

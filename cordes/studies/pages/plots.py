@@ -29,13 +29,9 @@ def plot_errors(facts: Mapping[str, Any], runs: Mapping[str, "Run"], path: Path)
     figure = Figure(figsize=(6.4, 4.2), layout="constrained")
     axes = figure.add_subplot(xscale="log", yscale="log")
     for name, run in runs.items():
-        _median(axes, run.epochs, np.minimum.accumulate(run.measured.l2), COLOURS[name], name)
-        axes.plot(
-            *_gathered(run.epochs, run.measured.l2, np.median),
-            color=COLOURS[name],
-            alpha=0.6,
-            linewidth=0.7,
-        )
+        _median(axes, run.epochs, np.minimum.accumulate(run.measured.l2), name)
+        thin = _gathered(run.epochs, run.measured.l2, np.median)
+        axes.plot(*thin, color=COLOURS[name], alpha=0.6, linewidth=0.7)
     low, high = axes.get_ylim()
     for target in sorted({row["target"] for row in facts["milestones"]}):
         axes.axhline(target, color="0.6", linewidth=0.7, linestyle=":")
@@ -45,14 +41,10 @@ def plot_errors(facts: Mapping[str, Any], runs: Mapping[str, "Run"], path: Path)
         "seeds\nthin: the error itself, dotted: targets"
     )
     if auto is not None:
-        title += (
-            f"; auto reaches {auto:.0e} for {facts['auto']['epochs_equivalent']:.3g} plain epochs"
-        )
-    axes.set(
-        xlabel="epoch",
-        ylabel="l2 error",
-        ylim=(min(low, 0.7 * facts["milestones"][-1]["target"]), high),
-    )
+        spent = facts["auto"]["epochs_equivalent"]
+        title += f"; auto reaches {auto:.0e} for {spent:.3g} plain epochs"
+    low = min(low, 0.7 * facts["milestones"][-1]["target"])
+    axes.set(xlabel="epoch", ylabel="l2 error", ylim=(low, high))
     axes.set_title(title, fontsize=10)
     axes.legend(fontsize=9)
     _save(figure, path)
@@ -66,64 +58,39 @@ def plot_dynamics(facts: Mapping[str, Any], runs: Mapping[str, "Run"], path: Pat
     scale = facts["multiplier"]["mean_square"]
     for name, run in runs.items():
         for axes, values in ((left, run.measured.gradient), (middle, run.measured.sharpness)):
-            _median(axes, run.epochs, values, COLOURS[name], name)
+            _median(axes, run.epochs, values, name)
             if name == "C-PINN":
-                _median(
-                    axes,
-                    run.epochs,
-                    values / scale,
-                    COLOURS[name],
-                    "C-PINN / mean γ²",
-                    band=False,
-                    linestyle="--",
-                )
-        _median(right, run.contraction_epochs, run.contraction, COLOURS[name], name)
-    bounds = [facts["contraction"][name].get("bound") for name in runs]
-    if any(bound is not None for bound in bounds):
-        highest = max(bound for bound in bounds if bound is not None)
-        right.axhline(
-            highest,
-            color="0.3",
-            linestyle=":",
-            label=r"$\sqrt{1-\varepsilon}$" + f" = {highest:.3g}",
-        )
-    left.set(xscale="log", yscale="log", xlabel="epoch", title="gradient norm")
-    middle.set(xscale="log", yscale="log", xlabel="epoch", title=r"$\sigma_{\max}$ proxy")
-    right.set(
-        xscale="log",
-        xlabel="epoch",
-        title=r"$\|\Delta w-\gamma A:D^2w\|\,/\,\|\Delta w\|$",
-        ylim=(0, None),
-    )
-    right.set_xlim(left.get_xlim())
+                scaled = _gathered(run.epochs, values / scale, np.median)
+                axes.plot(*scaled, "--", label="C-PINN / mean γ²", **_line(name))
+        _median(right, run.contraction_epochs, run.contraction, name)
+    found = [facts["contraction"][name].get("bound") for name in runs]
+    bounds = [bound for bound in found if bound is not None]
+    if bounds:
+        label = r"$\sqrt{1-\varepsilon}$" + f" = {max(bounds):.3g}"
+        right.axhline(max(bounds), color="0.3", linestyle=":", label=label)
+    left.set(yscale="log", title="gradient norm")
+    middle.set(yscale="log", title=r"$\sigma_{\max}$ proxy")
+    right.set(title=r"$\|\Delta w-\gamma A:D^2w\|\,/\,\|\Delta w\|$", ylim=(0, None))
     for axes in (left, middle, right):
+        axes.set(xscale="log", xlabel="epoch")
         axes.legend(fontsize=8)
-    figure.suptitle(
-        f"{facts['problem']}: medians and ranges over {len(facts['seeds'])} seeds", fontsize=11
-    )
+    right.set_xlim(left.get_xlim())
+    title = f"{facts['problem']}: medians and ranges over {len(facts['seeds'])} seeds"
+    figure.suptitle(title, fontsize=11)
     _save(figure, path)
 
 
 def plot_speed_ups(together: Mapping[str, Any], path: Path) -> None:
     """Each problem: how many times fewer epochs C-PINN took, in the order of how much γ varies."""
-    rows = sorted(
-        (row for row in together["speed_up"] if row["median"] is not None),
-        key=lambda row: (row["variation"], row["rival"]),
-    )
+    rows = [row for row in together["speed_up"] if row["median"] is not None]
+    rows.sort(key=lambda row: (row["variation"], row["rival"]))
     figure = Figure(figsize=(7.6, 0.42 * len(rows) + 1.4), layout="constrained")
     axes = figure.add_subplot(xscale="log")
     for k, row in enumerate(rows):
         ratios = [ratio for ratio in row["ratios"] if ratio]
         spread = [[max(row["median"] - min(ratios), 0)], [max(max(ratios) - row["median"], 0)]]
-        axes.errorbar(
-            row["median"],
-            k,
-            xerr=spread,
-            fmt="o",
-            color=COLOURS[row["rival"]],
-            capsize=3,
-            markersize=6,
-        )
+        look = {"fmt": "o", "color": COLOURS[row["rival"]], "capsize": 3, "markersize": 6}
+        axes.errorbar(row["median"], k, xerr=spread, **look)
     labels = [
         f"{row['problem']}, against {row['rival']}\nvariation of γ {row['variation']:.2f}"
         for row in rows
@@ -133,36 +100,23 @@ def plot_speed_ups(together: Mapping[str, Any], path: Path) -> None:
     ticks = [0.5, 1, 2, 4]
     axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
     axes.set_xticks([], minor=True)
-    axes.set_xlabel(
-        "epochs of the rival / epochs of C-PINN (median and range over seeds)", fontsize=9
-    )
+    words = "epochs of the rival / epochs of C-PINN (median and range over seeds)"
+    axes.set_xlabel(words, fontsize=9)
     _save(figure, path)
 
 
-def _median(
-    axes: Axes,
-    x: np.ndarray,
-    values: np.ndarray,
-    colour: str,
-    label: str,
-    band: bool = True,
-    linestyle: str = "-",
-) -> None:
+def _line(name: str) -> dict[str, Any]:
+    return {"color": COLOURS[name], "linewidth": 1.8}
+
+
+def _median(axes: Axes, x: np.ndarray, values: np.ndarray, name: str) -> None:
     """The median over the seeds and, as a band, their range."""
     if not len(x):
         return
-    axes.plot(
-        *_gathered(x, values, np.median),
-        color=colour,
-        linewidth=1.8,
-        label=label,
-        linestyle=linestyle,
-    )
-    if band:
-        centre, lowest = _gathered(x, values, np.min)
-        axes.fill_between(
-            centre, lowest, _gathered(x, values, np.max)[1], color=colour, alpha=0.18, linewidth=0
-        )
+    axes.plot(*_gathered(x, values, np.median), label=name, **_line(name))
+    centre, lowest = _gathered(x, values, np.min)
+    highest = _gathered(x, values, np.max)[1]
+    axes.fill_between(centre, lowest, highest, color=COLOURS[name], alpha=0.18, linewidth=0)
 
 
 def _gathered(

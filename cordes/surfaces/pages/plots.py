@@ -8,7 +8,7 @@ seconds.
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -282,8 +282,11 @@ def _at_centers(corner: np.ndarray, centers: np.ndarray, weights: np.ndarray) ->
 def _show(axes: Axes, raster: Raster, colours: np.ndarray) -> None:
     image = np.ones((raster.shape[0] * raster.shape[1], 3))
     image[raster.pixels] = np.clip(colours, 0, 1)
-    picture = image.reshape(*raster.shape, 3).transpose(1, 0, 2)
-    axes.imshow(
-        picture, origin="lower", extent=raster.extent, interpolation="antialiased", aspect="equal"
-    )
+    show_picture(axes, image.reshape(*raster.shape, 3).transpose(1, 0, 2), raster.extent)
+
+
+def show_picture(axes: Axes, picture: np.ndarray, extent: tuple) -> None:
+    """A picture (rows, columns, 3) with its lowest row first, without axes around it."""
+    look: dict[str, Any] = {"interpolation": "antialiased", "aspect": "equal"}
+    axes.imshow(picture, origin="lower", extent=extent, **look)
     axes.set_axis_off()
