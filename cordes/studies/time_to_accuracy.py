@@ -2,7 +2,7 @@
 several seeds."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -148,6 +148,13 @@ def speed_up(found: Sequence[Mapping[str, Any]], rival: str = "PINN") -> dict[st
 
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
+
+
+def paper_epochs(paper: Mapping[str, Any] | None, none: str, shown: Callable[[int], str]) -> str:
+    """The epochs of a row of the paper, in words where it has none."""
+    if paper is None:
+        return none
+    return "not reached" if paper["epochs"] is None else shown(paper["epochs"])
 
 
 def _paper_facts(row: Row | None) -> dict[str, Any] | None:

@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Sequence
 
 import cordes
-from cordes.reports.kit.page import text
+from cordes.reports.kit.page import Section, command_box, table, text
 
 PACKAGES = ("jax", "numpy", "scipy")
 
@@ -24,6 +24,15 @@ def version_rows() -> list[tuple[str, str]]:
         ),
         ("machine", text(f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores")),
         ("written", text(f"{now:%Y-%m-%d %H:%M} UTC")),
+    ]
+
+
+def closing_sections(settings: Sequence[tuple[str, str]], words: Sequence[str]) -> list[Section]:
+    """What a page ends with: how its subject was made, and the command that makes it again."""
+    rows = [*settings, *version_rows()]
+    return [
+        Section("Settings and versions", table(rows), "settings"),
+        Section("Make it again", command_box(command_line(words)), "again"),
     ]
 
 

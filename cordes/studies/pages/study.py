@@ -9,7 +9,6 @@ from typing import Any
 from cordes.reports.kit.drawings import Curve, curves
 from cordes.reports.kit.page import (
     Section,
-    command_box,
     grid_table,
     note,
     number,
@@ -19,10 +18,10 @@ from cordes.reports.kit.page import (
     text,
     write_page,
 )
-from cordes.reports.kit.provenance import command_line, version_rows
+from cordes.reports.kit.provenance import closing_sections
 from cordes.reports.kit.stills import photograph
 from cordes.studies.pages.words import correlation_sentences, overall_sentence, verdicts
-from cordes.studies.time_to_accuracy import Summary
+from cordes.studies.time_to_accuracy import Summary, paper_epochs
 
 # A multiplier that varies by less is constant up to rounding.
 CONSTANT = 1e-9
@@ -41,6 +40,37 @@ FIGURES = {
         "The largest eigenvalues of the Gauss–Newton matrix, with the multiplier and without it."
     ),
 }
+# Columns: facts and what they are called.
+CONTRACTION = {
+    "first": "at first",
+    "last": "at last",
+    "largest": "largest",
+    "bound": "√(1 − ε)",
+    "exceeded": "times above",
+    "records": "records",
+}
+SPECTRUM = {
+    "lambda_1": "largest eigenvalue",
+    "kappa_10": "κ₁₀",
+    "kappa_30": "κ₃₀",
+    "effective_rank": "effective rank",
+}
+CONTRACTED = (
+    "Contraction: ‖Δw − γA:D²w‖ / ‖Δw‖ along the run, which the theorem bounds by √(1 − ε)."
+)
+CONDITIONED = (
+    "Conditioning of the Gauss–Newton matrix: its largest eigenvalue over the 10th (κ₁₀) and over "
+    "the 30th (κ₃₀)."
+)
+SPEED_HEAD = (
+    "problem",
+    "rival",
+    "at target",
+    "epochs of the rival / C-PINN",
+    "deviation over mean of γ",
+    "κ₁₀ without / with γ",
+    "seeds at the end",
+)
 MEDIANS = (
     "Medians over the seeds, below them the range, and how many seeds arrived where not all did. "
     "A seed that never arrives counts as worse than any number."
@@ -60,24 +90,13 @@ def write_study_report(
         Section("Where the runs ended", _final_grid(facts), "ends"),
         Section("What the multiplier changes", _multiplier_body(facts), "multiplier"),
         Section("Figures", _figures(folder), "figures"),
-        Section(
-            "Settings and versions", table([*_setting_rows(facts), *version_rows()]), "settings"
-        ),
-        Section("Make it again", command_box(command_line(words)), "again"),
+        *closing_sections(_setting_rows(facts), words),
     ]
-    style = f"<style>{resource('drawings.css')}</style>"
     summary = (
-        f'{style}<p class="answer">{said[0]}</p><p>C-PINN multiplies the residual by the Cordès '
+        f'<p class="answer">{said[0]}</p><p>C-PINN multiplies the residual by the Cordès '
         "multiplier γ = tr A / |A|², PINN does not.</p>"
     )
-    return write_page(
-        path,
-        f"Study of {facts['problem']}",
-        summary,
-        sections,
-        {"facts": facts},
-        [resource("drawings.js")],
-    )
+    return _write(path, f"Study of {facts['problem']}", summary, sections, facts)
 
 
 def write_all_report(
@@ -86,34 +105,25 @@ def write_all_report(
     """The page of `cordes study --all`: one table of all problems, then each with its rows, then
     the figures of the paper."""
     studies = facts["studies"]
+    correlated = _claims(correlation_sentences(facts["correlation"]))
     sections = [
-        Section(
-            "Speed-up",
-            _speed_grid(facts) + _claims(correlation_sentences(facts["correlation"])),
-            "speed",
-        ),
+        Section("Speed-up", _speed_grid(facts) + correlated, "speed"),
         *(
             Section(each["problem"], _brief(each, folder), each["problem"].replace(".", "-"))
             for each in studies
         ),
         Section("Figures of the paper", _paper_figures(folder), "figures"),
-        Section(
-            "Settings and versions",
-            table([*_setting_rows(studies[0])[1:], *version_rows()]),
-            "settings",
-        ),
-        Section("Make it again", command_box(command_line(words)), "again"),
+        *closing_sections(_setting_rows(studies[0])[1:], words),
     ]
-    style = f"<style>{resource('drawings.css')}</style>"
-    summary = f'{style}<p class="answer">{overall_sentence(facts["speed_up"])}</p>'
-    return write_page(
-        path,
-        "Study of all problems of the paper",
-        summary,
-        sections,
-        {"facts": facts},
-        [resource("drawings.js")],
-    )
+    summary = f'<p class="answer">{overall_sentence(facts["speed_up"])}</p>'
+    return _write(path, "Study of all problems of the paper", summary, sections, facts)
+
+
+def _write(
+    path: str | Path, title: str, summary: str, sections: list[Section], facts: Mapping[str, Any]
+) -> Path:
+    summary = f"<style>{resource('drawings.css')}</style>{summary}"
+    return write_page(path, title, summary, sections, {"facts": facts}, [resource("drawings.js")])
 
 
 def _claims(sentences: Sequence[str]) -> str:
@@ -121,12 +131,9 @@ def _claims(sentences: Sequence[str]) -> str:
 
 
 def _brief(facts: Mapping[str, Any], folder: Path) -> str:
-    page = folder / facts["problem"] / "report.html"
-    link = (
-        f'<p><a href="{html.escape(facts["problem"])}/report.html">The page of this study</a></p>'
-        if page.exists()
-        else ""
-    )
+    page = f"{facts['problem']}/report.html"
+    link = f'<p><a href="{html.escape(page)}">The page of this study</a></p>'
+    link = link if (folder / page).exists() else ""
     said, curve = _claims(verdicts(facts)), _curve(facts, "l2", "l2 error")
     columns = f'<div class="columns"><div>{said}{link}</div><div>{curve}</div></div>'
     return columns + milestone_grid(facts)
@@ -138,39 +145,23 @@ def _brief(facts: Mapping[str, Any], folder: Path) -> str:
 def milestone_grid(facts: Mapping[str, Any]) -> str:
     """The paper's rows beside ours."""
     nonlinear = any("newton" in row for row in facts["milestones"])
-    head = [
-        "target l2",
-        "method",
-        "epochs: paper",
-        "ours",
-        *(["Newton: paper", "ours"] if nonlinear else []),
-    ]
-    head += ["seconds: paper", "ours", "l2: paper", "ours", "l∞: paper", "ours"]
+    columns = ["epochs", *(["Newton"] if nonlinear else []), "seconds", "l2", "l∞"]
+    pairs = [name for column in columns for name in (f"{column}: paper", "ours")]
     rows = []
     for row in facts["milestones"]:
         paper = row["paper"] or {}
-        cells = [
-            number(row["target"], 1),
-            text(row["method"]),
-            _paper_epochs(row["paper"]),
-            spread(row["epochs"]),
-        ]
+        cells = [number(row["target"], 1), text(row["method"])]
+        cells += [paper_epochs(row["paper"], "—", number), spread(row["epochs"])]
         if nonlinear:
-            cells += [
-                number(paper.get("newton")),
-                number(_whole(Summary(row.get("newton", ())).median)),
-            ]
+            newton = Summary(row.get("newton", ())).median
+            cells += [number(paper.get("newton")), number(None if newton is None else int(newton))]
         cells += [number(paper.get("seconds")), spread(row["seconds"], missing="—")]
         for key in ("l2", "linf"):
             # By its making an error at a milestone is just below the target: its range says
             # nothing.
             cells += [number(paper.get(key)), number(Summary(row[key]).median)]
         rows.append(cells)
-    return f'<div class="dense">{grid_table(head, rows)}</div>'
-
-
-def _whole(value: float | None) -> int | None:
-    return None if value is None else int(value)
+    return f'<div class="dense">{grid_table(["target l2", "method", *pairs], rows)}</div>'
 
 
 def spread(values: Sequence[float | None], digits: int = 3, missing: str = "not reached") -> str:
@@ -184,50 +175,28 @@ def spread(values: Sequence[float | None], digits: int = 3, missing: str = "not 
         for one in (summary.median, summary.numbers[0], summary.numbers[-1])
     ]
     count = f", {len(summary.numbers)} of {summary.count}" if summary.missing else ""
-    between = (
-        f"<small>{number(shown[1], digits)}–{number(shown[2], digits)}{count}</small>"
-        if shown[1] != shown[2] or count
-        else ""
-    )
+    between = f"<small>{number(shown[1], digits)}–{number(shown[2], digits)}{count}</small>"
     median = text(missing) if shown[0] is None else number(shown[0], digits)
-    return f'<span class="spread">{median}{between}</span>'
-
-
-def _paper_epochs(paper: Mapping[str, Any] | None) -> str:
-    return (
-        "—"
-        if paper is None
-        else "not reached"
-        if paper["epochs"] is None
-        else number(paper["epochs"])
-    )
+    told = between if shown[1] != shown[2] or count else ""
+    return f'<span class="spread">{median}{told}</span>'
 
 
 def _final_grid(facts: Mapping[str, Any]) -> str:
-    head = [
-        "method",
-        "epochs",
-        "l2",
-        "l∞",
-        "best l2 on the way",
-        "ms per epoch and seed",
-        "compile, seconds",
+    ends = {"epochs": "epochs", "l2": "l2", "linf": "l∞", "best_l2": "best l2 on the way"}
+    costs = {
+        "ms_per_epoch_and_seed": "ms per epoch and seed",
+        "compile_seconds": "compile, seconds",
+    }
+    rows = [
+        [
+            text(name),
+            *(spread(final[key]) for key in ends),
+            *(number(facts["cost"][name][key]) for key in costs),
+        ]
+        for name, final in facts["final"].items()
     ]
-    rows = []
-    for name, final in facts["final"].items():
-        cost = facts["cost"][name]
-        numbers = [spread(final[key]) for key in ("epochs", "l2", "linf", "best_l2")]
-        rows.append(
-            [
-                text(name),
-                *numbers,
-                number(cost["ms_per_epoch_and_seed"]),
-                number(cost["compile_seconds"]),
-            ]
-        )
-    return grid_table(head, rows) + note(
-        f"Times are those of {', '.join(facts['devices'])}; all seeds train at once."
-    )
+    words = f"Times are those of {', '.join(facts['devices'])}; all seeds train at once."
+    return grid_table(["method", *ends.values(), *costs.values()], rows) + note(words)
 
 
 def _multiplier_body(facts: Mapping[str, Any]) -> str:
@@ -237,56 +206,20 @@ def _multiplier_body(facts: Mapping[str, Any]) -> str:
         ("deviation over mean of γ", _variation(spreads["variation"])),
     ]
     contraction = [
-        [
-            text(name),
-            *(
-                number(found[key])
-                for key in ("first", "last", "largest", "bound", "exceeded", "records")
-            ),
-        ]
+        [text(name), *(number(found[key]) for key in CONTRACTION)]
         for name, found in facts["contraction"].items()
         if found["records"]
     ]
     spectra = [
-        [
-            text(f"{when}, {name}"),
-            *(number(one[key]) for key in ("lambda_1", "kappa_10", "kappa_30", "effective_rank")),
-        ]
+        [text(f"{when}, {name}"), *(number(one[key]) for key in SPECTRUM)]
         for when, three in facts["conditioning"].items()
         for name, one in three.items()
     ]
     parts = [table(rows)]
     if contraction:
-        head = [
-            "trained as",
-            "at first",
-            "at last",
-            "largest",
-            "√(1 − ε)",
-            "times above",
-            "records",
-        ]
-        parts += [
-            note(
-                "Contraction: ‖Δw − γA:D²w‖ / ‖Δw‖ along the run, which the theorem bounds by "
-                "√(1 − ε)."
-            ),
-            grid_table(head, contraction),
-        ]
-    parts.append(
-        note(
-            "Conditioning of the Gauss–Newton matrix: its largest eigenvalue over the 10th "
-            "(κ₁₀) and over the 30th (κ₃₀)."
-        )
-    )
-    return "".join(
-        [
-            *parts,
-            grid_table(
-                ["weights, rows", "largest eigenvalue", "κ₁₀", "κ₃₀", "effective rank"], spectra
-            ),
-        ]
-    )
+        parts += [note(CONTRACTED), grid_table(["trained as", *CONTRACTION.values()], contraction)]
+    parts += [note(CONDITIONED), grid_table(["weights, rows", *SPECTRUM.values()], spectra)]
+    return "".join(parts)
 
 
 def _variation(value: float) -> str:
@@ -294,65 +227,34 @@ def _variation(value: float) -> str:
 
 
 def _speed_grid(facts: Mapping[str, Any]) -> str:
-    head = [
-        "problem",
-        "rival",
-        "at target",
-        "epochs of the rival / C-PINN",
-        "deviation over mean of γ",
-        "κ₁₀ without / with γ",
-        "seeds at the end",
-    ]
     rows = []
     for row in sorted(facts["speed_up"], key=lambda row: -row["variation"]):
         ratios = [ratio for ratio in row["ratios"] if ratio is not None]
         median = "never arrives" if row["median"] is None else number(row["median"])
         between = f" ({number(min(ratios))}–{number(max(ratios))})" if ratios else ""
-        last = row["last"]
-        arrived = (
-            f"{last['ours']} of C-PINN, {last['theirs']} of the rival at "
-            f"{number(last['target'], 1)}"
-            if last
-            else "none"
-        )
-        problem = (
-            f'<a href="#{html.escape(row["problem"].replace(".", "-"))}">{text(row["problem"])}</a>'
-        )
-        cells = [
-            problem,
-            text(row["rival"]),
-            number(row["target"], 1),
-            median + between,
-            _variation(row["variation"]),
-            number(row["gain"]),
-            arrived,
-        ]
-        rows.append(cells)
-    return grid_table(head, rows)
+        arrived, last = "none", row["last"]
+        if last:
+            who = f"{last['ours']} of C-PINN, {last['theirs']} of the rival"
+            arrived = f"{who} at {number(last['target'], 1)}"
+        name = text(row["problem"])
+        cells = [f'<a href="#{name.replace(".", "-")}">{name}</a>', text(row["rival"])]
+        cells += [number(row["target"], 1), median + between, _variation(row["variation"])]
+        rows.append([*cells, number(row["gain"]), arrived])
+    return grid_table(SPEED_HEAD, rows)
 
 
 def _setting_rows(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
-    preset = ", ".join(
-        f"{key.replace('_', ' ')} {value}"
-        for key, value in facts["preset"].items()
-        if key != "epochs"
-    )
-    auto = facts["auto"]
+    preset = {key: value for key, value in facts["preset"].items() if key != "epochs"}
+    training = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in preset.items())
+    known = facts["reference"] == "exact solution"
     return [
         ("problem", text(facts["problem"])),
-        (
-            "compared with",
-            text(
-                "the exact solution"
-                if facts["reference"] == "exact solution"
-                else "the answer of `auto`"
-            ),
-        ),
+        ("compared with", text("the exact solution" if known else "the answer of `auto`")),
         ("seeds", number(len(facts["seeds"]))),
         ("largest number of epochs", number(facts["epochs"])),
-        ("network and training", text(preset)),
+        ("network and training", text(training)),
         ("trained on", text(", ".join(facts["devices"]))),
-        ("analysed on", text(auto.get("machine", "—"))),
+        ("analysed on", text(facts["auto"].get("machine", "—"))),
         ("trained with", text(f"cordes {facts['version']}")),
     ]
 
@@ -362,10 +264,8 @@ def _setting_rows(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def _curves(facts: Mapping[str, Any]) -> str:
     """The error, and beside it the gradient of the loss, which is what the multiplier acts on."""
-    error, gradient = (
-        _curve(facts, "l2", "l2 error"),
-        _curve(facts, "gradient", "norm of the gradient"),
-    )
+    error = _curve(facts, "l2", "l2 error")
+    gradient = _curve(facts, "gradient", "norm of the gradient")
     words = (
         "Medians over the seeds; bands: the range over the seeds; dotted: the targets. The error "
         "oscillates: a target counts as met when it is first met."
@@ -386,11 +286,8 @@ def _curve(facts: Mapping[str, Any], key: str, upward: str) -> str:
 
 
 def _figures(folder: Path) -> str:
-    return "".join(
-        picture(folder / name, words, words)
-        for name, words in FIGURES.items()
-        if (folder / name).exists()
-    )
+    drawn = {folder / name: words for name, words in FIGURES.items()}
+    return "".join(picture(path, words, words) for path, words in drawn.items() if path.exists())
 
 
 def _paper_figures(folder: Path) -> str:

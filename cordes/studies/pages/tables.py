@@ -1,13 +1,13 @@
 """Tables of studies for the terminal: the paper's rows beside ours."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from cordes.studies.time_to_accuracy import Summary
+from cordes.studies.time_to_accuracy import Summary, paper_epochs
 
 
 def study_table(facts: Mapping[str, Any]) -> RenderableType:
@@ -15,44 +15,30 @@ def study_table(facts: Mapping[str, Any]) -> RenderableType:
     if "trained" in facts:
         return _trained_table(facts)
     nonlinear = any("newton" in row for row in facts["milestones"])
-    seeds = len(facts["seeds"])
-    table = Table(title=f"{facts['problem']}: {seeds} seeds, median (range)", title_justify="left")
-    for name in (
-        "target",
-        "method",
-        "paper: epochs",
-        "ours: epochs",
-        *(["paper: Newton", "ours: Newton"] if nonlinear else []),
-        "paper: s",
-        "ours: s",
-        "l2",
-        "linf",
-    ):
-        table.add_column(name, justify="left" if name == "method" else "right")
+    title = f"{facts['problem']}: {len(facts['seeds'])} seeds, median (range)"
+    newton = ["paper: Newton", "ours: Newton"] if nonlinear else []
+    head = ["target", "method", "paper: epochs", "ours: epochs", *newton]
+    table = _table(title, [*head, "paper: s", "ours: s", "l2", "linf"])
     for row in facts["milestones"]:
         paper = row["paper"] or {}
-        newton = (
-            [
-                _plain(paper.get("newton")),
-                Summary(row["newton"]).text(".0f", missing="–") if "newton" in row else "–",
-            ]
-            if nonlinear
-            else []
-        )
-        table.add_row(
-            f"{row['target']:.0e}",
-            row["method"],
-            _paper_epochs(row["paper"]),
-            Summary(row["epochs"]).text(".0f"),
-            *newton,
-            _plain(paper.get("seconds")),
-            *(
-                Summary(row[key]).text(form, missing="–")
-                for key, form in (("seconds", ".3g"), ("l2", ".2e"), ("linf", ".2e"))
-            ),
-            end_section=row["method"] == list(facts["final"])[-1],
-        )
+        cells = [f"{row['target']:.0e}", row["method"], paper_epochs(row["paper"], "–", str)]
+        cells.append(Summary(row["epochs"]).text(".0f"))
+        if nonlinear:
+            ours = Summary(row.get("newton", ())).text(".0f", missing="–")
+            cells += [_plain(paper.get("newton")), ours]
+        cells.append(_plain(paper.get("seconds")))
+        for key, form in (("seconds", ".3g"), ("l2", ".2e"), ("linf", ".2e")):
+            cells.append(Summary(row[key]).text(form, missing="–"))
+        table.add_row(*cells, end_section=row["method"] == list(facts["final"])[-1])
     return Group(table, _lines(facts))
+
+
+def _table(title: str, head: Sequence[str]) -> Table:
+    """An empty table; all columns but that of the method hold numbers."""
+    table = Table(title=title, title_justify="left")
+    for name in head:
+        table.add_column(name, justify="left" if name == "method" else "right")
+    return table
 
 
 def _lines(facts: Mapping[str, Any]) -> Table:
@@ -89,22 +75,16 @@ def _lines(facts: Mapping[str, Any]) -> Table:
             if found["bound"] is not None
             else "no bound"
         )
-        lost = (
-            f", the condition fails at {found['without_condition']}"
-            if found["without_condition"]
-            else ""
-        )
+        failed = found["without_condition"]
+        lost = f", the condition fails at {failed}" if failed else ""
         table.add_row(
             "contraction",
             f"{name}: {found['first']:.3g} at first, {found['last']:.3g} at last, largest "
             f"{found['largest']:.3g}; {bound}{lost}",
         )
     for when, spectra in facts["conditioning"].items():
-        table.add_row(
-            "conditioning",
-            f"κ₁₀ at the {when}: "
-            + ", ".join(f"{name} {_short(one['kappa_10'])}" for name, one in spectra.items()),
-        )
+        kappas = ", ".join(f"{name} {_short(one['kappa_10'])}" for name, one in spectra.items())
+        table.add_row("conditioning", f"κ₁₀ at the {when}: {kappas}")
     auto = facts["auto"]
     if auto["l2"] is not None:
         table.add_row(
@@ -123,11 +103,9 @@ def all_table(facts: Mapping[str, Any]) -> RenderableType:
     if "correlation" not in facts:
         return Group(*tables)
     lines = Table(show_header=False, box=None)
+    explanations = {"variation": "the variation of γ", "gain": "the gain in conditioning"}
     for which, found in facts["correlation"].items():
-        for key, words in (
-            ("variation", "the variation of γ"),
-            ("gain", "the gain in conditioning"),
-        ):
+        for key, words in explanations.items():
             if found[key] is not None:
                 without = "" if which == "all" else ", without the two widest multipliers"
                 lines.add_row(
@@ -140,20 +118,11 @@ def all_table(facts: Mapping[str, Any]) -> RenderableType:
 
 
 def _trained_table(facts: Mapping[str, Any]) -> Table:
-    table = Table(
-        title=f"{facts['problem']}: trained, {len(facts['seeds'])} seeds", title_justify="left"
-    )
-    for name in ("method", "epochs", "ms per epoch and seed"):
-        table.add_column(name, justify="left" if name == "method" else "right")
+    title = f"{facts['problem']}: trained, {len(facts['seeds'])} seeds"
+    table = _table(title, ("method", "epochs", "ms per epoch and seed"))
     for name, cost in facts["trained"].items():
         table.add_row(name, str(cost["epochs"]), f"{cost['ms_per_epoch_and_seed']:.3g}")
     return table
-
-
-def _paper_epochs(paper: Mapping[str, Any] | None) -> str:
-    return (
-        "–" if paper is None else "not reached" if paper["epochs"] is None else str(paper["epochs"])
-    )
 
 
 def _times(ratio: float | None) -> str:

@@ -1,6 +1,7 @@
 """Verdicts of a study as sentences. Every word of judgement follows from the numbers, whichever way
 they fall."""
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,13 +16,8 @@ CORRELATED = 0.6
 
 def verdicts(facts: Mapping[str, Any]) -> list[str]:
     """Safe HTML, the most important sentence first."""
-    return [
-        *_speed(facts),
-        *_beside_the_paper(facts),
-        *_auto(facts),
-        *_contraction(facts),
-        *_conditioning(facts),
-    ]
+    parts = (_speed, _beside_the_paper, _auto, _contraction, _conditioning)
+    return [sentence for part in parts for sentence in part(facts)]
 
 
 def _speed(facts: Mapping[str, Any]) -> list[str]:
@@ -43,22 +39,16 @@ def speed_sentence(ratio: Mapping[str, Any]) -> str:
     if median is None:
         return f"C-PINN is faster: most seeds of {rival} never come {where}; {seeds}."
     finite = [one for one in ratios if one is not None]
-    between = (
-        f"{number(median)} times the epochs of C-PINN {where} (median; {number(min(finite))} to "
-        f"{number(max(finite))}"
-    ) + ("" if len(finite) == len(ratios) else ", or never")
-    if abs(median - 1) <= EQUAL:
-        return f"C-PINN and {rival} are equally fast: {rival} takes {between}); {seeds}."
-    agreed = ahead in (0, len(ratios))
-    if median > 1:
-        return (
-            f"C-PINN is faster than {rival}{'' if agreed else ', though not in every seed'}: "
-            f"{rival} takes {between}); {seeds}."
-        )
-    return (
-        f"C-PINN is slower than {rival}{'' if agreed else ', though not in every seed'}: {rival} "
-        f"takes {between}); {seeds}."
+    never = "" if len(finite) == len(ratios) else ", or never"
+    between = f"median; {number(min(finite))} to {number(max(finite))}{never}"
+    takes = (
+        f"{rival} takes {number(median)} times the epochs of C-PINN {where} ({between}); {seeds}"
     )
+    if abs(median - 1) <= EQUAL:
+        return f"C-PINN and {rival} are equally fast: {takes}."
+    faster = "faster" if median > 1 else "slower"
+    agreed = "" if ahead in (0, len(ratios)) else ", though not in every seed"
+    return f"C-PINN is {faster} than {rival}{agreed}: {takes}."
 
 
 def overall_sentence(rows: Sequence[Mapping[str, Any]]) -> str:
@@ -76,20 +66,16 @@ def overall_sentence(rows: Sequence[Mapping[str, Any]]) -> str:
 def _beside_the_paper(facts: Mapping[str, Any]) -> list[str]:
     """Our medians beside the paper's single runs."""
     rows = [
-        (row["paper"], Summary(row["epochs"]).median)
+        (row["paper"]["epochs"], Summary(row["epochs"]).median)
         for row in facts["milestones"]
         if row["paper"] is not None
     ]
     if not rows:
         return ["The paper has no table for this problem."]
-    both = [
-        (paper["epochs"], ours)
-        for paper, ours in rows
-        if paper["epochs"] is not None and ours is not None
-    ]
+    both = [row for row in rows if None not in row]
     fewer = sum(ours <= theirs for theirs, ours in both)
-    missed = sum(paper["epochs"] is not None and ours is None for paper, ours in rows)
-    extra = sum(paper["epochs"] is None and ours is not None for paper, ours in rows)
+    missed = sum(theirs is not None and ours is None for theirs, ours in rows)
+    extra = sum(theirs is None and ours is not None for theirs, ours in rows)
     said = (
         f"Of {len(rows)} rows of the paper's table our median takes no more epochs in {fewer} and "
         f"more in {len(both) - fewer}"
@@ -145,13 +131,8 @@ def _conditioning(facts: Mapping[str, Any]) -> list[str]:
     if without is None or with_it is None:
         return []
     change = without / with_it - 1
-    word = (
-        "leaves the conditioning as it is"
-        if abs(change) <= EQUAL
-        else "improves the conditioning"
-        if change > 0
-        else "makes the conditioning worse"
-    )
+    word = "improves the conditioning" if change > 0 else "makes the conditioning worse"
+    word = "leaves the conditioning as it is" if abs(change) <= EQUAL else word
     return [
         f"At the end of the run the multiplier {word}: κ₁₀ is {number(without)} without it and "
         f"{number(with_it)} with it."
@@ -160,28 +141,21 @@ def _conditioning(facts: Mapping[str, Any]) -> list[str]:
 
 def correlation_sentences(found: Mapping[str, Any]) -> list[str]:
     """Does what may explain the speed-up explain it?"""
+    problems = {
+        "all": "over all {} problems",
+        "rest": "over the {} problems without the two widest multipliers",
+    }
+    causes = {
+        "variation": "how much γ varies",
+        "gain": "how much γ improves the conditioning",
+    }
     said = []
-    for which, which_words in (
-        ("all", "over all {} problems"),
-        ("rest", "over the {} problems without the two widest multipliers"),
-    ):
-        for key, words in (
-            ("variation", "how much γ varies"),
-            ("gain", "how much γ improves the conditioning"),
-        ):
-            value = found[which][key]
-            if value is None:
-                continue
-            verdict = (
-                "goes with"
-                if value >= CORRELATED
-                else "goes against"
-                if value <= -CORRELATED
-                else "does not follow"
-            )
-            said.append(
-                f"The speed-up {verdict} {words} "
-                f"{which_words.format(found[which]['problems'])}: rank correlation "
-                f"{number(value)}."
-            )
+    for which, key in itertools.product(problems, causes):
+        value = found[which][key]
+        if value is not None:
+            verdict = "goes with" if value > 0 else "goes against"
+            verdict = verdict if abs(value) >= CORRELATED else "does not follow"
+            where = problems[which].format(found[which]["problems"])
+            told = f"The speed-up {verdict} {causes[key]} {where}"
+            said.append(f"{told}: rank correlation {number(value)}.")
     return said
