@@ -14,7 +14,7 @@ from cordes.surfaces.files import read_mesh, write_mesh
 from cordes.surfaces.flatten import FlatSurface, flatten
 from cordes.surfaces.folded import folded_surface
 from cordes.surfaces.pages.plots import plot_surface
-from cordes.surfaces.pages.surface import moved, shown_maps, write_surface_report
+from cordes.surfaces.pages.surface import moved, write_surface_report
 
 FILES = ("surface.obj", "surface.ply", "surface.png", "report.json", "report.html")
 
@@ -46,12 +46,11 @@ def write_surface(
     folder: Path, found: FlatSurface, facts: dict[str, Any], words: list[str]
 ) -> bool:
     """Whether all files could be written. The picture is drawn once, for its file and the page."""
-    shown = {name: found.maps[name].uv for name in shown_maps(found)}
     drawn: list[Figure] = []
 
     def draw(path: Path | None = None) -> Figure:
         title = Path(facts["mesh"]).stem
-        drawn.append(plot_surface(found.disk, shown, found.size, path, title=title))
+        drawn.append(plot_surface(found.disk, found.shown, found.size, path, title=title))
         return drawn[-1]
 
     def write_flat(path: Path) -> Path:

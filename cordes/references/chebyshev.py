@@ -29,19 +29,13 @@ from typing import Any, final
 import jax
 import numpy as np
 import scipy.sparse
-import scipy.sparse.linalg
+from scipy.sparse.linalg import splu
 
 from cordes.domains import Box
 from cordes.errors import CoefficientError, DomainError, OptionError
 from cordes.problems.coefficients import check_finite, sample
 from cordes.problems.problem import AbstractProblem
-from cordes.references.chebyshev_grid import (
-    Grid,
-    evaluate,
-    find_breaks,
-    interpolation,
-    make_grid,
-)
+from cordes.references.chebyshev_grid import Grid, evaluate, find_breaks, interpolation, make_grid
 
 EVALUATION_CHUNK = 8192
 SINGULAR_MESSAGE = (
@@ -61,12 +55,9 @@ class ChebyshevSolution:
     """
 
     def __init__(self, grid: "Grid", values: np.ndarray, error_estimate: float, seconds: float):
-        self._grid = grid
-        self._values = values
-        self.degree = grid.degree
+        self._grid, self._values, self.degree = grid, values, grid.degree
         self.elements = (len(grid.lines[0]) - 1) * (len(grid.lines[1]) - 1)
-        self.error_estimate = error_estimate
-        self.seconds = seconds
+        self.error_estimate, self.seconds = error_estimate, seconds
 
     def __call__(self, points: Any) -> np.ndarray:
         points = np.asarray(points, dtype=np.float64)
@@ -85,10 +76,8 @@ class ChebyshevSolution:
     def _check_inside(self, points: np.ndarray) -> None:
         for axis, lines in enumerate(self._grid.lines):
             # Rounding of a grid's last point is forgiven; NaN is not.
-            slack = 1e-12 * (lines[-1] - lines[0])
-            outside = ~(
-                (points[:, axis] >= lines[0] - slack) & (points[:, axis] <= lines[-1] + slack)
-            )
+            slack, x = 1e-12 * (lines[-1] - lines[0]), points[:, axis]
+            outside = ~((x >= lines[0] - slack) & (x <= lines[-1] + slack))
             if np.any(outside):
                 point = points[np.argmax(outside)].tolist()
                 raise DomainError(
@@ -127,13 +116,8 @@ def solve_chebyshev(
             f"The Chebyshev solver needs a box in two dimensions, not {problem.domain!r}. Use "
             "cordes.solve."
         )
-    if (
-        int(degree) != degree
-        or degree < 4
-        or int(layers) != layers
-        or layers < 0
-        or not 0 < ratio < 1
-    ):
+    whole = int(degree) == degree and int(layers) == layers
+    if not whole or degree < 4 or layers < 0 or not 0 < ratio < 1:
         raise OptionError(
             f"degree = {degree}, layers = {layers}, ratio = {ratio}: give integers degree >= 4 "
             "and layers >= 0, and 0 < ratio < 1."
@@ -146,13 +130,10 @@ def solve_chebyshev(
     ]
     tables, boundaries = _collocate(problem, grids), _boundary_values(problem, grids)
     answers = [_solve_once(*each) for each in zip(grids, tables, boundaries, strict=True)]
-    points = _comparison_points(breaks)
-    fine, coarse = (
-        evaluate(grid, values, points) for grid, values in zip(grids, answers, strict=True)
-    )
-    return ChebyshevSolution(
-        grids[0], answers[0], float(np.max(np.abs(fine - coarse))), time.perf_counter() - start
-    )
+    points, pairs = _comparison_points(breaks), zip(grids, answers, strict=True)
+    fine, coarse = (evaluate(grid, values, points) for grid, values in pairs)
+    estimate = float(np.max(np.abs(fine - coarse)))
+    return ChebyshevSolution(grids[0], answers[0], estimate, time.perf_counter() - start)
 
 
 def _comparison_points(breaks: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
@@ -161,12 +142,8 @@ def _comparison_points(breaks: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
     for values in breaks:
         gaps = np.diff(values)[:, None]
         decades = gaps * 10.0 ** -np.arange(1, 6)
-        near = [values[:-1, None] + decades, values[1:, None] - decades]
-        axes.append(
-            np.concatenate(
-                [np.linspace(values[0], values[-1], 41), *(part.ravel() for part in near)]
-            )
-        )
+        near = np.ravel([values[:-1, None] + decades, values[1:, None] - decades])
+        axes.append(np.concatenate([np.linspace(values[0], values[-1], 41), near]))
     return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
 
 
@@ -180,17 +157,20 @@ def _solve_once(grid: Grid, table: dict[str, np.ndarray], boundary: np.ndarray) 
     inner, rim = _inner_and_rim(grid.degree)
     for column, interior in enumerate(interiors):
         nodes = grid.element_nodes(column).reshape(len(interior), -1)
-        values[nodes[:, inner]] = (
-            np.einsum("eib,eb->ei", interior[:, :, :-1], values[nodes[:, rim]]) + interior[:, :, -1]
-        )
+        linear = np.einsum("eib,eb->ei", interior[:, :, :-1], values[nodes[:, rim]])
+        values[nodes[:, inner]] = linear + interior[:, :, -1]
     return values.reshape(grid.shape())
 
 
 def _inner_and_rim(degree: int) -> tuple[np.ndarray, np.ndarray]:
     """Flat local numbers of the nodes inside a rectangle and of those on its edges."""
-    on_rim = np.ones((degree + 1, degree + 1), dtype=bool)
-    on_rim[1:-1, 1:-1] = False
+    on_rim = _on_rim((degree + 1, degree + 1))
     return np.flatnonzero(~on_rim), np.flatnonzero(on_rim)
+
+
+def _on_rim(shape: tuple[int, int]) -> np.ndarray:
+    inside = np.zeros((shape[0] - 2, shape[1] - 2), dtype=bool)
+    return np.pad(inside, 1, constant_values=True)
 
 
 def _gauss_points(degree: int) -> np.ndarray:
@@ -206,26 +186,24 @@ def _collocate(problem: AbstractProblem, grids: list[Grid]) -> list[dict[str, np
         x, y = (
             lines[:-1, None] + np.diff(lines)[:, None] * (1 + gauss) / 2 for lines in grid.lines
         )
-        points.append(
-            np.stack(
-                np.broadcast_arrays(x[:, None, :, None], y[None, :, None, :]), axis=-1
-            ).reshape(-1, 2)
-        )
+        pairs = np.broadcast_arrays(x[:, None, :, None], y[None, :, None, :])
+        points.append(np.stack(pairs, axis=-1).reshape(-1, 2))
         shapes.append((len(x), len(y), len(gauss) ** 2))
     # All grids in one call, because every new number of points is compiled anew.
-    flat = np.concatenate(points)
-    splits = np.cumsum([len(each) for each in points])[:-1]
-    names = ("A", "b", "c", "f")
-    evaluated = jax.jit(jax.vmap(lambda x: tuple(getattr(problem, name)(x) for name in names)))(
-        flat
-    )
+    flat, names = np.concatenate(points), ("A", "b", "c", "f")
+    all_of_them = jax.jit(jax.vmap(lambda x: [getattr(problem, name)(x) for name in names]))
     tables: list[dict[str, np.ndarray]] = [{} for _ in grids]
-    for name, values in zip(names, evaluated, strict=True):
+    for name, values in zip(names, all_of_them(flat), strict=True):
         values = np.asarray(values, dtype=np.float64)
         check_finite(name, values, flat)
-        for table, part, shape in zip(tables, np.split(values, splits), shapes, strict=True):
+        for table, part, shape in zip(tables, _parted(values, points), shapes, strict=True):
             table[name] = part.reshape(*shape, *part.shape[1:])
     return tables
+
+
+def _parted(values: np.ndarray, points: list[np.ndarray]) -> list[np.ndarray]:
+    """What was evaluated for all grids at once, grid by grid."""
+    return np.split(values, np.cumsum([len(each) for each in points])[:-1])
 
 
 def _assemble(
@@ -243,17 +221,12 @@ def _assemble(
     widths = [np.diff(lines) for lines in grid.lines]
     # A row is scaled by the smaller width at its line, so that small rectangles count as much as
     # large ones.
-    weights = [
-        np.minimum(np.append(width, np.inf), np.insert(width, 0, np.inf)) for width in widths
-    ]
+    padded = [np.pad(width, 1, constant_values=np.inf) for width in widths]
+    weights = [np.minimum(width[1:], width[:-1]) for width in padded]
     rows, columns, entries, rhs, interiors = [], [], [], np.zeros(total), []
-    for column in range(len(widths[0])):
-        interior, derivatives = _element(
-            grid,
-            widths[0][column],
-            widths[1],
-            {name: values[column] for name, values in table.items()},
-        )
+    for column, width in enumerate(widths[0]):
+        data = {name: values[column] for name, values in table.items()}
+        interior, derivatives = _element(grid, width, widths[1], data)
         interiors.append(interior)
         nodes = grid.element_nodes(column)
         left, right = weights[0][column], weights[0][column + 1]
@@ -266,19 +239,14 @@ def _assemble(
         )
         for (numbers, weight), derivative in zip(sides, derivatives, strict=True):
             jump = weight * derivative
-            shape = jump[:, :, :-1].shape
-            rows.append(np.broadcast_to(numbers[:, :, None], shape).ravel())
-            columns.append(
-                np.broadcast_to(nodes.reshape(len(nodes), 1, -1)[:, :, rim], shape).ravel()
-            )
-            entries.append(jump[:, :, :-1].ravel())
+            around = nodes.reshape(len(nodes), 1, -1)[:, :, rim]
+            parts = np.broadcast_arrays(numbers[:, :, None], around, jump[:, :, :-1])
+            for gathered, part in zip((rows, columns, entries), parts, strict=True):
+                gathered.append(part.ravel())
             np.subtract.at(rhs, numbers, jump[:, :, -1])
-    indices = (np.concatenate(rows), np.concatenate(columns))
-    return (
-        scipy.sparse.csr_array((np.concatenate(entries), indices), shape=(total, total)),
-        rhs,
-        interiors,
-    )
+    row, column, entry = (np.concatenate(parts) for parts in (rows, columns, entries))
+    matrix = scipy.sparse.csr_array((entry, (row, column)), shape=(total, total))
+    return matrix, rhs, interiors
 
 
 def _element(
@@ -328,20 +296,15 @@ def _boundary_values(problem: AbstractProblem, grids: list[Grid]) -> list[np.nda
     (nodes,)."""
     points, masks = [], []
     for grid in grids:
-        on_boundary = np.ones(grid.shape(), dtype=bool)
-        on_boundary[1:-1, 1:-1] = False
-        nodes = np.stack(
-            np.meshgrid(grid.coordinates(0), grid.coordinates(1), indexing="ij"), axis=-1
-        )
-        points.append(nodes[on_boundary])
+        on_boundary = _on_rim(grid.shape())
+        axes = np.meshgrid(grid.coordinates(0), grid.coordinates(1), indexing="ij")
+        points.append(np.stack(axes, axis=-1)[on_boundary])
         masks.append(on_boundary)
     flat = np.concatenate(points)
     g = sample(problem.g, flat)
     check_finite("g", g, flat, " of the boundary")
     results = []
-    for on_boundary, values in zip(
-        masks, np.split(g, np.cumsum([len(each) for each in points])[:-1]), strict=True
-    ):
+    for on_boundary, values in zip(masks, _parted(g, points), strict=True):
         table = np.full(on_boundary.shape, np.nan)
         table[on_boundary] = values
         results.append(table.ravel())
@@ -364,12 +327,8 @@ def _solve_edges(
     try:
         # The pattern is symmetric: an ordering that keeps it so, with little pivoting, fills half
         # as much.
-        factors = scipy.sparse.linalg.splu(
-            system,
-            permc_spec="MMD_AT_PLUS_A",
-            diag_pivot_thresh=0.01,
-            options={"SymmetricMode": True},
-        )
+        symmetric = {"SymmetricMode": True}
+        factors = splu(system, "MMD_AT_PLUS_A", diag_pivot_thresh=0.01, options=symmetric)
     except RuntimeError:
         raise np.linalg.LinAlgError from None
     # Two steps of refinement: stretched rectangles and little pivoting cost the factors a few

@@ -76,9 +76,8 @@ def find_breaks(
     for k, interface in enumerate(interfaces):
         evaluate = jax.jit(jax.vmap(interface))
         for axis in range(2):
-            coordinates[axis] += list(
-                _interface_lines(evaluate, f"interfaces[{k}]", axis, lower, upper)
-            )
+            found = _interface_lines(evaluate, f"interfaces[{k}]", axis, lower, upper)
+            coordinates[axis] += list(found)
     extra = np.asarray(extra_points, dtype=np.float64)
     extra = extra.reshape(0, 2) if extra.size == 0 else extra
     if extra.ndim != 2 or extra.shape[1] != 2:
@@ -94,10 +93,7 @@ def find_breaks(
             )
         for axis in range(2):
             coordinates[axis].append(point[axis])
-    first, second = (
-        _distinct(values, low, high)
-        for values, low, high in zip(coordinates, lower, upper, strict=True)
-    )
+    first, second = map(_distinct, coordinates, lower, upper)
     return first, second
 
 
@@ -156,11 +152,8 @@ def _interface_lines(
         other, k = np.unravel_index(np.argmax(drift), drift.shape)
         first, second = np.full(2, table[0, k]), np.full(2, table[other, k])
         first[1 - axis], second[1 - axis] = across[0], across[other]
-        raise _not_parallel(
-            name,
-            f"it is zero at ({first[0]:.6g}, {first[1]:.6g}) and at ({second[0]:.6g}, "
-            f"{second[1]:.6g})",
-        )
+        places = [f"({point[0]:.6g}, {point[1]:.6g})" for point in (first, second)]
+        raise _not_parallel(name, f"it is zero at {places[0]} and at {places[1]}")
     return np.median(table, axis=0)
 
 
@@ -180,9 +173,8 @@ class Grid(NamedTuple):
 
     def shape(self) -> tuple[int, int]:
         """Numbers of global nodes along the axes; neighbours share those on their common edge."""
-        return (len(self.lines[0]) - 1) * self.degree + 1, (
-            len(self.lines[1]) - 1
-        ) * self.degree + 1
+        wide, high = ((len(lines) - 1) * self.degree + 1 for lines in self.lines)
+        return wide, high
 
     def coordinates(self, axis: int) -> np.ndarray:
         """Coordinates of the global nodes; those on a line are exactly the line's."""
@@ -202,20 +194,16 @@ class Grid(NamedTuple):
 def make_grid(
     breaks: tuple[np.ndarray, np.ndarray], degree: int, layers: int, ratio: float
 ) -> Grid:
-    return Grid(
-        (graded_lines(breaks[0], layers, ratio), graded_lines(breaks[1], layers, ratio)),
-        degree,
-        chebyshev_nodes(degree),
-    )
+    first, second = (graded_lines(values, layers, ratio) for values in breaks)
+    return Grid((first, second), degree, chebyshev_nodes(degree))
 
 
 def evaluate(grid: Grid, values: np.ndarray, points: np.ndarray) -> np.ndarray:
     """The piecewise polynomial at points (n, 2); on an edge either side gives the same value."""
     indices, weights = [], []
     for axis, lines in enumerate(grid.lines):
-        element = np.clip(
-            np.searchsorted(lines, points[:, axis], side="right") - 1, 0, len(lines) - 2
-        )
+        element = np.searchsorted(lines, points[:, axis], side="right") - 1
+        element = np.clip(element, 0, len(lines) - 2)
         left, right = lines[element], lines[element + 1]
         position = np.clip((2 * points[:, axis] - left - right) / (right - left), -1.0, 1.0)
         weights.append(interpolation(grid.nodes, position))

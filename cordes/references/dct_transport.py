@@ -66,9 +66,8 @@ class DctTransport:
     def potential(self) -> np.ndarray:
         """u at the cell centres; its mean is that of the quadratic part."""
         straight = self.target_lower - self.stretch * self.lower
-        return np.sum(
-            (self.stretch / 2 * self.centers + straight) * self.centers, axis=-1
-        ) + scipy.fft.idctn(self.coefficients, norm="forward")
+        quadratic = np.sum((self.stretch / 2 * self.centers + straight) * self.centers, axis=-1)
+        return quadratic + scipy.fft.idctn(self.coefficients, norm="forward")
 
     @cached_property
     def _splines(self) -> list[np.ndarray]:
@@ -77,47 +76,34 @@ class DctTransport:
         frequencies = _frequencies(self.coefficients.shape, self.upper - self.lower)
         splines = []
         for axis in (0, 1):
-            shifted = np.roll(
-                np.moveaxis(-self.coefficients * frequencies[axis], axis, 0), -1, axis=0
-            )
+            slopes = np.moveaxis(-self.coefficients * frequencies[axis], axis, 0)
+            shifted = np.roll(slopes, -1, axis=0)
             shifted[-1] = 0.0
-            field = np.asarray(
-                scipy.fft.idct(
-                    scipy.fft.idst(shifted, axis=0, norm="forward"), axis=1, norm="forward"
-                )
-            )
+            sines = scipy.fft.idst(shifted, axis=0, norm="forward")
+            field = np.asarray(scipy.fft.idct(sines, axis=1, norm="forward"))
             field = np.concatenate([-field[MARGIN - 1 :: -1], field, -field[: -MARGIN - 1 : -1]])
-            field = np.moveaxis(
-                np.pad(field, ((0, 0), (MARGIN, MARGIN)), mode="symmetric"), 0, axis
-            )
-            splines.append(scipy.ndimage.spline_filter(field, order=3))
+            field = np.pad(field, ((0, 0), (MARGIN, MARGIN)), mode="symmetric")
+            splines.append(scipy.ndimage.spline_filter(np.moveaxis(field, 0, axis), order=3))
         return splines
 
     def map(self, points: np.ndarray) -> np.ndarray:
         """∇u at any points (n, 2) of the rectangle, by cubic splines. Sides go to sides exactly."""
         points = np.asarray(points, dtype=np.float64)
         size = self.upper - self.lower
-        outside = np.any(
-            (points < self.lower - 1e-9 * size) | (points > self.upper + 1e-9 * size), axis=-1
-        )
+        low, high = self.lower - 1e-9 * size, self.upper + 1e-9 * size
+        outside = np.any((points < low) | (points > high), axis=-1)
         if np.any(outside):
             raise OptionError(
                 f"The point {points[outside][0].tolist()} lies outside the rectangle from "
                 f"{self.lower.tolist()} to {self.upper.tolist()}."
             )
         positions = ((points - self.lower) / size * self.coefficients.shape - 0.5 + MARGIN).T
-        move = np.stack(
-            [
-                scipy.ndimage.map_coordinates(spline, positions, order=3, prefilter=False)
-                for spline in self._splines
-            ],
-            axis=-1,
-        )
-        images = np.clip(
-            self.target_lower + self.stretch * (points - self.lower) + move,
-            self.target_lower,
-            self.target_upper,
-        )
+        moves = [
+            scipy.ndimage.map_coordinates(spline, positions, order=3, prefilter=False)
+            for spline in self._splines
+        ]
+        images = self.target_lower + self.stretch * (points - self.lower) + np.stack(moves, axis=-1)
+        images = np.clip(images, self.target_lower, self.target_upper)
         images = np.where(points <= self.lower, self.target_lower, images)
         return np.where(points >= self.upper, self.target_upper, images)
 
@@ -139,13 +125,10 @@ def solve_dct(
     span fewer. Checked: shape, size and sign. The steps end at a residual of `tolerance`, or after
     `steps` of them, with `converged` false.
     """
-    lower, upper = np.asarray(lower, dtype=np.float64), np.asarray(upper, dtype=np.float64)
-    target_lower, target_upper = (
-        (lower, upper)
-        if target is None
-        else (np.asarray(corner, dtype=np.float64) for corner in target)
-    )
-    density = _check(density, lower, upper, target_lower, target_upper)
+    given = (lower, upper, *((lower, upper) if target is None else target))
+    corners = [np.asarray(corner, dtype=np.float64) for corner in given]
+    lower, upper, target_lower, target_upper = corners
+    density = _check(density, *corners)
     coefficients = np.zeros((1, 1))
     shapes = [density.shape]
     while all(n % 2 == 0 and n > COARSEST for n in shapes[-1]):
@@ -155,26 +138,13 @@ def solve_dct(
     for shape in reversed(shapes):
         start = np.zeros(shape)
         start[: coefficients.shape[0], : coefficients.shape[1]] = coefficients
-        blocks = density.reshape(
-            shape[0], density.shape[0] // shape[0], shape[1], density.shape[1] // shape[1]
-        ).mean(axis=(1, 3))
+        high, wide = (fine // coarse for fine, coarse in zip(density.shape, shape, strict=True))
+        blocks = density.reshape(shape[0], high, shape[1], wide).mean(axis=(1, 3))
         # Coarse solutions only start the next grid, so their residual need not be smaller than the
         # change between grids.
         enough = tolerance if shape == density.shape else max(tolerance, 1e-3)
         coefficients, outcome = _iterate(blocks, start, upper - lower, stretch, steps, enough)
-    residual, iterations, multiplier, smallest = outcome
-    return DctTransport(
-        coefficients,
-        lower,
-        upper,
-        target_lower,
-        target_upper,
-        residual,
-        iterations,
-        multiplier,
-        smallest,
-        converged=residual <= tolerance,
-    )
+    return DctTransport(coefficients, *corners, *outcome, converged=outcome[0] <= tolerance)
 
 
 def _check(density: np.ndarray, *corners: np.ndarray) -> np.ndarray:
@@ -203,9 +173,8 @@ def _check(density: np.ndarray, *corners: np.ndarray) -> np.ndarray:
 
 
 def _frequencies(shape: tuple[int, ...], size: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return (np.pi * np.arange(shape[0]) / size[0])[:, None], (
-        np.pi * np.arange(shape[1]) / size[1]
-    )[None, :]
+    k, l = (np.pi * np.arange(n) / side for n, side in zip(shape, size, strict=True))
+    return k[:, None], l[None, :]
 
 
 def _iterate(
@@ -225,11 +194,8 @@ def _iterate(
     f, multiplier, history = mean * density, 1.0, []
     for iteration in range(steps + 1):
         laplacian = trace + np.asarray(scipy.fft.idctn(coefficients * symbol, norm="forward"))
-        difference = (
-            stretch[0]
-            - stretch[1]
-            + np.asarray(scipy.fft.idctn(coefficients * (l**2 - k**2), norm="forward"))
-        )
+        waves = np.asarray(scipy.fft.idctn(coefficients * (l**2 - k**2), norm="forward"))
+        difference = stretch[0] - stretch[1] + waves
         # ∂x∂y of a cosine series is a series of sines, whose first frequency is stored first.
         mixed = np.zeros_like(f)
         mixed[:-1, :-1] = (coefficients * k * l)[1:, 1:]
@@ -237,9 +203,8 @@ def _iterate(
         proposal = np.sqrt(spread + 4 * multiplier * f)
         # One Newton step for the multiplier: the mean of the Laplacian is what flows through the
         # sides. It is 1 up to the error of the grid.
-        multiplier = float(
-            np.clip(multiplier + (trace - np.mean(proposal)) / np.mean(2 * f / proposal), 0.9, 1.1)
-        )
+        newton = multiplier + (trace - np.mean(proposal)) / np.mean(2 * f / proposal)
+        multiplier = float(np.clip(newton, 0.9, 1.1))
         proposal = np.sqrt(spread + 4 * multiplier * f)
         determinant = (laplacian**2 - spread) / 4
         residual = float(np.sqrt(np.mean((determinant - multiplier * f) ** 2))) / mean
@@ -262,13 +227,9 @@ def _accelerate(
         return proposal
     differences = [change - other for _, other in history[:-1]]
     gram = np.array([[np.vdot(a, b) for b in differences] for a in differences])
-    weights = np.linalg.lstsq(
-        gram, np.array([np.vdot(a, change) for a in differences]), rcond=1e-12
-    )[0]
-    mixture = proposal - sum(
-        weight * (proposal - other)
-        for weight, (other, _) in zip(weights, history[:-1], strict=True)
-    )
+    right = np.array([np.vdot(a, change) for a in differences])
+    mixed = zip(np.linalg.lstsq(gram, right, rcond=1e-12)[0], history[:-1], strict=True)
+    mixture = proposal - sum(weight * (proposal - other) for weight, (other, _) in mixed)
     if np.min(mixture) > 0:
         return mixture
     del history[:-1]

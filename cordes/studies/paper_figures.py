@@ -82,11 +82,10 @@ def paper_figures(
     for name, draw in EXAMPLES.items():
         if names is not None and name not in names:
             continue
-        drawn = (
-            _draw_surfaces(surfaces, report)
-            if draw is None
-            else draw(name, _answers(name, trained.get(name), report))
-        )
+        if draw is None:
+            drawn = _draw_surfaces(surfaces, report)
+        else:
+            drawn = draw(name, _answers(name, trained.get(name), report))
         for stem, figure in drawn:
             paths.append(save_figure(figure, check_writable(folder / f"{stem}.png")))
             report(f"{name}: {paths[-1]}")
@@ -138,7 +137,7 @@ def _exact(problem: AbstractProblem) -> Values:
 
 def _measured(
     solutions: Mapping[str, Solution],
-    values: Callable[[Any], Values],
+    values: Callable[[Any], Values] = lambda solution: solution,
     reference: Callable | None = None,
 ) -> list[Contender]:
     """Every answer with its error; `values` says what of a solution is drawn."""
@@ -155,33 +154,20 @@ def _headline(name: str, solutions: Mapping[str, Solution], *parts: str) -> str:
 
 
 def _draw_comparison(name: str, solutions: dict[str, Solution]) -> Figures:
-    problem = solutions["auto"].problem
-    answers = _measured(solutions, lambda solution: solution)
+    problem, answers = solutions["auto"].problem, _measured(solutions)
     where = [f"{words}, errors of the whole domain" for words in where_cut(problem.domain)]
-    yield (
-        name,
-        plot_comparison(
-            problem.domain, _exact(problem), answers, _headline(name, solutions, *where)
-        ),
-    )
+    headline = _headline(name, solutions, *where)
+    yield name, plot_comparison(problem.domain, _exact(problem), answers, headline)
 
 
 def _draw_ellipsoid(name: str, solutions: dict[str, Solution]) -> Figures:
     yield from _draw_comparison(name, solutions)
     problem: Any = solutions["auto"].problem
-    answers = _measured(solutions, lambda solution: solution)
-    corner = ", ".join(
-        f"$x_{i + 1}$ > {value:.2g}" for i, value in enumerate(cut_corner(problem.domain))
-    )
-    yield (
-        f"{name}-cutaway",
-        plot_cutaway(
-            problem.domain,
-            answers,
-            _exact(problem),
-            _headline(name, solutions, f"without {corner}"),
-        ),
-    )
+    corner = cut_corner(problem.domain)
+    cut = ", ".join(f"$x_{i}$ > {value:.2g}" for i, value in enumerate(corner, 1))
+    headline = _headline(name, solutions, f"without {cut}")
+    figure = plot_cutaway(problem.domain, _measured(solutions), _exact(problem), headline)
+    yield f"{name}-cutaway", figure
 
 
 def _draw_cube(name: str, solutions: dict[str, Solution]) -> Figures:
@@ -191,21 +177,13 @@ def _draw_cube(name: str, solutions: dict[str, Solution]) -> Figures:
     lower, upper = problem.domain.bounding_box
 
     def lifted(function: Values) -> Values:
-        return lambda points: function(
-            np.concatenate([points, np.full((len(points), len(lower) - 2), LEVEL)], axis=1)
-        )
+        beyond = ((0, 0), (0, len(lower) - 2))
+        return lambda points: function(np.pad(points, beyond, constant_values=LEVEL))
 
     where = " = ".join(f"$x_{k}$" for k in range(3, len(lower) + 1))
     headline = _headline(name, solutions, f"slice {where} = {LEVEL}, errors of the whole domain")
-    yield (
-        name,
-        plot_comparison(
-            Box(lower[:2], upper[:2]),
-            lifted(_exact(problem)),
-            _measured(solutions, lifted),
-            headline,
-        ),
-    )
+    answers, plane = _measured(solutions, lifted), Box(lower[:2], upper[:2])
+    yield name, plot_comparison(plane, lifted(_exact(problem)), answers, headline)
 
 
 def _draw_unknown(name: str, solutions: dict[str, Solution]) -> Figures:
@@ -219,25 +197,18 @@ def _draw_unknown(name: str, solutions: dict[str, Solution]) -> Figures:
         f"Chebyshev: {found.elements} rectangles of degree {found.degree}, own estimate "
         f"{found.error_estimate:.0e}"
     )
-    answers = _measured(solutions, lambda solution: solution, found)
-    yield (
-        name,
-        plot_against_reference(
-            problem.domain, reference, answers, _headline(name, solutions, what)
-        ),
-    )
+    answers, headline = _measured(solutions, reference=found), _headline(name, solutions, what)
+    yield name, plot_against_reference(problem.domain, reference, answers, headline)
 
 
 def _draw_transport(name: str, solutions: dict[str, Solution]) -> Figures:
     problem: Any = solutions["auto"].problem
     answers = _measured(solutions, lambda solution: solution.map)
-    densities = (problem.source_density, problem.target_density)
-    yield (
-        name,
-        plot_deformed_grid(
-            problem.domain, densities, _exact(problem), answers, _headline(name, solutions)
-        ),
+    densities, headline = (
+        (problem.source_density, problem.target_density),
+        _headline(name, solutions),
     )
+    yield name, plot_deformed_grid(problem.domain, densities, _exact(problem), answers, headline)
 
 
 def _draw_surfaces(surfaces: Mapping[str, Mesh], report: Say) -> Figures:
@@ -245,18 +216,9 @@ def _draw_surfaces(surfaces: Mapping[str, Mesh], report: Say) -> Figures:
     them."""
     for stem, mesh in surfaces.items():
         found = flatten(mesh, say=lambda line, stem=stem: report(f"{SURFACE}: {stem}: {line}"))
-        shown = {
-            name: found.maps[name].uv
-            for name in dict.fromkeys(["conformal", "network", found.best])
-            if name in found.maps
-        }
-        yield (
-            f"{SURFACE}-{stem}",
-            resized(
-                plot_surface(found.disk, shown, found.size, title=f"{SURFACE} — {stem}"),
-                SURFACE_WIDTH,
-            ),
-        )
+        title = f"{SURFACE} — {stem}"
+        figure = plot_surface(found.disk, found.shown, found.size, title=title)
+        yield f"{SURFACE}-{stem}", resized(figure, SURFACE_WIDTH)
 
 
 # The examples in the order of the paper and how each is drawn; the surfaces have meshes instead of

@@ -44,8 +44,16 @@ class FlatMap:
 
 def flat_areas(uv: np.ndarray, faces: np.ndarray) -> np.ndarray:
     """Signed areas of flat faces: negative where a face is turned over."""
-    a, b = uv[faces[:, 1]] - uv[faces[:, 0]], uv[faces[:, 2]] - uv[faces[:, 0]]
-    return (a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0]) / 2
+    return turn(uv[faces[:, 1]] - uv[faces[:, 0]], uv[faces[:, 2]] - uv[faces[:, 0]]) / 2
+
+
+def count_flipped(uv: np.ndarray, faces: np.ndarray) -> int:
+    return int(np.sum(flat_areas(uv, faces) <= 0))
+
+
+def turn(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Signed areas of the parallelograms between plane vectors (n, 2)."""
+    return a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0]
 
 
 def cotangent_laplacian(mesh: Mesh, positive: bool = False) -> Any:
@@ -59,9 +67,7 @@ def cotangent_laplacian(mesh: Mesh, positive: bool = False) -> Any:
     halves = 0.5 / np.tan(mesh.angles)
     start = np.concatenate([faces[:, (k + 1) % 3] for k in range(3)])
     end = np.concatenate([faces[:, (k + 2) % 3] for k in range(3)])
-    weights = scipy.sparse.coo_matrix(
-        (halves.T.ravel(), (start, end)), shape=(count, count)
-    ).tocsr()
+    weights = scipy.sparse.coo_matrix((halves.T.ravel(), (start, end)), shape=(count, count))
     weights = (weights + weights.T).tocsr()
     if positive:
         weights.data = np.maximum(weights.data, LEAST_WEIGHT * np.mean(np.abs(weights.data)))
@@ -77,13 +83,8 @@ class DirichletSolver:
         self.free = np.setdiff1d(np.arange(laplacian.shape[0]), fixed)
         # The symmetric ordering is what makes this a matter of a second: the default one takes
         # minutes on a hundred thousand faces.
-        options = {"SymmetricMode": True}
-        self.factors = splu(
-            laplacian[self.free][:, self.free].tocsc(),
-            permc_spec="MMD_AT_PLUS_A",
-            diag_pivot_thresh=0.0,
-            options=options,
-        )
+        inner, symmetric = laplacian[self.free][:, self.free].tocsc(), {"SymmetricMode": True}
+        self.factors = splu(inner, "MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=symmetric)
 
     def solve(self, values: np.ndarray, load: np.ndarray | None = None) -> np.ndarray:
         """u with Lu = load (zero if not given) at the free vertices and the given values at the
@@ -108,11 +109,9 @@ def choose_corners(disk: Disk) -> np.ndarray:
         )
     # Spread evenly: every ⌈n/4⌉-th vertex would leave no fourth one on the shortest loops (5 or 9
     # vertices).
-    step = -(-len(disk.loop) // 4)
-    positions = (
-        step * np.arange(4) if 3 * step < len(disk.loop) else (np.arange(4) * len(disk.loop)) // 4
-    )
-    return disk.loop[positions]
+    count = len(disk.loop)
+    step = -(-count // 4)
+    return disk.loop[step * np.arange(4) if 3 * step < count else np.arange(4) * count // 4]
 
 
 def rectangle_map(disk: Disk, corners: Sequence[int] | None = None, count_from: int = 0) -> FlatMap:
@@ -144,9 +143,8 @@ def rectangle_map(disk: Disk, corners: Sequence[int] | None = None, count_from: 
 
 def _between(laplacian: Any, low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """The harmonic function that is 0 on one side and 1 on the opposite one."""
-    return DirichletSolver(laplacian, np.concatenate([low, high])).solve(
-        np.repeat([0.0, 1.0], [len(low), len(high)])
-    )
+    values = np.repeat([0.0, 1.0], [len(low), len(high)])
+    return DirichletSolver(laplacian, np.concatenate([low, high])).solve(values)
 
 
 def _check_corners(disk: Disk, corners: Sequence[int], count_from: int) -> np.ndarray:
@@ -173,9 +171,8 @@ def _check_corners(disk: Disk, corners: Sequence[int], count_from: int) -> np.nd
         if number not in disk.loop:
             position = disk.mesh.vertices[number]
             candidates = disk.loop[disk.original[disk.loop] >= 0]
-            nearest = candidates[
-                np.argmin(np.linalg.norm(disk.mesh.vertices[candidates] - position, axis=1))
-            ]
+            distances = np.linalg.norm(disk.mesh.vertices[candidates] - position, axis=1)
+            nearest = candidates[np.argmin(distances)]
             raise SurfaceError(
                 f"Vertex {corner} ({counted}) at {np.round(position, 4).tolist()} is not on the "
                 f"boundary. The nearest boundary vertex is {disk.original[nearest] + count_from}."
@@ -225,13 +222,13 @@ def _without_flips(
 ) -> tuple[np.ndarray, int, int]:
     """The flat map with cotangent weights; flipped faces are repaired in place, and where that
     fails all weights are made positive."""
-    uv = flatten(False)
-    before = int(np.sum(flat_areas(uv, disk.mesh.faces) <= 0))
+    uv, faces = flatten(False), disk.mesh.faces
+    before = count_flipped(uv, faces)
     if before:
-        uv = unfold(disk, uv) if before <= MANY * len(disk.mesh.faces) else uv
-        if np.any(flat_areas(uv, disk.mesh.faces) <= 0):
+        uv = unfold(disk, uv) if before <= MANY * len(faces) else uv
+        if count_flipped(uv, faces):
             uv = unfold(disk, flatten(True))
-    return uv, before, int(np.sum(flat_areas(uv, disk.mesh.faces) <= 0))
+    return uv, before, count_flipped(uv, faces)
 
 
 def unfold(disk: Disk, uv: np.ndarray, rounds: int = ROUNDS) -> np.ndarray:
@@ -250,6 +247,10 @@ def unfold(disk: Disk, uv: np.ndarray, rounds: int = ROUNDS) -> np.ndarray:
     total = float(np.abs(np.sum(flat_areas(uv, faces))))
     order = np.argsort(faces.ravel(), kind="stable")
     starts = np.searchsorted(faces.ravel()[order], np.arange(len(uv) + 1))
+
+    def star(vertex: int) -> np.ndarray:
+        return order[starts[vertex] : starts[vertex + 1]] // 3
+
     best, fewest, since = uv.copy(), len(faces) + 1, 0
     for attempt in range(rounds + 1):
         flipped = np.flatnonzero(flat_areas(uv, faces) <= 0)
@@ -260,13 +261,9 @@ def unfold(disk: Disk, uv: np.ndarray, rounds: int = ROUNDS) -> np.ndarray:
         since += 1
         moving = np.unique(faces[flipped])
         for _ in range(attempt // RING):
-            moving = np.unique(
-                np.concatenate(
-                    [faces[order[starts[v] : starts[v + 1]] // 3].ravel() for v in moving]
-                )
-            )
+            moving = np.unique(np.concatenate([faces[star(v)].ravel() for v in moving]))
         for vertex in moving[inner[moving]]:
-            around = order[starts[vertex] : starts[vertex + 1]] // 3
+            around = star(vertex)
             uv[vertex] = _best_position(vertex, faces[around], uv, shares[around] * total)
     return best
 
@@ -274,19 +271,14 @@ def unfold(disk: Disk, uv: np.ndarray, rounds: int = ROUNDS) -> np.ndarray:
 def _best_position(vertex: int, star: np.ndarray, uv: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     """The position that maximises the smallest ratio of flat area to wanted area in the star of a
     vertex."""
-    turns = np.argmax(star == vertex, axis=1)
-    rows = np.arange(len(star))
+    turns, rows = np.argmax(star == vertex, axis=1), np.arange(len(star))
     a, b = uv[star[rows, (turns + 1) % 3]], uv[star[rows, (turns + 2) % 3]]
     # In units of the star: areas are otherwise too small for the solver's tolerances.
     origin, scale = uv[vertex], np.sqrt(np.sum(wanted))
     a, b = (a - origin) / scale, (b - origin) / scale
-    constant = (a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0]) / 2
+    constant = turn(a, b) / 2
     slope = np.stack([a[:, 1] - b[:, 1], b[:, 0] - a[:, 0]], axis=1) / 2
-    ratio = wanted / scale**2
-    answer = scipy.optimize.linprog(
-        [0.0, 0.0, -1.0],
-        A_ub=np.column_stack([-slope, ratio]),
-        b_ub=constant,
-        bounds=[(None, None)] * 3,
-    )
+    sides = np.column_stack([-slope, wanted / scale**2])
+    free = [(None, None)] * 3
+    answer = scipy.optimize.linprog([0.0, 0.0, -1.0], A_ub=sides, b_ub=constant, bounds=free)
     return origin + scale * answer.x[:2] if answer.status == 0 else origin

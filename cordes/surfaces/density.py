@@ -6,6 +6,7 @@ surface over flat area is the source density. Transport to the uniform density t
 of the surface its share of the rectangle.
 """
 
+import itertools
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from jax import Array
 
 from cordes.errors import CoefficientError, OptionError
 from cordes.references.dct_transport import DctTransport, solve_dct
-from cordes.surfaces.conformal import FlatMap, flat_areas, unfold
+from cordes.surfaces.conformal import FlatMap, count_flipped, unfold
 from cordes.surfaces.distortion import Distortion, measure
 from cordes.surfaces.mesh import SurfaceError
 from cordes.surfaces.topology import Disk
@@ -61,17 +62,14 @@ def surface_density(
     extent = np.max(np.max(positions, axis=1) - np.min(positions, axis=1), axis=1)
     # Powers of two, so that there are few different subdivisions.
     parts = np.minimum(2 ** np.ceil(np.log2(np.maximum(extent / SPACING, 1))).astype(int), MOST)
-    mass = np.zeros((shape[0] + 2) * (shape[1] + 2))
+    mass, areas = np.zeros((shape[0] + 2) * (shape[1] + 2)), disk.mesh.areas
     for count in np.unique(parts):
         weights = subdivision(int(count))
         members = np.flatnonzero(parts == count)
         for block in np.array_split(members, -(-len(members) * len(weights) // BLOCK)):
-            points = np.stack(
-                [(positions[block, :, axis] @ weights.T).ravel() for axis in (0, 1)], axis=1
-            )
-            _spread(
-                mass, points, np.repeat(disk.mesh.areas[block] / len(weights), len(weights)), shape
-            )
+            places = [(positions[block, :, axis] @ weights.T).ravel() for axis in (0, 1)]
+            shares = np.repeat(areas[block] / len(weights), len(weights))
+            _spread(mass, np.stack(places, axis=1), shares, shape)
     grid = _fold(_fold(mass.reshape(shape[0] + 2, shape[1] + 2)).T).T
     grid = grid / np.mean(grid)
     if smoothing:
@@ -97,16 +95,11 @@ def _spread(
     points = np.clip(points, 0, shape) + 0.5
     lower = np.minimum(points.astype(np.int64), shape)
     rest = points - lower
-    for first in (0, 1):
-        for second in (0, 1):
-            weight = (
-                shares
-                * (rest[:, 0] if first else 1 - rest[:, 0])
-                * (rest[:, 1] if second else 1 - rest[:, 1])
-            )
-            mass += np.bincount(
-                (lower[:, 0] + first) * (shape[1] + 2) + lower[:, 1] + second, weight, len(mass)
-            )
+    for corner in itertools.product((0, 1), (0, 1)):
+        along, across = np.where(corner, rest, 1 - rest).T
+        weight = shares * along * across
+        row, column = (lower + corner).T
+        mass += np.bincount(row * (shape[1] + 2) + column, weight, len(mass))
 
 
 def _fold(grid: np.ndarray) -> np.ndarray:
@@ -128,11 +121,8 @@ def grid_density(
     half a cell (a standard deviation of 1/√3); interpolation would overshoot and could become
     negative.
     """
-    values = np.asarray(values, dtype=np.float64)
-    lower, size = (
-        np.asarray(lower, dtype=np.float64),
-        np.asarray(upper, dtype=np.float64) - np.asarray(lower, dtype=np.float64),
-    )
+    values, lower, upper = (np.asarray(given, dtype=np.float64) for given in (values, lower, upper))
+    size = upper - lower
     if values.ndim != 2 or min(values.shape) < 4 or not np.all(size > 0):
         raise OptionError(
             f"The values have shape {values.shape} on a rectangle of size {size.tolist()}; a "
@@ -161,10 +151,8 @@ def grid_density(
 
 def _cubic(t: Array) -> Array:
     """The four cubic B-splines that are not zero at the distance t from a knot."""
-    return (
-        jnp.stack([(1 - t) ** 3, 4 - 6 * t**2 + 3 * t**3, 1 + 3 * t + 3 * t**2 - 3 * t**3, t**3])
-        / 6
-    )
+    middle = 4 - 6 * t**2 + 3 * t**3, 1 + 3 * t + 3 * t**2 - 3 * t**3
+    return jnp.stack([(1 - t) ** 3, *middle, t**3]) / 6
 
 
 def map_vertices(
@@ -217,23 +205,14 @@ def equalise_areas(
     if passes < 1:
         raise OptionError(f"passes is {passes}: at least one is needed.")
     started = time.perf_counter()
-    uv, transports, flipped, first = flat.uv, [], 0, None
-    distortions = [measure(disk, uv, flat.size)]
+    uv, size, densities, transports, flipped = flat.uv, flat.size, [], [], 0
+    distortions = [measure(disk, uv, size)]
     for _ in range(passes):
-        density = surface_density(disk, uv, flat.size, resolution, smoothing)
-        first = density if first is None else first
-        transports.append(solve_dct(density, np.zeros(2), flat.size, steps, tolerance))
+        densities.append(surface_density(disk, uv, size, resolution, smoothing))
+        transports.append(solve_dct(densities[-1], np.zeros(2), size, steps, tolerance))
         uv = transports[-1].map(uv)
-        flipped += int(np.sum(flat_areas(uv, disk.mesh.faces) <= 0))
+        flipped += count_flipped(uv, disk.mesh.faces)
         uv = unfold(disk, uv) if repair else uv
-        distortions.append(measure(disk, uv, flat.size))
-    assert first is not None
-    return AreaMap(
-        uv,
-        flat.size,
-        first,
-        tuple(transports),
-        tuple(distortions),
-        flipped,
-        time.perf_counter() - started,
-    )
+        distortions.append(measure(disk, uv, size))
+    reports, seconds = tuple(distortions), time.perf_counter() - started
+    return AreaMap(uv, size, densities[0], tuple(transports), reports, flipped, seconds)

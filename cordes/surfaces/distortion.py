@@ -81,16 +81,17 @@ def star_sums(mesh: Mesh, values: np.ndarray) -> np.ndarray:
 
 
 def _spread(flat: np.ndarray, areas: np.ndarray) -> Spread:
-    share, weight = flat / np.sum(flat), areas / np.sum(areas)
-    ratio = np.log(np.maximum(share, LEAST_AREA / len(flat)) / weight)
-    center = np.sum(weight * ratio)
-    weighted = float(np.sqrt(np.sum(weight * (ratio - center) ** 2)))
-    return Spread(
-        float(np.mean(np.abs(ratio))),
-        float(np.std(ratio)),
-        float(np.sum(weight * np.abs(ratio))),
-        weighted,
-    )
+    ratio, weight = log_area_ratio(flat, areas), areas / np.sum(areas)
+    mean, weighted_mean = np.mean(np.abs(ratio)), np.sum(weight * np.abs(ratio))
+    variance = np.sum(weight * (ratio - np.sum(weight * ratio)) ** 2)
+    numbers = (mean, np.std(ratio), weighted_mean, np.sqrt(variance))
+    return Spread(*(float(value) for value in numbers))
+
+
+def log_area_ratio(flat: np.ndarray, areas: np.ndarray) -> np.ndarray:
+    """log(flat area / area), both normalised to total 1."""
+    share = np.maximum(flat / np.sum(flat), LEAST_AREA / len(flat))
+    return np.log(share / (areas / np.sum(areas)))
 
 
 def beltrami(mesh: Mesh, uv: np.ndarray) -> np.ndarray:

@@ -6,6 +6,7 @@ optional, and MATLAB files by SciPy. OBJ and PLY are written.
 """
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -34,9 +35,8 @@ def read_mesh(path: str | Path) -> Mesh:
         raise
     # Readers fail in many ways on broken files; each of them means the same to the user.
     except Exception as error:
-        raise FileError(
-            f"{path} cannot be read as {suffix[1:].upper()}: {str(error) or type(error).__name__}."
-        ) from error
+        why = str(error) or type(error).__name__
+        raise FileError(f"{path} cannot be read as {suffix[1:].upper()}: {why}.") from error
     if len(faces) == 0 or len(vertices) == 0:
         raise FileError(
             f"{path} holds no faces. A triangle mesh is needed: point clouds and curves "
@@ -91,11 +91,7 @@ def _read_off(path: Path) -> Parts:
 
 def _fans(polygons: Sequence[Sequence[int]]) -> np.ndarray:
     """Polygons cut into triangles at their first corners."""
-    triangles = [
-        (polygon[0], polygon[k], polygon[k + 1])
-        for polygon in polygons
-        for k in range(1, len(polygon) - 1)
-    ]
+    triangles = [(first, *edge) for first, *rest in polygons for edge in pairwise(rest)]
     return np.array(triangles, dtype=np.int64).reshape(-1, 3)
 
 
@@ -122,7 +118,7 @@ def _read_with_trimesh(path: Path) -> Parts:
     return np.concatenate([empty, *vertices]), np.concatenate([empty.astype(int), *moved])
 
 
-def _read_mat(path: Path) -> tuple[np.ndarray, np.ndarray]:
+def _read_mat(path: Path) -> Parts:
     content = scipy.io.loadmat(path)
     missing = [key for key in ("v", "f") if key not in content]
     if missing:
@@ -156,20 +152,23 @@ def write_mesh(path: str | Path, mesh: Mesh, uv: np.ndarray | None = None) -> Pa
     if suffix == ".ply":
         path.write_bytes(_ply_bytes(mesh, uv))
     elif suffix == ".obj":
-        # Written here: the faces must name their texture coordinates, or other programs ignore
-        # them.
-        lines = [f"v {x!r} {y!r} {z!r}" for x, y, z in mesh.vertices.tolist()]
-        if uv is None:
-            lines += [f"f {a} {b} {c}" for a, b, c in (mesh.faces + 1).tolist()]
-        else:
-            lines += [f"vt {u!r} {v!r}" for u, v in np.asarray(uv, dtype=np.float64).tolist()]
-            lines += [f"f {a}/{a} {b}/{b} {c}/{c}" for a, b, c in (mesh.faces + 1).tolist()]
-        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        path.write_text(_obj_text(mesh, uv), encoding="utf-8")
     else:
-        raise unknown(
-            "format for a mesh with flat coordinates", suffix or path.name, [".obj", ".ply"]
-        )
+        what = "format for a mesh with flat coordinates"
+        raise unknown(what, suffix or path.name, [".obj", ".ply"])
     return path
+
+
+def _obj_text(mesh: Mesh, uv: np.ndarray | None) -> str:
+    """Faces must name their texture coordinates, or other programs ignore them."""
+    lines = [f"v {x!r} {y!r} {z!r}" for x, y, z in mesh.vertices.tolist()]
+    corner = "{0}"
+    if uv is not None:
+        lines += [f"vt {u!r} {v!r}" for u, v in np.asarray(uv, dtype=np.float64).tolist()]
+        corner = "{0}/{0}"
+    for face in (mesh.faces + 1).tolist():
+        lines.append(" ".join(["f", *(corner.format(vertex) for vertex in face)]))
+    return "\n".join(lines) + "\n"
 
 
 def _ply_bytes(mesh: Mesh, uv: np.ndarray | None) -> bytes:

@@ -17,7 +17,7 @@ from cordes.domains import Box
 from cordes.problems.transport import Transport
 from cordes.results import Result
 from cordes.solvers.solve import solve
-from cordes.surfaces.conformal import FlatMap, rectangle_map, unfold
+from cordes.surfaces.conformal import rectangle_map, unfold
 from cordes.surfaces.density import equalise_areas, grid_density, surface_density
 from cordes.surfaces.distortion import Distortion, measure
 from cordes.surfaces.mesh import Mesh
@@ -46,7 +46,7 @@ PASSES = (
     TransportPass(128, 1.0, 2000, 7),
 )
 CORRECTION = (TransportPass(128, 1.5, 1000, 8),)
-OUTER_STEPS = 12
+SOLVING: dict[str, Any] = {"outer_steps": 12, "progress": False, "certify": False}
 ATTEMPTS, SMOOTHER = 3, 1.6
 
 
@@ -81,6 +81,12 @@ class FlatSurface:
     maps: dict[str, Flattened]
     best: str
 
+    @property
+    def shown(self) -> dict[str, np.ndarray]:
+        """What is drawn: the map before, that of the networks, and the best one."""
+        names = dict.fromkeys(["conformal", "network", self.best])
+        return {name: self.maps[name].uv for name in names if name in self.maps}
+
     def as_data(self) -> dict[str, Any]:
         mesh = self.disk.mesh
         return {
@@ -108,63 +114,49 @@ def flatten(
     start = time.perf_counter()
     disk = prepare(mesh, keep=[corner - count_from for corner in corners or ()])
     flat = rectangle_map(disk, corners, count_from)
-    assert flat.size is not None
+    size = flat.size
+    assert size is not None
     assert flat.corners is not None
-    maps = {
-        "conformal": _reported(
-            "conformal", disk, flat.uv, flat.size, time.perf_counter() - start, flat.flipped_before
-        )
-    }
-    say(_line(maps["conformal"]))
-    baseline = equalise_areas(disk, flat)
-    maps["dct"] = _reported(
-        "dct", disk, baseline.uv, flat.size, baseline.seconds, baseline.flipped_before
-    )
-    say(_line(maps["dct"]))
+    maps: dict[str, Flattened] = {}
+
+    def add(made: Flattened) -> None:
+        maps[made.name] = made
+        say(_line(made))
+
+    spent = time.perf_counter() - start
+    add(_reported("conformal", disk, flat.uv, size, spent, flat.flipped_before))
+    even = equalise_areas(disk, flat)
+    add(_reported("dct", disk, even.uv, size, even.seconds, even.flipped_before))
     best = "dct"
     if network:
-        maps["network"] = by_networks("network", disk, flat.uv, flat, PASSES, seed, say)
-        say(_line(maps["network"]))
-        corrected = by_networks("dct + network", disk, baseline.uv, flat, CORRECTION, seed, say)
-        maps["dct + network"] = corrected
-        say(_line(corrected))
+        add(by_networks("network", disk, flat.uv, size, PASSES, seed, say))
+        add(by_networks("dct + network", disk, even.uv, size, CORRECTION, seed, say))
         best = min(maps, key=lambda name: _quality(maps[name]))
-    return FlatSurface(disk, flat.size, flat.corners, maps, best)
+    return FlatSurface(disk, size, flat.corners, maps, best)
 
 
 def by_networks(
     name: str,
     disk: Disk,
     uv: np.ndarray,
-    flat: FlatMap,
+    size: np.ndarray,
     passes: Sequence[TransportPass],
     seed: int,
     say: Say,
 ) -> Flattened:
     """Transport by networks from flat coordinates, pass by pass. A pass that makes the areas worse,
     or turns faces over, is not kept."""
-    start, size = time.perf_counter(), flat.size
-    assert size is not None
+    start = time.perf_counter()
     best = _reported(name, disk, uv, size, 0.0)
     flipped, history = 0, []
-    for number, (resolution, smoothing, features, oversampling) in enumerate(passes):
-        began = time.perf_counter()
+    for number, (resolution, smoothing, features, oversampling) in enumerate(passes, 1):
+        title, began = f"{name}, pass {number}", time.perf_counter()
+        options = {"seed": seed, "features": features, "oversampling": oversampling, **SOLVING}
         for _ in range(ATTEMPTS):
-            density = grid_density(
-                surface_density(disk, best.uv, size, resolution, smoothing), np.zeros(2), size
-            )
-            problem = Transport(
-                Box(np.zeros(2), size), density, normalise=True, name=f"{name}, pass {number + 1}"
-            )
-            solution: Any = solve(
-                problem,
-                seed=seed,
-                features=features,
-                oversampling=oversampling,
-                outer_steps=OUTER_STEPS,
-                progress=False,
-                certify=False,
-            )
+            grid = surface_density(disk, best.uv, size, resolution, smoothing)
+            density = grid_density(grid, np.zeros(2), size)
+            problem = Transport(Box(np.zeros(2), size), density, normalise=True, name=title)
+            solution: Any = solve(problem, **options)
             moved = on_the_rim(disk, solution.map(best.uv), best.uv, size)
             turned = measure(disk, moved, size).flipped
             if turned:
@@ -176,7 +168,7 @@ def by_networks(
             # A density that is too rough for the network: the next pass sees what is smoothed away
             # now.
             smoothing *= SMOOTHER
-        seconds = time.perf_counter() - began
+        seconds, report = time.perf_counter() - began, found.distortion
         history.append(
             {
                 "resolution": resolution,
@@ -185,16 +177,15 @@ def by_networks(
                 "residual": solution.residual_rms,
                 "result": solution.result.value,
                 "spread": problem.spread,
-                "deviation": found.distortion.area_faces.deviation,
+                "deviation": report.area_faces.deviation,
                 "flipped_before": turned,
-                "flipped": found.distortion.flipped,
+                "flipped": report.flipped,
                 "kept": kept,
                 "seconds": seconds,
             }
         )
         say(
-            f"{name}, pass {number + 1}: SD of log area "
-            f"{found.distortion.area_faces.deviation:.4f}, {found.distortion.flipped} flipped, "
+            f"{title}: SD of log area {report.area_faces.deviation:.4f}, {report.flipped} flipped, "
             f"{seconds:.0f} s"
         )
         if kept:

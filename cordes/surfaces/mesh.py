@@ -27,12 +27,8 @@ class Mesh:
             vertices = np.column_stack([vertices, np.zeros(len(vertices))])
         if vertices.ndim != 2 or vertices.shape[1] != 3:
             raise SurfaceError(f"The vertices have shape {vertices.shape}; (n, 3) is needed.")
-        if (
-            faces.ndim != 2
-            or faces.shape[1] != 3
-            or not np.issubdtype(faces.dtype, np.integer)
-            or len(faces) == 0
-        ):
+        triangles = faces.ndim == 2 and faces.shape[1] == 3 and len(faces) > 0
+        if not triangles or not np.issubdtype(faces.dtype, np.integer):
             raise SurfaceError(
                 f"The faces have shape {faces.shape} and type {faces.dtype}; whole numbers of "
                 "shape (m, 3), m ≥ 1, are needed."
@@ -58,18 +54,17 @@ class Mesh:
     @property
     def areas(self) -> np.ndarray:
         """The areas of the faces."""
-        corner = self.vertices[self.faces]
-        return (
-            np.linalg.norm(
-                np.cross(corner[:, 1] - corner[:, 0], corner[:, 2] - corner[:, 0]), axis=1
-            )
-            / 2
-        )
+        return np.linalg.norm(face_normals(self.vertices[self.faces]), axis=1) / 2
 
     @property
     def angles(self) -> np.ndarray:
         """The angle at each corner of each face in radians, shape (m, 3)."""
         return corner_angles(self.vertices[self.faces])
+
+
+def face_normals(corner: np.ndarray) -> np.ndarray:
+    """Normals of triangles with the corners (m, 3, 3), twice as long as their areas."""
+    return np.cross(corner[:, 1] - corner[:, 0], corner[:, 2] - corner[:, 0])
 
 
 def corner_angles(corner: np.ndarray) -> np.ndarray:

@@ -48,60 +48,52 @@ class Topology:
 
     def as_data(self) -> dict[str, Any]:
         """Counts, for reports."""
-        lists = {
-            name: len(getattr(self, name))
-            for name in self.__dataclass_fields__
-            if name not in ("components", "loops", "euler")
-        }
-        return {
-            "components": self.components,
-            "boundary_loops": [len(loop) for loop in self.loops],
-            "euler": self.euler,
-            **lists,
-        }
+        found = vars(self)
+        sizes = [len(loop) for loop in self.loops]
+        numbers = {"components": self.components, "boundary_loops": sizes, "euler": self.euler}
+        lists = found.keys() - {"components", "loops", "euler"}
+        return numbers | {name: len(found[name]) for name in found if name in lists}
 
 
 def check_topology(mesh: Mesh) -> Topology:
     """Look at everything; change nothing. Loops are followed only where edges are manifold and
     directions agree."""
     faces, count = mesh.faces, len(mesh.vertices)
-    directed = np.concatenate([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]])
+    directed = _directed_edges(faces)
     edges, number, uses = np.unique(
         np.sort(directed, axis=1), axis=0, return_inverse=True, return_counts=True
     )
     number = number.ravel()
     forward = np.bincount(number[directed[:, 0] < directed[:, 1]], minlength=len(edges))
     used = np.unique(faces)
-    graph = scipy.sparse.coo_matrix(
-        (np.ones(len(edges)), (edges[:, 0], edges[:, 1])), shape=(count, count)
-    )
-    pieces = connected_components(graph, directed=False)[0] - (count - len(used))
+    pieces = connected_components(_graph(*edges.T, count), directed=False)[0]
     rim = np.zeros(count, dtype=bool)
     rim[edges[uses == 1]] = True
     free_edges = (uses == 1)[number].reshape(3, -1).sum(axis=0)
-    ears = np.flatnonzero(free_edges == 2)
-    dividing = (uses == 2) & np.all(rim[edges], axis=1)
     corner = mesh.vertices[faces]
     longest = np.max(np.linalg.norm(corner - np.roll(corner, 1, axis=1), axis=2), axis=1)
     zero = mesh.areas <= NO_AREA * longest**2
     inconsistent = (uses == 2) & (forward != 1)
     manifold = not np.any(uses > 2) and not np.any(inconsistent)
-    loops, pinched = (
-        _loops(directed[(uses == 1)[number]]) if manifold else ((), np.zeros(0, dtype=np.int64))
-    )
+    loops, pinched = _loops(directed[(uses == 1)[number]] if manifold else directed[:0])
     return Topology(
-        components=pieces,
+        components=pieces - (count - len(used)),
         loops=loops,
         euler=len(used) - len(edges) + len(faces),
         nonmanifold_edges=edges[uses > 2],
         inconsistent_edges=edges[inconsistent],
-        dividing_edges=edges[dividing],
+        dividing_edges=edges[(uses == 2) & np.all(rim[edges], axis=1)],
         pinched=pinched,
-        ears=ears,
+        ears=np.flatnonzero(free_edges == 2),
         slivers=np.flatnonzero((np.min(mesh.angles, axis=1) < np.radians(SLIVER)) & ~zero),
         zero_area=np.flatnonzero(zero),
         unreferenced=np.setdiff1d(np.arange(count), used),
     )
+
+
+def _directed_edges(faces: np.ndarray) -> np.ndarray:
+    """(3m, 2): the first edges of all faces, then the second and the third."""
+    return np.concatenate([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]])
 
 
 def _loops(boundary: np.ndarray) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
@@ -120,11 +112,15 @@ def _loops(boundary: np.ndarray) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
     return tuple(loops), np.zeros(0, dtype=np.int64)
 
 
+def _graph(start: np.ndarray, end: np.ndarray, count: int) -> Any:
+    return scipy.sparse.coo_matrix((np.ones(len(start)), (start, end)), shape=(count, count))
+
+
 def orient(mesh: Mesh) -> Mesh:
     """The mesh with faces turned so that neighbours run through their edge in opposite directions.
     Refused where that is impossible (a Möbius band)."""
     faces, count = mesh.faces, len(mesh.faces)
-    directed = np.concatenate([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]])
+    directed = _directed_edges(faces)
     key = np.sort(directed, axis=1) @ np.array([len(mesh.vertices), 1])
     order = np.argsort(key, kind="stable")
     pairs = np.flatnonzero(key[order][1:] == key[order][:-1])
@@ -132,10 +128,9 @@ def orient(mesh: Mesh) -> Mesh:
     # Two faces disagree if they run through their edge in the same direction. Who is to be turned
     # follows along the breadth-first tree.
     disagree = directed[first, 0] == directed[second, 0]
-    graph = scipy.sparse.coo_matrix(
-        (np.ones(len(pairs)), (first % count, second % count)), shape=(count, count)
-    ).tocsr()
-    turns = dict(zip(zip(first % count, second % count, strict=True), disagree, strict=True))
+    one, other = first % count, second % count
+    graph = _graph(one, other, count).tocsr()
+    turns = dict(zip(zip(one, other, strict=True), disagree, strict=True))
     turned = np.zeros(count, dtype=bool)
     labels = connected_components(graph, directed=False)[1]
     for start in np.unique(labels, return_index=True)[1]:
@@ -218,13 +213,10 @@ def prepare(mesh: Mesh, keep: Sequence[int] = ()) -> Disk:
 def _ears_to_cut(mesh: Mesh, keep: Sequence[int]) -> np.ndarray:
     """Ears once, not again and again: a strip one face wide would be eaten up from its ends. None
     if nothing else would be left."""
-    topology = check_topology(mesh)
-    kept = np.asarray(keep, dtype=np.int64)
-    if (
-        len(topology.loops) == 1
-        and (corners := natural_corners(mesh, topology.loops[0])) is not None
-    ):
-        kept = np.concatenate([kept, corners])
+    topology, kept = check_topology(mesh), list(keep)
+    if len(topology.loops) == 1:
+        corners = natural_corners(mesh, topology.loops[0])
+        kept += [] if corners is None else list(corners)
     faces = mesh.faces[topology.ears]
     tip = np.bincount(mesh.faces.ravel(), minlength=len(mesh.vertices))[faces] == 1
     ears = topology.ears[~np.any(tip & np.isin(faces, kept), axis=1)]
@@ -245,13 +237,12 @@ def _divide(mesh: Mesh, edges: np.ndarray) -> Mesh:
 
 
 def _refuse_broken(mesh: Mesh, topology: Topology) -> None:
-    if len(topology.zero_area):
+    if count := len(topology.zero_area):
         which = topology.zero_area[:5].tolist()
         raise SurfaceError(
-            f"{len(topology.zero_area)} of {len(mesh.faces)} faces have no area (face numbers "
-            f"{which}{' …' if len(topology.zero_area) > 5 else ''}, vertices "
-            f"{mesh.faces[which[0]].tolist()}). Merge vertices at the same place and collapse the "
-            "shortest edges in a mesh editor."
+            f"{count} of {len(mesh.faces)} faces have no area (face numbers "
+            f"{which}{' …' if count > 5 else ''}, vertices {mesh.faces[which[0]].tolist()}). Merge "
+            "vertices at the same place and collapse the shortest edges in a mesh editor."
         )
     if len(topology.nonmanifold_edges):
         a, b = topology.nonmanifold_edges[0].tolist()
@@ -265,15 +256,10 @@ def _refuse_broken(mesh: Mesh, topology: Topology) -> None:
 def _refuse_topology(mesh: Mesh, topology: Topology) -> None:
     if topology.components > 1:
         twins = len(mesh.vertices) - len(np.unique(mesh.vertices, axis=0))
-        merge = (
-            f" {twins} vertices lie at the place of another one: merge them first "
-            "(merge_duplicates)."
-            if twins
-            else ""
-        )
+        merge = f" {twins} vertices lie at the place of another one: merge them first"
         raise SurfaceError(
             f"The mesh has {topology.components} separate pieces. Keep one of them, or lay "
-            f"each flat by itself.{merge}"
+            f"each flat by itself.{f'{merge} (merge_duplicates).' if twins else ''}"
         )
     if len(topology.pinched):
         raise SurfaceError(

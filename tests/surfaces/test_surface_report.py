@@ -24,7 +24,6 @@ from cordes.surfaces.pages.surface import (
     map_labels,
     moved,
     off_by,
-    shown_maps,
     write_surface_report,
 )
 from cordes.surfaces.pages.view import star_ratios, thinned, view_data
@@ -50,9 +49,7 @@ def facts_of(found, mesh="folded"):
 
 
 def written(found, path, mesh="folded"):
-    figure = plot_surface(
-        found.disk, {name: found.maps[name].uv for name in shown_maps(found)}, found.size
-    )
+    figure = plot_surface(found.disk, found.shown, found.size)
     return write_surface_report(path, found, facts_of(found, mesh), figure, ["surface", mesh])
 
 
@@ -64,7 +61,7 @@ def test_the_view_is_sent_the_surface(found):
     """Positions, flat coordinates and area ratios come back to within the rounding of two bytes,
     distances being those of the mesh."""
     mesh = found.disk.mesh
-    maps = {name: found.maps[name].uv for name in shown_maps(found)}
+    maps = found.shown
     view = view_data(found.disk, maps, map_labels(list(maps), found.best), found.size)
     positions = unpacked(view["positions"], "<i2").reshape(-1, 3) / 32767
     assert np.max(np.linalg.norm(positions, axis=1)) == pytest.approx(1, abs=1e-4)

@@ -18,10 +18,10 @@ from matplotlib.colors import Normalize, to_rgb
 from matplotlib.figure import Figure
 
 from cordes.runtime.files import check_writable
-from cordes.surfaces.conformal import cotangent_laplacian, flat_areas
+from cordes.surfaces.conformal import cotangent_laplacian, flat_areas, turn
 from cordes.surfaces.density import subdivision
-from cordes.surfaces.distortion import measure, star_sums
-from cordes.surfaces.mesh import Mesh, SurfaceError
+from cordes.surfaces.distortion import log_area_ratio, measure, star_sums
+from cordes.surfaces.mesh import Mesh, SurfaceError, face_normals
 from cordes.surfaces.topology import Disk
 
 # Pixels along the longer side of a picture, how far apart the points of a face are at most, in
@@ -62,53 +62,37 @@ def plot_surface(
     if not maps:
         raise SurfaceError("There is no flat map to draw.")
     reports = {name: measure(disk, uv, size) for name, uv in maps.items()}
-    ratios = {name: log_area_ratio(disk.mesh, uv) for name, uv in maps.items()}
-    limit = max(float(np.percentile(np.abs(next(iter(ratios.values()))), 98)), 0.1)
+    ratios = {name: face_ratios(disk.mesh, uv) for name, uv in maps.items()}
+    limit = colour_limit(next(iter(ratios.values())))
     screen, depth = project(disk.mesh, toward, up)
     normals = vertex_normals(disk.mesh, np.column_stack([screen, depth]))
     relief = relief_of(disk.mesh)
     surface = _rasterise(screen, depth, disk.mesh)
-    lower, upper = (
-        (np.zeros(2), np.asarray(size)) if size is not None else (-np.ones(2), np.ones(2))
-    )
+    lower, upper = -np.ones(2), np.ones(2)
+    if size is not None:
+        lower, upper = np.zeros(2), np.asarray(size)
     # The columns are as wide as what they show, all of one height.
-    shapes = [_aspect(screen), _aspect(np.stack([lower, upper])), _aspect(np.stack([lower, upper]))]
+    shapes = [_aspect(screen), *[_aspect(np.stack([lower, upper]))] * 2]
     height = 3.3
-    figure = Figure(
-        figsize=(height * sum(shapes) + 1.6, (height + 0.35) * len(maps) + (0.5 if title else 0.1)),
-        layout="constrained",
-    )
+    extent = height * sum(shapes) + 1.6, (height + 0.35) * len(maps) + (0.5 if title else 0.1)
+    figure = Figure(figsize=extent, layout="constrained")
     if title:
         figure.suptitle(title)
     grid = figure.subplots(len(maps), 3, squeeze=False, width_ratios=shapes)
     colours = ScalarMappable(Normalize(-limit, limit), "RdBu_r")
+    light = _light(surface.interpolate(disk.mesh, normals))
     for row, (name, uv) in zip(grid, maps.items(), strict=True):
         report = reports[name]
         board = uv / np.max(upper - lower) * CHECKS
         flat = _rasterise(uv, np.zeros(len(uv)), disk.mesh)
-        _show(
-            row[0],
-            surface,
-            _checkerboard(
-                surface.interpolate(disk.mesh, board),
-                _light(surface.interpolate(disk.mesh, normals)),
-            ),
-        )
-        _show(
-            row[1],
-            flat,
-            _checkerboard(
-                flat.interpolate(disk.mesh, board),
-                flat.interpolate(disk.mesh, relief[:, None])[:, 0],
-            ),
-        )
+        shade = flat.interpolate(disk.mesh, relief[:, None])[:, 0]
+        _show(row[0], surface, _checkerboard(surface.interpolate(disk.mesh, board), light))
+        _show(row[1], flat, _checkerboard(flat.interpolate(disk.mesh, board), shade))
         _show(row[2], flat, colours.to_rgba(ratios[name][flat.faces])[:, :3])
+        spread = f"SD {report.area_faces.deviation:.3f}, flipped {report.flipped}"
         row[0].set_title(f"{name}: checkerboard on the surface", fontsize=10)
         row[1].set_title(f"flat map, angle error {report.angle_mean:.1f}°", fontsize=10)
-        row[2].set_title(
-            f"log area ratio, SD {report.area_faces.deviation:.3f}, flipped {report.flipped}",
-            fontsize=10,
-        )
+        row[2].set_title(f"log area ratio, {spread}", fontsize=10)
         figure.colorbar(colours, cax=row[2].inset_axes((1.04, 0.0, 0.04, 1.0)), extend="both")
     FigureCanvasAgg(figure)
     if path is not None:
@@ -121,32 +105,32 @@ def _aspect(points: np.ndarray) -> float:
     return float(np.clip(extent[0] / extent[1], 0.5, 2.5))
 
 
-def log_area_ratio(mesh: Mesh, uv: np.ndarray) -> np.ndarray:
-    """For each face the logarithm of its share of the flat area over its share of the area of the
-    surface."""
-    flat, areas = np.abs(flat_areas(uv, mesh.faces)), mesh.areas
-    return np.log(np.maximum(flat / np.sum(flat), 1e-300) * np.sum(areas) / areas)
+def face_ratios(mesh: Mesh, uv: np.ndarray) -> np.ndarray:
+    """`log_area_ratio` of each face."""
+    return log_area_ratio(np.abs(flat_areas(uv, mesh.faces)), mesh.areas)
+
+
+def colour_limit(ratios: np.ndarray) -> float:
+    """Where the colours of the area ratio end: the same for all maps, from the map before."""
+    return max(float(np.percentile(np.abs(ratios), 98)), 0.1)
 
 
 def project(
     mesh: Mesh, toward: np.ndarray | None, up: np.ndarray | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Screen coordinates (n, 2) and the nearness to the viewer (n,)."""
-    corner = mesh.vertices[mesh.faces]
-    normals = np.cross(corner[:, 1] - corner[:, 0], corner[:, 2] - corner[:, 0])
+    normals = face_normals(mesh.vertices[mesh.faces])
     centered = mesh.vertices - np.mean(mesh.vertices, axis=0)
     axes = np.linalg.svd(centered, full_matrices=False)[2]
     facing = np.sum(normals, axis=0)
     sheet = float(np.linalg.norm(facing) / np.sum(np.linalg.norm(normals, axis=1)))
-    front = np.asarray(
-        toward if toward is not None else facing if sheet > 1e-6 else axes[2], dtype=np.float64
-    )
+    looks = facing if sheet > 1e-6 else axes[2]
+    front = np.asarray(looks if toward is None else toward, dtype=np.float64)
     front = front / np.linalg.norm(front)
     # The coordinate axis nearest to the second longest direction: pictures are broad, and what
     # stands upright in the file does so here.
-    upright = np.asarray(
-        up if up is not None else np.eye(3)[np.argmax(np.abs(axes[1]))], dtype=np.float64
-    )
+    stands = np.eye(3)[np.argmax(np.abs(axes[1]))]
+    upright = np.asarray(stands if up is None else up, dtype=np.float64)
     if up is None and np.linalg.norm(np.cross(upright, front)) < 0.1:
         upright = np.eye(3)[np.argmin(np.abs(front))]
     if toward is None and up is None and sheet <= SHEET and front[2] >= CUSTOM:
@@ -157,9 +141,8 @@ def project(
         # A sheet is seen from 35 degrees below its normal, because folds are not seen from straight
         # above; a head or a brain from the front.
         side = upright - front * (upright @ front)
-        front = np.cos(np.radians(35)) * front - np.sin(np.radians(35)) * side / np.linalg.norm(
-            side
-        )
+        side = side / np.linalg.norm(side)
+        front = np.cos(np.radians(35)) * front - np.sin(np.radians(35)) * side
     right = np.cross(upright, front)
     if np.linalg.norm(right) < 1e-9:
         raise SurfaceError(
@@ -172,8 +155,7 @@ def project(
 
 def vertex_normals(mesh: Mesh, position: np.ndarray) -> np.ndarray:
     """Unit normals at the vertices, from the faces around them with their areas as weights."""
-    corner = position[mesh.faces]
-    normals = np.cross(corner[:, 1] - corner[:, 0], corner[:, 2] - corner[:, 0])
+    normals = face_normals(position[mesh.faces])
     vertex = np.stack([star_sums(mesh, normals[:, k]) for k in range(3)], axis=1)
     return vertex / np.maximum(np.linalg.norm(vertex, axis=1, keepdims=True), 1e-300)
 
@@ -183,22 +165,19 @@ def _light(normals: np.ndarray) -> np.ndarray:
     front = np.where(normals[:, 2] >= 0, 1.0, -1.0)
     direction = np.array([-0.45, 0.55, 0.7]) / np.linalg.norm([-0.45, 0.55, 0.7])
     length = np.maximum(np.linalg.norm(normals, axis=1), 1e-300)
-    return (0.45 + 0.55 * np.clip(front * (normals @ direction) / length, 0, 1)) * np.where(
-        front < 0, BACK, 1.0
-    )
+    seen = 0.45 + 0.55 * np.clip(front * (normals @ direction) / length, 0, 1)
+    return seen * np.where(front < 0, BACK, 1.0)
 
 
 def relief_of(mesh: Mesh) -> np.ndarray:
     """Brightness for the flat map, which has no light: folds inward are dark and ridges bright, by
     the mean curvature."""
-    curvature = np.sum(
-        (cotangent_laplacian(mesh) @ mesh.vertices) * vertex_normals(mesh, mesh.vertices), axis=1
-    ) / (star_sums(mesh, mesh.areas) / 3)
+    bent = (cotangent_laplacian(mesh) @ mesh.vertices) * vertex_normals(mesh, mesh.vertices)
+    curvature = np.sum(bent, axis=1) / (star_sums(mesh, mesh.areas) / 3)
     # Averaged over the stars: the curvature of a single vertex shows the triangulation more than
     # the shape.
-    curvature = star_sums(mesh, np.mean(curvature[mesh.faces], axis=1)) / star_sums(
-        mesh, np.ones(len(mesh.faces))
-    )
+    counts = star_sums(mesh, np.ones(len(mesh.faces)))
+    curvature = star_sums(mesh, np.mean(curvature[mesh.faces], axis=1)) / counts
     scale = np.percentile(np.abs(curvature), 80)
     return 0.76 + 0.24 * np.tanh(curvature / scale) if scale > 0 else np.ones(len(curvature))
 
@@ -252,28 +231,19 @@ def _rasterise(plane: np.ndarray, depth: np.ndarray, mesh: Mesh) -> Raster:
             face, sample = np.divmod(seen, len(inner))
             faces[pixel[seen]], weights[pixel[seen]] = block[face], inner[sample]
     filled = np.flatnonzero(faces >= 0)
-    weights = _at_centers(
-        corner[faces[filled]], np.stack(np.divmod(filled, size[1]), axis=1) + 0.5, weights[filled]
-    )
-    return Raster(
-        (int(size[0]), int(size[1])),
-        (lower[0], upper[0], lower[1], upper[1]),
-        filled,
-        faces[filled],
-        weights,
-    )
+    faces, centers = faces[filled], np.stack(np.divmod(filled, size[1]), axis=1) + 0.5
+    weights = _at_centers(corner[faces], centers, weights[filled])
+    shape, extent = (int(size[0]), int(size[1])), (lower[0], upper[0], lower[1], upper[1])
+    return Raster(shape, extent, filled, faces, weights)
 
 
 def _at_centers(corner: np.ndarray, centers: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Barycentric coordinates of the centres of the pixels, which makes straight lines straight;
     kept as they are in faces seen from the edge."""
     a, b, c = corner[:, 1] - corner[:, 0], corner[:, 2] - corner[:, 0], centers - corner[:, 0]
-    area = a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0]
+    area = turn(a, b)
     safe = np.where(np.abs(area) > 1e-9, area, np.inf)
-    second, third = (
-        (c[:, 0] * b[:, 1] - c[:, 1] * b[:, 0]) / safe,
-        (a[:, 0] * c[:, 1] - a[:, 1] * c[:, 0]) / safe,
-    )
+    second, third = turn(c, b) / safe, turn(a, c) / safe
     exact = np.stack([1 - second - third, second, third], axis=1)
     usable = np.isfinite(safe) & np.all(np.abs(exact - weights) < 1, axis=1)
     return np.where(usable[:, None], exact, weights)

@@ -4,15 +4,16 @@ maps, what is distorted, and how long it took."""
 import html
 import math
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
+from cordes.reports.kit.drawings import histogram
 from cordes.reports.kit.page import (
     Section,
-    command_box,
     grid_table,
     note,
     number,
@@ -21,13 +22,13 @@ from cordes.reports.kit.page import (
     text,
     write_page,
 )
-from cordes.reports.kit.provenance import command_line, version_rows
+from cordes.reports.kit.provenance import closing_sections
 from cordes.reports.kit.stills import address, still
 from cordes.surfaces.distortion import star_sums
 from cordes.surfaces.flatten import FlatSurface
-from cordes.surfaces.pages.distortion import distortion_body
-from cordes.surfaces.pages.plots import log_area_ratio
-from cordes.surfaces.pages.view import colour_limit, view_data
+from cordes.surfaces.mesh import corner_angles
+from cordes.surfaces.pages.plots import colour_limit, face_ratios
+from cordes.surfaces.pages.view import star_ratios, view_data
 
 TURNING = (
     "Two fingers zoom, or the wheel after a click; arrow keys turn, + and − zoom, Home goes back. "
@@ -51,6 +52,39 @@ BOUNDS = (
     "There is no error bound for the single transports: their densities come from the mesh, on a "
     "grid. What counts is measured above, on every face of the mesh and after the last of them."
 )
+# Bars of a histogram; the largest angle error that has its own bar, in degrees.
+BARS, ANGLES = 49, 90
+WORDS = {
+    "conformal": "Keeps angles; areas are what they are.",
+    "dct": "Optimal transport by cosine transforms, the classical way.",
+    "network": "Optimal transport by networks, pass by pass.",
+    "dct + network": "Cosine transforms, corrected by a network.",
+}
+# Columns after those of the areas: facts and what they are called.
+COLUMNS = {
+    "angle_mean": "angles: mean",
+    "angle_deviation": "SD",
+    "beltrami_mean": "mean |μ|",
+    "beltrami_max": "largest |μ|",
+    "flipped": "flipped",
+    "seconds": "seconds",
+}
+MEASURES = (
+    "Areas: the logarithm of flat area over area, both normalised, of single faces and of the "
+    "stars of faces around vertices. Angles in degrees, over all corners. |μ| is Beltrami's "
+    "coefficient, 0 where angles are kept and 1 where a face is squeezed to a line. All faces are "
+    "counted, none sampled."
+)
+# Columns of the passes: facts and what they are called.
+PASS_COLUMNS = {
+    "resolution": "grid",
+    "smoothing": "smoothing",
+    "features": "features",
+    "spread": "density: largest / smallest",
+    "residual": "residual",
+    "deviation": "areas: SD after",
+    "flipped": "flipped",
+}
 
 
 def write_surface_report(
@@ -61,34 +95,22 @@ def write_surface_report(
     words: Sequence[str],
 ) -> Path:
     """`facts` are those of report.json, `figure` is the one of `plot_surface` for the maps of
-    `shown_maps`, and `words` what the command was called with."""
-    names = shown_maps(found)
+    `found.shown`, and `words` what the command was called with."""
+    names = list(found.shown)
     labels = map_labels(names, found.best)
-    view = view_data(found.disk, {name: found.maps[name].uv for name in names}, labels, found.size)
-    stills, limit = (
-        _stills(figure, names),
-        colour_limit(log_area_ratio(found.disk.mesh, found.maps[names[0]].uv)),
-    )
+    view = view_data(found.disk, found.shown, labels, found.size)
+    stills = _stills(figure, names)
+    limit = colour_limit(face_ratios(found.disk.mesh, found.maps[names[0]].uv))
     sections = [
         Section("The surface", _surface_body(view, stills, labels), "surface"),
         Section("Laid flat", _flat_body(stills, labels, facts, limit), "flat"),
-        Section("Distortion", distortion_body(found, facts), "distortion"),
+        Section("Distortion", _distortion_body(found, facts), "distortion"),
         Section("Transport", _transport_body(facts), "transport"),
-        Section(
-            "Settings and versions", table([*_setting_rows(facts), *version_rows()]), "settings"
-        ),
-        Section("Make it again", command_box(command_line(words)), "again"),
+        *closing_sections(_setting_rows(facts), words),
     ]
     title = f"{Path(str(facts['mesh'])).stem}, laid flat"
     scripts = [resource("view.js", __file__), resource("drawings.js")]
     return write_page(path, title, answer(facts), sections, {"facts": facts, "view": view}, scripts)
-
-
-def shown_maps(found: FlatSurface) -> list[str]:
-    """The map before, that of the networks, and the best one."""
-    return [
-        name for name in dict.fromkeys(["conformal", "network", found.best]) if name in found.maps
-    ]
 
 
 def map_labels(names: Sequence[str], best: str) -> dict[str, str]:
@@ -145,16 +167,10 @@ def off_by(logarithm: float) -> str:
 def _surface_body(
     view: Mapping[str, Any], stills: Mapping[str, Sequence[str]], labels: Mapping[str, str]
 ) -> str:
-    buttons = [
-        _button("map", "both", "side by side"),
-        *(_button("map", str(k), labels[each["name"]]) for k, each in enumerate(view["maps"])),
-    ]
-    thinned = (
-        f" The view shows {view['vertices']} of its vertices; all numbers are those of the "
-        "whole mesh."
-        if view["thinned"]
-        else ""
-    )
+    buttons = [_button("map", "both", "side by side")]
+    buttons += [_button("map", str(k), labels[each["name"]]) for k, each in enumerate(view["maps"])]
+    fewer = f" The view shows {view['vertices']} of its vertices;"
+    thinned = f"{fewer} all numbers are those of the whole mesh." if view["thinned"] else ""
     described = (
         "The surface with a checkerboard, which can be turned with the arrow keys and enlarged "
         "with plus and minus"
@@ -214,14 +230,13 @@ def _flat_body(
     parts = [note(f"The flat maps fill a rectangle of {width:.4g} × {height:.4g}. {FLAT}")]
     for name, label in labels.items():
         report = facts["maps"][name]
-        pictures = still(
-            stills[name][1], f"{label}: angles are wrong by {report['angle_mean']:.2g}° on average."
+        deviation = report["area_faces"]["deviation"]
+        said = (
+            f"angles are wrong by {report['angle_mean']:.2g}° on average.",
+            f"flat area over area; its logarithm has the deviation {deviation:.3g}.",
         )
-        pictures += still(
-            stills[name][2],
-            f"{label}: flat area over area; its logarithm has the deviation "
-            f"{report['area_faces']['deviation']:.3g}.",
-        )
+        both = zip(stills[name][1:], said, strict=True)
+        pictures = "".join(still(source, f"{label}: {words}") for source, words in both)
         parts.append(f'<div class="stills sheets columns">{pictures}</div>')
     return "".join([*parts, _scale(limit)])
 
@@ -229,62 +244,75 @@ def _flat_body(
 # Numbers ------------------------------------------------------------------------------------------
 
 
+def _distortion_body(found: FlatSurface, facts: Mapping[str, Any]) -> str:
+    rows = []
+    for name, report in facts["maps"].items():
+        faces, stars = report["area_faces"], report["area_stars"]
+        values = [faces["deviation"], stars["deviation"], faces["mean"]]
+        values += [report[key] for key in COLUMNS]
+        label = f"<strong>{text(name)}</strong> (best)" if name == facts["best"] else text(name)
+        rows.append([label, *(number(value) for value in values)])
+    head = ["map", "areas: SD, faces", "SD, stars", "mean |log|", *COLUMNS.values()]
+    described = "".join(f"<li>{text(name)}: {text(WORDS[name])}</li>" for name in facts["maps"])
+    histograms = "".join(
+        _histograms(found, name, 2 if name == "conformal" else 1)
+        for name in ("conformal", facts["best"])
+    )
+    return (
+        f'{grid_table(head, rows)}<ul class="claims">{described}</ul>{note(MEASURES)}<div '
+        f'class="columns">{histograms}</div>'
+    )
+
+
+def _histograms(found: FlatSurface, name: str, series: int) -> str:
+    """Areas and angles of one map; the area axis is that of the conformal map, so that before and
+    after can be compared."""
+    mesh, uv = found.disk.mesh, found.maps[name].uv
+    before = np.abs(star_ratios(mesh, found.maps["conformal"].uv))
+    reach = max(math.log(2), float(np.percentile(before, 99)))
+    edges = np.linspace(-reach, reach, BARS + 1)
+    said = [f"{math.exp(a):.3g} to {math.exp(b):.3g} times its area" for a, b in pairwise(edges)]
+    said[0] = f"below {math.exp(edges[1]):.3g} times its area"
+    said[-1] = f"above {math.exp(edges[-2]):.3g} times its area"
+    doublings = [
+        (k * math.log(2), f"×{2**k}" if k > 0 else f"÷{2**-k}" if k < 0 else "1")
+        for k in range(-12, 13)
+        if abs(k * math.log(2)) <= reach
+    ]
+    ticks = doublings[:: max(1, -(-len(doublings) // 9))]
+    ratios, stars = star_ratios(mesh, uv), star_sums(mesh, mesh.areas)
+    title = f"{name}: flat area over area"
+    areas = histogram(ratios, stars, edges, ticks, title, said, series)
+    errors = np.abs(np.degrees(corner_angles(uv[mesh.faces]) - mesh.angles)).ravel()
+    edges = np.linspace(0, ANGLES, ANGLES // 2 + 1)
+    said = [f"{a:g}° to {b:g}°" for a, b in pairwise(edges[:-1])] + [f"{edges[-2]:g}° or more"]
+    ticks = [(float(k), f"{k}°") for k in range(0, ANGLES + 1, 15)]
+    weights, title = np.repeat(mesh.areas, 3), f"{name}: angle error"
+    angles = histogram(errors, weights, edges, ticks, title, said, series)
+    return f"<div>{areas}{angles}</div>"
+
+
 def _transport_body(facts: Mapping[str, Any]) -> str:
     rows = [(f"moved by {name}", number(value)) for name, value in facts["moved"].items()]
-    parts = [table(rows), note(MOVED)]
-    for name, report in facts["maps"].items():
-        if report["passes"]:
-            parts.append(_passes(name, report["passes"]))
-    parts.append(note(BOUNDS))
-    return "".join(parts)
+    made = {name: report["passes"] for name, report in facts["maps"].items() if report["passes"]}
+    tables = [_passes(name, passes) for name, passes in made.items()]
+    return "".join([table(rows), note(MOVED), *tables, note(BOUNDS)])
 
 
 def _passes(name: str, passes: Sequence[Mapping[str, Any]]) -> str:
-    head = [
-        "pass",
-        "grid",
-        "smoothing",
-        "features",
-        "density: largest / smallest",
-        "residual",
-        "areas: SD after",
-        "flipped",
-        "result",
-        "kept",
-        "seconds",
-    ]
+    head = ["pass", *PASS_COLUMNS.values(), "result", "kept", "seconds"]
     rows = []
-    for k, one in enumerate(passes):
-        numbers = [
-            one[key]
-            for key in (
-                "resolution",
-                "smoothing",
-                "features",
-                "spread",
-                "residual",
-                "deviation",
-                "flipped",
-            )
-        ]
-        rows.append(
-            [
-                str(k + 1),
-                *(number(value) for value in numbers),
-                text(one["result"]),
-                "yes" if one["kept"] else "no",
-                number(one["seconds"]),
-            ]
-        )
-    return grid_table(
-        head,
-        rows,
-        f"Passes of {name}: a pass that makes the areas worse, or turns faces over, is not kept.",
-    )
+    for k, one in enumerate(passes, 1):
+        kept = "yes" if one["kept"] else "no"
+        numbers = [number(one[key]) for key in PASS_COLUMNS]
+        rows.append([str(k), *numbers, text(one["result"]), kept, number(one["seconds"])])
+    words = "a pass that makes the areas worse, or turns faces over, is not kept."
+    return grid_table(head, rows, f"Passes of {name}: {words}")
 
 
 def _setting_rows(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     width, height = facts["rectangle"]
+    seconds = {name: number(report["seconds"]) for name, report in facts["maps"].items()}
     return [
         ("mesh", text(facts["mesh"])),
         ("vertices", number(facts["vertices"])),
@@ -295,11 +323,5 @@ def _setting_rows(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("repairs", text("; ".join(facts["repairs"]) or "none")),
         ("best map", text(facts["best"])),
         ("seed", number(facts["seed"])),
-        (
-            "seconds",
-            ", ".join(
-                f"{text(name)} {number(report['seconds'])}"
-                for name, report in facts["maps"].items()
-            ),
-        ),
+        ("seconds", ", ".join(f"{text(name)} {spent}" for name, spent in seconds.items())),
     ]

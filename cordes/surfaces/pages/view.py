@@ -8,9 +8,17 @@ from typing import Any
 import numpy as np
 
 from cordes.surfaces.conformal import flat_areas
-from cordes.surfaces.distortion import LEAST_AREA, star_sums
+from cordes.surfaces.distortion import log_area_ratio, star_sums
 from cordes.surfaces.mesh import Mesh
-from cordes.surfaces.pages.plots import CHECKS, DARK, LIGHT, project, relief_of, vertex_normals
+from cordes.surfaces.pages.plots import (
+    CHECKS,
+    DARK,
+    LIGHT,
+    colour_limit,
+    project,
+    relief_of,
+    vertex_normals,
+)
 from cordes.surfaces.topology import Disk
 
 # More vertices than this are thinned out: the page stays below six megabytes, and the numbers of
@@ -62,15 +70,9 @@ def view_data(
 
 
 def star_ratios(mesh: Mesh, uv: np.ndarray) -> np.ndarray:
-    """log(flat area / area) of the faces around each vertex, both normalised to total 1."""
-    flat, areas = np.abs(star_sums(mesh, flat_areas(uv, mesh.faces))), star_sums(mesh, mesh.areas)
-    share = np.maximum(flat / np.sum(flat), LEAST_AREA / len(flat))
-    return np.log(share / (areas / np.sum(areas)))
-
-
-def colour_limit(ratios: np.ndarray) -> float:
-    """Where the colours of the area ratio end: the same for all maps, from the map before."""
-    return max(float(np.percentile(np.abs(ratios), 98)), 0.1)
+    """`log_area_ratio` of the faces around each vertex."""
+    flat = np.abs(star_sums(mesh, flat_areas(uv, mesh.faces)))
+    return log_area_ratio(flat, star_sums(mesh, mesh.areas))
 
 
 def thinned(mesh: Mesh, square: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray]:
@@ -84,20 +86,15 @@ def thinned(mesh: Mesh, square: np.ndarray, most: int) -> tuple[np.ndarray, np.n
     if count <= most:
         return np.arange(count), mesh.faces
     cells = int(np.sqrt(most))
-    column, row = (
-        np.minimum((square[:, axis] * cells).astype(np.int64), cells - 1) for axis in (0, 1)
-    )
+    column, row = np.minimum((square * cells).astype(np.int64), cells - 1).T
     _, kept, group = np.unique(column * cells + row, return_index=True, return_inverse=True)
     faces = group.reshape(-1)[mesh.faces]
-    whole = (
-        (faces[:, 0] != faces[:, 1]) & (faces[:, 1] != faces[:, 2]) & (faces[:, 2] != faces[:, 0])
-    )
+    whole = np.all(faces != np.roll(faces, 1, axis=1), axis=1)
     _, first = np.unique(np.sort(faces[whole], axis=1), axis=0, return_index=True)
     return kept, faces[whole][first]
 
 
 def _packed(values: np.ndarray, kind: str) -> str:
     limits = np.iinfo(kind)
-    return base64.b64encode(
-        np.clip(np.rint(values), limits.min, limits.max).astype(kind).tobytes()
-    ).decode("ascii")
+    whole = np.clip(np.rint(values), limits.min, limits.max).astype(kind)
+    return base64.b64encode(whole.tobytes()).decode("ascii")
