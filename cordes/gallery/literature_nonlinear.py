@@ -2,14 +2,14 @@
 a Monge–Ampère equation in three dimensions."""
 
 from collections.abc import Callable
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
 from cordes.domains import Box
-from cordes.gallery.paper_linear import SQUARE
-from cordes.gallery.paper_nonlinear import operator
+from cordes.gallery.paper_linear import SQUARE, UNIT, manufactured
 from cordes.jet import Jet, jet_of
 from cordes.problems.hjb import HJB
 from cordes.problems.monge_ampere import MongeAmpere
@@ -65,16 +65,8 @@ def rotated_diffusions() -> HJB:
 
     thetas, rotations = np.linspace(0, np.pi / 3, ANGLES), np.linspace(0, np.pi, ROTATIONS + 1)
     controls = np.stack(np.meshgrid(thetas, rotations, indexing="ij"), axis=-1).reshape(-1, 2)
-    return HJB(
-        Box([0, 0], [1, 1]),
-        controls,
-        A,
-        f,
-        c=np.pi**2,
-        maximiser=maximiser,
-        exact=exact,
-        name="smears-suli-2014",
-    )
+    known: dict[str, Any] = {"maximiser": maximiser, "exact": exact}
+    return HJB(UNIT, controls, A, f, c=np.pi**2, **known, name="smears-suli-2014")
 
 
 def switching_control() -> HJB:
@@ -104,18 +96,11 @@ def switching_control() -> HJB:
         psi = 2 * (x[1] + x[0] ** 2) - 0.5
         return 8 * (1 - a) * jnp.maximum(psi, 0.0) + a * jnp.maximum(-psi, 0.0)
 
-    known = operator(A, exact, b, 1.0)
-    return HJB(
-        SQUARE,
-        [0, 1],
-        A,
-        lambda x, a: known(x, a) - excess(x, a),
-        b=b,
-        c=1.0,
-        sense="inf",
-        exact=exact,
-        name="switching-control",
-    )
+    def f(x, a):
+        return known(x, a) - excess(x, a)
+
+    known = manufactured(A, exact, b, 1.0)
+    return HJB(SQUARE, [0, 1], A, f, b, 1.0, sense="inf", exact=exact, name="switching-control")
 
 
 def degenerate_disk() -> MongeAmpere:
@@ -138,14 +123,8 @@ def degenerate_disk() -> MongeAmpere:
     def exact(x):
         return 0.5 * jnp.maximum(distance(x) - RADIUS, 0.0) ** 2
 
-    return MongeAmpere(
-        Box([0, 0], [1, 1]),
-        f,
-        g=exact,
-        interfaces=[lambda x: square(x) - RADIUS**2],
-        exact=exact,
-        name="froese-oberman-c1",
-    )
+    rim = [lambda x: square(x) - RADIUS**2]
+    return MongeAmpere(UNIT, f, g=exact, interfaces=rim, exact=exact, name="froese-oberman-c1")
 
 
 def logarithm_of_exponentials() -> MongeAmpere:

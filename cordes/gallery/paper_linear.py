@@ -15,13 +15,13 @@ from cordes.problems.linear import Linear
 
 def manufactured(
     A: Callable, exact: Callable, b: Callable | None = None, c: float = 0.0
-) -> Callable[[Array], Array]:
-    """f = A:D²u + b·∇u - cu for a known u."""
+) -> Callable[..., Array]:
+    """f = A:D²u + b·∇u - cu for a known u; where A and b have controls, so has f."""
 
-    def f(x: Array) -> Array:
+    def f(x: Array, *control: Array) -> Array:
         value, gradient, hessian = jet_of(exact)(x)
-        drift = jnp.dot(b(x), gradient) if b is not None else 0.0
-        return contract(A(x), hessian) + drift - c * value
+        drift = jnp.dot(b(x, *control), gradient) if b is not None else 0.0
+        return contract(A(x, *control), hessian) + drift - c * value
 
     return f
 
@@ -66,7 +66,7 @@ def _checkerboard(x: Array) -> Array:
     return jnp.array([[2.0, s], [s, 2.0]])
 
 
-SQUARE = Box([-1, -1], [1, 1])
+UNIT, SQUARE = Box([0, 0], [1, 1]), Box([-1, -1], [1, 1])
 AXES = (_coordinate(0), _coordinate(1))
 
 
@@ -92,15 +92,9 @@ def singular_diffusion() -> Linear:
         A = _heterogeneous(x)
         return (40 / 9) * jnp.cbrt(x[0] - x[1]) ** 2 * (A[0, 0] - 2 * A[0, 1] + A[1, 1])
 
-    return Linear(
-        Ball([0, 0], 2),
-        _heterogeneous,
-        f,
-        g=exact,
-        interfaces=[lambda x: x[0] - x[1]],
-        exact=exact,
-        name="ex4.1-singular",
-    )
+    disk, line = Ball([0, 0], 2), [lambda x: x[0] - x[1]]
+    known: dict[str, Any] = {"g": exact, "interfaces": line, "exact": exact}
+    return Linear(disk, _heterogeneous, f, **known, name="ex4.1-singular")
 
 
 def continuous_lower_order() -> Linear:

@@ -1,29 +1,14 @@
 """The nonlinear examples of the paper, 4.5 and 4.6."""
 
 from collections.abc import Callable
+from typing import Any
 
 import jax.numpy as jnp
-from jax import Array
 
 from cordes.domains import Box
-from cordes.gallery.paper_linear import AXES
-from cordes.jet import contract, jet_of
+from cordes.gallery.paper_linear import AXES, UNIT, manufactured
 from cordes.problems.hjb import HJB
 from cordes.problems.monge_ampere import MongeAmpere
-
-
-def operator(
-    A: Callable, exact: Callable, b: Callable | None = None, c: float = 0.0
-) -> Callable[[Array, Array], Array]:
-    """L^a u = A^a:D²u + b^a·∇u - cu for a known u, by automatic differentiation, as a function of
-    (x, a)."""
-
-    def value(x: Array, a: Array) -> Array:
-        u, gradient, hessian = jet_of(exact)(x)
-        drift = jnp.dot(b(x, a), gradient) if b is not None else 0.0
-        return contract(A(x, a), hessian) + drift - c * u
-
-    return value
 
 
 def two_controls() -> HJB:
@@ -45,17 +30,9 @@ def two_controls() -> HJB:
     def exact(x):
         return jnp.sin(x[0]) * jnp.sin(x[1])
 
-    return HJB(
-        Box([-jnp.pi, -jnp.pi], [jnp.pi, jnp.pi]),
-        [1, 2],
-        A,
-        operator(A, exact, b, 1.0),
-        b=[1.0, 0.0],
-        c=1.0,
-        interfaces=AXES,
-        exact=exact,
-        name="ex4.5-hjb",
-    )
+    square, f = Box([-jnp.pi, -jnp.pi], [jnp.pi, jnp.pi]), manufactured(A, exact, b, 1.0)
+    known: dict[str, Any] = {"interfaces": AXES, "exact": exact}
+    return HJB(square, [1, 2], A, f, [1.0, 0.0], 1.0, **known, name="ex4.5-hjb")
 
 
 def smooth_determinant() -> MongeAmpere:
@@ -71,7 +48,7 @@ def smooth_determinant() -> MongeAmpere:
     def exact(x):
         return jnp.exp(jnp.dot(x, x) / 2)
 
-    return MongeAmpere(Box([0, 0], [1, 1]), f, g=exact, exact=exact, name="ex4.6-monge-ampere")
+    return MongeAmpere(UNIT, f, g=exact, exact=exact, name="ex4.6-monge-ampere")
 
 
 PROBLEMS: dict[str, Callable[[], HJB | MongeAmpere]] = {

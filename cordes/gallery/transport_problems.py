@@ -89,7 +89,7 @@ def nonuniform_ellipses() -> Transport:
 
     The same linear map carries μ(x) = ν(Mx + m) det M to ν, the bell off the centre.
     """
-    source, target, matrix = _ellipses()
+    domain, target, matrix = _ellipses()
     shift, size = jnp.asarray(target.center), float(np.linalg.det(matrix))
 
     def exact(x):
@@ -98,14 +98,11 @@ def nonuniform_ellipses() -> Transport:
     def bell(y):
         return jnp.exp(-0.5 * jnp.sum((y - jnp.array([0.3, 0.1])) ** 2))
 
-    return Transport(
-        source,
-        lambda x: size * bell(exact(x)),
-        target,
-        bell,
-        exact=exact,
-        name="transport-ellipses-nonuniform",
-    )
+    def source(x):
+        return size * bell(exact(x))
+
+    name = "transport-ellipses-nonuniform"
+    return Transport(domain, source, target, bell, exact=exact, name=name)
 
 
 def disk_to_pentagon() -> Transport:
@@ -128,12 +125,8 @@ def box() -> Transport:
     """from a box to a wider one, wavy target, known potential"""
 
     def potential(x):
-        return (
-            x[0] ** 2
-            - x[0]
-            + x[1] ** 2 / 4
-            + 0.03 * jnp.cos(jnp.pi * x[0]) * jnp.cos(jnp.pi * x[1] / 2)
-        )
+        waves = 0.03 * jnp.cos(jnp.pi * x[0]) * jnp.cos(jnp.pi * x[1] / 2)
+        return x[0] ** 2 - x[0] + x[1] ** 2 / 4 + waves
 
     def wavy(y):
         return 1 + 0.5 * jnp.sin(2 * y[0] + y[1])
@@ -147,11 +140,8 @@ def box_3d() -> Transport:
 
     def potential(x):
         waves = jnp.cos(jnp.pi * x)
-        return (
-            jnp.sum(x**2) / 2
-            + 0.02 * jnp.prod(waves)
-            + 0.02 * jnp.cos(2 * jnp.pi * x[0]) * waves[1]
-        )
+        high = 0.02 * jnp.cos(2 * jnp.pi * x[0]) * waves[1]
+        return jnp.sum(x**2) / 2 + 0.02 * jnp.prod(waves) + high
 
     def wavy(y):
         return 1 + 0.3 * jnp.sin(2 * y[0] + y[1] - y[2])
@@ -173,9 +163,8 @@ def folded_surface_density() -> Transport:
     disk = prepare(folded_surface())
     flat = rectangle_map(disk)
     assert flat.size is not None
-    density = grid_density(
-        surface_density(disk, flat.uv, flat.size, 64, 1.5), np.zeros(2), flat.size
-    )
+    values = surface_density(disk, flat.uv, flat.size, 64, 1.5)
+    density = grid_density(values, np.zeros(2), flat.size)
     return Transport(Box(np.zeros(2), flat.size), density, normalise=True, name="ex5.2-surface")
 
 

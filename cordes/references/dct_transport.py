@@ -144,7 +144,8 @@ def solve_dct(
         # change between grids.
         enough = tolerance if shape == density.shape else max(tolerance, 1e-3)
         coefficients, outcome = _iterate(blocks, start, upper - lower, stretch, steps, enough)
-    return DctTransport(coefficients, *corners, *outcome, converged=outcome[0] <= tolerance)
+    box = (lower, upper, target_lower, target_upper)
+    return DctTransport(coefficients, *box, *outcome, converged=outcome[0] <= tolerance)
 
 
 def _check(density: np.ndarray, *corners: np.ndarray) -> np.ndarray:

@@ -119,8 +119,9 @@ class Ensemble:
         self._contraction = jax.jit(lambda lanes: jax.lax.map(self._contraction_of, lanes))
 
     def _network(self, seed: int) -> MLP:
-        shape = (self.preset[name] for name in ("width", "depth", "activation"))
-        return MLP(self.system.ansatz.inputs, *shape, seed, "uniform", self.dtype)
+        inputs = self.system.ansatz.inputs
+        width, depth, sigma = (self.preset[name] for name in ("width", "depth", "activation"))
+        return MLP(inputs, width, depth, sigma, seed, "uniform", self.dtype)
 
     def _points(self, seed: int) -> Points:
         count = self.preset["points"]

@@ -78,6 +78,7 @@ class TrainingRun:
     ):
         self.problem, self.method, self.seeds = problem, method, tuple(seeds)
         self.preset, self.path = preset, path
+        self._outer = not problem.linear and method.frozen
         self.ensemble = Ensemble(problem, method, seeds, truth, preset)
         self.state = self.ensemble.start()
         empty, none = np.zeros((0, len(self.seeds))), np.zeros(0, int)
@@ -113,15 +114,12 @@ class TrainingRun:
             if records not in functions:
                 start = time.perf_counter()
                 functions[records] = self.ensemble.compiled(self.state, data, records)
-                self.run = self.run._replace(
-                    compile_seconds=self.run.compile_seconds + time.perf_counter() - start
-                )
+                spent = self.run.compile_seconds + time.perf_counter() - start
+                self.run = self.run._replace(compile_seconds=spent)
             self._chunk(functions[records], data)
             self._write(data)
-            best = float(np.median(np.min(self.run.measured.l2, axis=0)))
-            progress.update(
-                step=self.done, total=epochs, l2=best, ms=1e3 * self.run.seconds_per_epoch
-            )
+            best, ms = np.median(np.min(self.run.measured.l2, axis=0)), self.run.seconds_per_epoch
+            progress.update(step=self.done, total=epochs, l2=float(best), ms=1e3 * ms)
             after()
         return self.run
 
@@ -134,9 +132,8 @@ class TrainingRun:
 
     def _outer_step(self) -> bool:
         """Whether the equation is frozen anew at this epoch."""
-        if self.problem.linear or not self.method.frozen:
-            return False
-        return self.done >= warm_up_of(self.problem) and self.done % INNER_EPOCHS == 0
+        due = self.done >= warm_up_of(self.problem) and self.done % INNER_EPOCHS == 0
+        return self._outer and due
 
     def _data(self) -> Any:
         """Rows for the next epochs. Those of an outer step that was interrupted in its middle
@@ -144,9 +141,9 @@ class TrainingRun:
         if self._outer_step():
             return self.ensemble.linearised(self.state)
         data = self.ensemble.data()
-        return (
-            data if self._kept is None else jax.tree.unflatten(jax.tree.structure(data), self._kept)
-        )
+        if self._kept is None:
+            return data
+        return jax.tree.unflatten(jax.tree.structure(data), self._kept)
 
     def _chunk(self, function: Any, data: Any) -> None:
         start = time.perf_counter()
@@ -182,8 +179,7 @@ class TrainingRun:
         }
 
     def _write(self, data: Any) -> None:
-        frozen = not self.problem.linear and self.method.frozen
-        trees = {"state": self.state, "rows": data if frozen else ()}
+        trees = {"state": self.state, "rows": data if self._outer else ()}
         arrays = {
             f"{name}{k}": np.asarray(leaf)
             for name, tree in trees.items()
@@ -249,8 +245,7 @@ class TrainingRun:
         """Where one seed would come to rest: after further epochs, counted nowhere, at a learning
         rate that falls to zero."""
         epochs = min(SETTLING, max(self.done // 2, EVERY)) if epochs is None else epochs
-        frozen = not self.problem.linear and self.method.frozen
-        data = self.ensemble.linearised(self.state) if frozen else self.ensemble.data()
+        data = self.ensemble.linearised(self.state) if self._outer else self.ensemble.data()
         return self.solution(lane, self.ensemble.settled(self.state, data, lane, epochs))
 
     def solution(self, lane: int = 0, parameters: Any = None) -> Solution:

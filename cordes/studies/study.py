@@ -26,12 +26,18 @@ from cordes.solvers.adam import PAPER
 from cordes.solvers.solve import solve
 from cordes.studies.bench import bench
 from cordes.studies.conditioning import multiplier_spread, spectra
-from cordes.studies.dynamics import contraction_facts, curves
 from cordes.studies.ensemble import EVERY, choices_of, methods_of
 from cordes.studies.landscape import Landscape, Measures, landscape
-from cordes.studies.pages.landscape import plot_landscape, plot_spectra
+from cordes.studies.pages.plots import plot_landscape, plot_spectra
 from cordes.studies.runs import Run, TrainingRun, device_name, probe, same_equation
-from cordes.studies.time_to_accuracy import finals, milestones, speed_up, targets_of
+from cordes.studies.time_to_accuracy import (
+    contraction_facts,
+    curves,
+    finals,
+    milestones,
+    speed_up,
+    targets_of,
+)
 from cordes.studies.trained import initial_solution
 
 # The landscape that is drawn, and those over several pairs of directions that are only measured.

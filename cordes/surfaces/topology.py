@@ -66,7 +66,7 @@ def check_topology(mesh: Mesh) -> Topology:
     number = number.ravel()
     forward = np.bincount(number[directed[:, 0] < directed[:, 1]], minlength=len(edges))
     used = np.unique(faces)
-    pieces = connected_components(_graph(*edges.T, count), directed=False)[0]
+    pieces = connected_components(_graph(edges[:, 0], edges[:, 1], count), directed=False)[0]
     rim = np.zeros(count, dtype=bool)
     rim[edges[uses == 1]] = True
     free_edges = (uses == 1)[number].reshape(3, -1).sum(axis=0)

@@ -24,7 +24,7 @@ from cordes.studies.conditioning import (
     spectra,
     spectrum_of,
 )
-from cordes.studies.pages.landscape import plot_spectra
+from cordes.studies.pages.plots import plot_spectra
 from cordes.studies.trained import initial_solution, rows_at, state_of, system_at
 
 

@@ -13,7 +13,7 @@ from cordes.ansatz.networks.mlp import MLP
 from cordes.errors import FileError, OptionError
 from cordes.problems.condition import cordes_multiplier
 from cordes.studies.landscape import Landscape, filter_normalised, landscape
-from cordes.studies.pages.landscape import plot_landscape
+from cordes.studies.pages.plots import plot_landscape
 from cordes.studies.trained import initial_solution, state_of
 
 T = np.linspace(-1, 1, 41)

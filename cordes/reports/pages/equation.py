@@ -43,7 +43,6 @@ DETERMINANT = f"<mi>det</mi><mspace width='0.2em'/>{HESSIAN}"
 # Source terms that the gallery makes from a known solution.
 MANUFACTURED = {
     ("cordes.gallery.paper_linear", "manufactured.<locals>.f"),
-    ("cordes.gallery.paper_nonlinear", "operator.<locals>.value"),
     ("cordes.gallery.transport_problems", "manufactured.<locals>.source"),
 }
 Parts = Mapping[str, Coefficient]

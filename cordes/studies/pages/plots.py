@@ -1,5 +1,6 @@
-"""Figures of a study: error against epochs, the paper's diagnostics along the run, and speed-up
-against the spread of the multiplier."""
+"""Figures of a study: error against epochs, the paper's diagnostics along the run, speed-up against
+the spread of the multiplier; and what the multiplier changes, the loss around a network and the
+spectrum of its Gauss–Newton matrix."""
 
 from collections.abc import Callable, Mapping
 from itertools import pairwise
@@ -9,11 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.ticker import MaxNLocator
 
+from cordes.errors import OptionError
 from cordes.runtime.files import check_writable
 
 if TYPE_CHECKING:
+    from cordes.studies.conditioning import Spectrum
+    from cordes.studies.landscape import Landscape
     from cordes.studies.runs import Run
 
 COLOURS = {"C-PINN": "#1f6fb4", "PINN": "#c8501e", "PINN-Newton": "#3a8f4d"}
@@ -21,6 +28,10 @@ DPI = 130
 # Curves are drawn through medians of so many records at most: single records of a run of 40,000
 # epochs are a grey band.
 SMOOTH = 200
+# Of the landscape: inches of one column, and levels of its map; of the spectra: decades, and the
+# colours of the lines.
+COLUMN_WIDTH, LEVELS, DECADES = 4.2, 14, 16
+LINES = ("tab:orange", "tab:blue", "black", "tab:green", "tab:red", "tab:purple")
 
 
 def plot_errors(facts: Mapping[str, Any], runs: Mapping[str, "Run"], path: Path) -> None:
@@ -47,7 +58,7 @@ def plot_errors(facts: Mapping[str, Any], runs: Mapping[str, "Run"], path: Path)
     axes.set(xlabel="epoch", ylabel="l2 error", ylim=(low, high))
     axes.set_title(title, fontsize=10)
     axes.legend(fontsize=9)
-    _save(figure, path)
+    _saved(figure, check_writable(path), DPI)
 
 
 def plot_dynamics(facts: Mapping[str, Any], runs: Mapping[str, "Run"], path: Path) -> None:
@@ -77,7 +88,7 @@ def plot_dynamics(facts: Mapping[str, Any], runs: Mapping[str, "Run"], path: Pat
     right.set_xlim(left.get_xlim())
     title = f"{facts['problem']}: medians and ranges over {len(facts['seeds'])} seeds"
     figure.suptitle(title, fontsize=11)
-    _save(figure, path)
+    _saved(figure, check_writable(path), DPI)
 
 
 def plot_speed_ups(together: Mapping[str, Any], path: Path) -> None:
@@ -102,7 +113,7 @@ def plot_speed_ups(together: Mapping[str, Any], path: Path) -> None:
     axes.set_xticks([], minor=True)
     words = "epochs of the rival / epochs of C-PINN (median and range over seeds)"
     axes.set_xlabel(words, fontsize=9)
-    _save(figure, path)
+    _saved(figure, check_writable(path), DPI)
 
 
 def _line(name: str) -> dict[str, Any]:
@@ -131,7 +142,150 @@ def _gathered(
     ]
 
 
-def _save(figure: Figure, path: Path) -> None:
-    path = check_writable(path)
+# What the multiplier changes ----------------------------------------------------------------------
+
+
+def plot_landscape(
+    surfaces: Mapping[str, "Landscape"],
+    path: str | Path | None = None,
+    relative: bool = True,
+    title: str = "",
+) -> Figure:
+    """One column for each named loss: the surface, the contour map, and the measures of its shape;
+    all on one scale.
+
+    Heights are log₁₀ of the loss over that of the network itself, since a constant multiplier would
+    move a whole surface without changing it; `relative=False` shows log₁₀ of the loss. Checked:
+    that the path can be written, before anything is drawn.
+    """
+    if path is not None:
+        path = check_writable(path)
+    if not surfaces:
+        raise OptionError("surfaces is empty: pass at least one landscape.")
+    heights = {name: _heights(surface, relative) for name, surface in surfaces.items()}
+    levels = MaxNLocator(LEVELS).tick_values(*_limits(list(heights.values())))
+    colours: dict[str, Any] = {"norm": Normalize(levels[0], levels[-1]), "cmap": "viridis"}
+    count = len(surfaces)
+    # The layout forgets the label of the first axis where these have a fixed aspect: a margin keeps
+    # it on the page.
+    layout = ConstrainedLayoutEngine(rect=(0.02, 0.0, 0.98, 1.0))
+    figure = _figure(COLUMN_WIDTH * count + 1.6, 9.0 + (0.4 if title else 0), title, layout)
+    grid = figure.add_gridspec(3, count, height_ratios=(1.0, 0.95, 0.24))
+    maps: list[Axes] = []
+    for k, (name, surface) in enumerate(surfaces.items()):
+        t, height = surface.coordinates, heights[name]
+        relief: Any = figure.add_subplot(grid[0, k], projection="3d")
+        plane = np.meshgrid(t, t, indexing="ij")
+        relief.plot_surface(*plane, height, rcount=len(t), ccount=len(t), linewidth=0, **colours)
+        # Few ticks: in perspective more of them run into each other.
+        ends = [float(t[0]), 0.0, float(t[-1])]
+        relief.set(zlim=(levels[0], levels[-1]), xticks=ends, yticks=ends)
+        relief.set(xlabel="1st direction", ylabel="2nd direction")
+        relief.set_title(name, y=1.02)
+        relief.zaxis.set_major_locator(MaxNLocator(5))
+        relief.tick_params(labelsize=8)
+        relief.set_box_aspect((1, 1, 0.8), zoom=1.0)
+        axes = figure.add_subplot(grid[1, k])
+        image = axes.contourf(t, t, height.T, levels=levels, **colours)
+        lines: dict[str, Any] = {"colors": "white", "linewidths": 0.5, "linestyles": "solid"}
+        axes.contour(t, t, height.T, levels=levels, **lines)
+        axes.plot(0, 0, marker="+", color="tab:red", markersize=10)
+        halves = np.linspace(t[0], t[-1], 5)
+        axes.set(aspect="equal", xticks=halves, yticks=halves)
+        axes.set(xlabel="1st direction", ylabel="2nd direction" if k == 0 else "")
+        maps.append(axes)
+        text = figure.add_subplot(grid[2, k])
+        text.axis("off")
+        place: dict[str, Any] = {"ha": "center", "va": "top", "transform": text.transAxes}
+        text.text(0.5, 1.0, _words(surface), fontsize=9, family="monospace", **place)
+    label = r"$\log_{10}(L/L_0)$" if relative else r"$\log_{10} L$"
+    bar = figure.colorbar(image, ax=maps, shrink=0.9, label=label)
+    bar.ax.locator_params(nbins=8)
+    return _saved(figure, path)
+
+
+def _figure(width: float, height: float, title: str, layout: Any) -> Figure:
+    figure = Figure(figsize=(width, height), layout=layout)
+    if title:
+        figure.suptitle(title)
+    return figure
+
+
+def _heights(surface: "Landscape", relative: bool) -> np.ndarray:
+    """Logarithms; what is not positive or not finite is left blank."""
+    losses = np.where(np.isfinite(surface.losses) & (surface.losses > 0), surface.losses, np.nan)
+    return np.log10(losses / surface.centre if relative else losses)
+
+
+def _limits(heights: list[np.ndarray]) -> tuple[float, float]:
+    values = np.concatenate([height[np.isfinite(height)] for height in heights])
+    if not values.size:
+        raise OptionError(
+            "None of the losses is positive and finite: there is nothing to draw. Try a "
+            "smaller radius."
+        )
+    low, high = float(values.min()), float(values.max())
+    return (low, high) if high > low else (low - 0.5, high + 0.5)
+
+
+def _words(surface: "Landscape") -> str:
+    ratio, sharpness, nonconvex, decades = surface.measures
+    rows = (
+        ("loss at the centre", f"{surface.centre:.3g}"),
+        ("curvature ratio", f"{ratio:.3g}" if np.isfinite(ratio) else "indefinite"),
+        ("sharpness", f"{sharpness:.3g}"),
+        ("not convex", f"{100 * nonconvex:.0f} %"),
+        ("decades", f"{decades:.2f}"),
+    )
+    return "\n".join(f"{name:<19}{value:>11}" for name, value in rows)
+
+
+def plot_spectra(
+    spectra: Mapping[str, Mapping[str, "Spectrum"]], path: str | Path | None = None, title: str = ""
+) -> Figure:
+    """One panel for each named network (at the start, at the end), one line for each loss:
+    eigenvalues over the largest against their number.
+
+    A line that falls later is better conditioned. Shown are sixteen decades: what lies below no
+    descent will ever see. Checked: that the path can be written, before anything is drawn.
+    """
+    if path is not None:
+        path = check_writable(path)
+    if not spectra or not all(spectra.values()):
+        raise OptionError(
+            "spectra has no entry, or an empty one: pass at least one spectrum for each network."
+        )
+    width, height = 4.6 * len(spectra) + 0.6, 5.2 + (0.3 if title else 0)
+    figure = _figure(width, height, title, "constrained")
+    row = figure.subplots(1, len(spectra), squeeze=False, sharex=True, sharey=True)[0]
+    names = list(dict.fromkeys(name for group in spectra.values() for name in group))
+    for axes, (where, group) in zip(row, spectra.items(), strict=True):
+        for name, spectrum in group.items():
+            kept = spectrum.eigenvalues[: spectrum.resolved] / spectrum.largest
+            kept = kept[kept > 10.0**-DECADES]
+            k = names.index(name)
+            look = {
+                "linestyle": "--" if name == "Laplacian" else "-",
+                "color": LINES[k % len(LINES)],
+                # The first line is broad, so that it is seen below another that agrees with it.
+                "linewidth": 4.0 if k == 0 else 1.6,
+                "label": f"{name}: {_steps(spectrum)}rank {spectrum.effective_rank:.1f}",
+            }
+            axes.loglog(np.arange(1, len(kept) + 1), kept, **look)
+        axes.set(title=where, xlabel="number k of the eigenvalue", ylim=(10.0**-DECADES, 3.0))
+        axes.grid(True, which="major", alpha=0.3)
+        axes.legend(loc="lower left", fontsize=8.5)
+    row[0].set_ylabel(r"$\lambda_k/\lambda_1$ of the Gauss–Newton matrix")
+    return _saved(figure, path)
+
+
+def _steps(spectrum: "Spectrum") -> str:
+    """κ₁₀ in words of the legend, where there are so many eigenvalues."""
+    return rf"$\kappa_{{10}}$ {spectrum.kappa(10):.1e}, " if spectrum.resolved >= 10 else ""
+
+
+def _saved(figure: Figure, path: Path | None, dpi: int = 150) -> Figure:
     FigureCanvasAgg(figure)
-    figure.savefig(path, dpi=DPI)
+    if path is not None:
+        figure.savefig(path, dpi=dpi)
+    return figure
