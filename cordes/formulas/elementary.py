@@ -129,9 +129,17 @@ def evaluate_constants(equation: Any, constants: Sequence[Any]) -> list[np.ndarr
         spread = [size if i == axis else 1 for i, size in enumerate(variable.shape)]
         numbers = np.arange(variable.shape[axis], dtype=variable.dtype).reshape(spread)
         return [np.broadcast_to(numbers, variable.shape)]
-    if name == "convert_element_type":
+    if name == "convert_element_type" and _converted_alike(constants[0], variable.dtype):
         return [constants[0].astype(variable.dtype)]
     if name in _BY_NUMPY or (name == "div" and variable.dtype == np.float64):
         return [np.asarray(_BY_NUMPY.get(name, np.divide)(*constants), dtype=variable.dtype)]
     result = equation.primitive.bind(*constants, **equation.params)
     return [*map(np.asarray, result if equation.primitive.multiple_results else [result])]
+
+
+def _converted_alike(constant: np.ndarray, dtype: np.dtype) -> bool:
+    """Whether NumPy and JAX convert alike: they differ beyond the ends of an integer type."""
+    if constant.dtype.kind != "f" or dtype.kind not in "iu":
+        return True
+    ends = np.iinfo(dtype)
+    return bool(np.all((constant > float(ends.min)) & (constant < float(ends.max))))

@@ -102,16 +102,25 @@ class Numbering:
     def analytic(self, *numbers: int) -> bool:
         return all(self._analytic[number] for number in numbers)
 
-    def elementwise(self, name: str, parameter: Any, operands: Sequence[np.ndarray]) -> np.ndarray:
-        """The numbers of the result of an elementwise operation, whose operands broadcast."""
+    def elementwise(
+        self,
+        name: str,
+        parameter: Any,
+        operands: Sequence[np.ndarray],
+        integers: str | None = None,
+    ) -> np.ndarray:
+        """The numbers of the result of an elementwise operation, whose operands broadcast. The name
+        of the type of `integers` belongs to it: each type wraps around at its own ends."""
         arrays = np.broadcast_arrays(*operands)
         numbers = [
-            self._combined(name, parameter, each)
+            self._combined(name, parameter, each, integers)
             for each in zip(*(a.ravel().tolist() for a in arrays), strict=True)
         ]
         return np.array(numbers, dtype=np.int64).reshape(arrays[0].shape)
 
-    def _combined(self, name: str, parameter: Any, numbers: tuple[int, ...]) -> int:
+    def _combined(
+        self, name: str, parameter: Any, numbers: tuple[int, ...], integers: str | None
+    ) -> int:
         """The number of one element of an elementwise operation; what is the same by simple algebra
         gets one number."""
         constants = [self.constants.get(number) for number in numbers]
@@ -131,6 +140,7 @@ class Numbering:
             analytic = constants[1] not in (None, 0.0)
         elif name == "integer_pow":
             analytic = parameter >= 0
+        parameter = parameter if integers is None else (integers, parameter)
         return self.number(name, parameter, numbers, analytic and self.analytic(*numbers))
 
     def _algebra(
@@ -152,7 +162,7 @@ class Numbering:
             return self.constant(0.0)
         return None
 
-    def reduced(self, name: str, numbers: Iterable[int]) -> int:
+    def reduced(self, name: str, numbers: Iterable[int], integers: str | None = None) -> int:
         """The number of a sum, product, largest or smallest element."""
         neutral = {"reduce_sum": 0.0, "reduce_prod": 1.0}.get(name)
         kept = [
@@ -162,7 +172,7 @@ class Numbering:
             return self.constant(neutral)
         if len(kept) == 1:
             return kept[0]
-        return self.number(name, None, kept, name in ANALYTIC and self.analytic(*kept))
+        return self.number(name, integers, kept, name in ANALYTIC and self.analytic(*kept))
 
     # Comparisons have one form: first > second, or first = second, or the opposite of one.
 

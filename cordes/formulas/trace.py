@@ -6,14 +6,17 @@ Intervals, orders of vanishing, formulas of pages and the text of problem files 
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
 
 from cordes.formulas.elementary import COMPARISONS, ELEMENTARY, evaluate_constants
+from cordes.formulas.lookups.calls import replacement
+from cordes.formulas.lookups.numbers import NUMBERED, is_lookup
 from cordes.formulas.movement import MOVES, Array, Move, UnsupportedOperation, contraction
 from cordes.formulas.numbering import Numbering
+from cordes.formulas.steps import Step, Value
 
 CALLS = frozenset(
     {"jit", "pjit", "closed_call", "core_call", "remat", "remat2", "checkpoint"}
@@ -31,35 +34,8 @@ ELEMENTWISE = (
 REDUCTIONS = frozenset(f"reduce_{name}" for name in ("sum", "prod", "max", "min", "and", "or"))
 CUMULATIVE = {f"cum{name}": f"reduce_{name}" for name in ("sum", "prod", "max", "min")}
 LONGEST_LOOP = 4096
-
-
-class Value(NamedTuple):
-    """An array: the numbers of its elements, and its constant value or the slot that holds what is
-    computed of it."""
-
-    numbers: Array
-    dtype: np.dtype
-    constant: Array | None
-    slot: int
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.numbers.shape
-
-
-class Step(NamedTuple):
-    """An operation on arrays: its kind and name, the equation it comes from, its operands, the
-    slots of its results (-1: known from earlier steps), the numbers of the first result, whether
-    results are floating-point numbers, and how elements are moved if the step does no more."""
-
-    kind: str
-    name: str
-    equation: Any
-    inputs: tuple[Value, ...]
-    outputs: tuple[int, ...]
-    numbers: Array
-    dtype: np.dtype
-    move: Move | None
+# Constants with more elements than this are numbered when somebody asks.
+TABLE = 1024
 
 
 class Trace:
@@ -97,11 +73,13 @@ class Trace:
         array = np.asarray(array)
         if array.dtype.kind not in "fiub":
             raise UnsupportedOperation(f"constants of type {array.dtype}")
-        numbers = np.array(
-            [self.numbering.constant(value) for value in array.astype(np.float64).ravel().tolist()],
-            dtype=np.int64,
-        )
-        return Value(numbers.reshape(array.shape), array.dtype, array, -1)
+
+        def numbers() -> Array:
+            values = array.astype(np.float64).ravel().tolist()
+            found = [self.numbering.constant(value) for value in values]
+            return np.array(found, dtype=np.int64).reshape(array.shape)
+
+        return Value(numbers if array.size > TABLE else numbers(), array.dtype, array, -1)
 
     def _remember(self, value: Value) -> Value:
         return self._known.setdefault((value.dtype, value.shape, value.numbers.tobytes()), value)
@@ -115,6 +93,7 @@ class Trace:
         dtypes: Sequence[Any] | None = None,
         move: Move | None = None,
         name: str | None = None,
+        table: Array | None = None,
     ) -> list[Value]:
         """The values of a step: constants and earlier values where all elements are known, else new
         slots."""
@@ -140,7 +119,7 @@ class Trace:
         if any(slot >= 0 for slot in slots):
             numbers_and_type = results[0].numbers, results[0].dtype
             made = (name or equation.primitive.name, equation, tuple(inputs), tuple(slots))
-            self.steps.append(Step(kind, *made, *numbers_and_type, move))
+            self.steps.append(Step(kind, *made, *numbers_and_type, move, table))
         return results
 
     def _move(
@@ -176,7 +155,11 @@ class Trace:
 
     def _equation(self, equation: Any, inputs: list[Value]) -> list[Value]:
         name, parameters = equation.primitive.name, equation.params
+        constants = [value.constant for value in inputs]
         if name in CALLS:
+            known = replacement(equation, constants)
+            if known is not None:
+                return self._inline(known, inputs)
             bodies = (parameters.get(key) for key in ("call_jaxpr", "fun_jaxpr", "jaxpr"))
             return self._inline(next(body for body in bodies if body is not None), inputs)
         if name == "cond":
@@ -188,9 +171,14 @@ class Trace:
             places = enumerate(parameters["platforms"])
             fitting = (i for i, names in places if names is None or "cpu" in names)
             return [self._constant(np.int32(next(fitting)))]
-        constants = [value.constant for value in inputs]
         if all(constant is not None for constant in constants) and name not in MOVES:
             return [self._constant(array) for array in evaluate_constants(equation, constants)]
+        if name in NUMBERED and is_lookup(name, constants):
+            numbers = [NUMBERED[name](self.numbering, equation, inputs)]
+            if name == "smooth":
+                return self._emit(name, equation, inputs, numbers)
+            kind = "search" if name == "search" else "lookup"
+            return self._emit(kind, equation, inputs[1:], numbers, table=inputs[0].constant)
         move = MOVES[name](equation, constants) if name in MOVES else None
         if move is not None:
             return self._move(equation, move, inputs)
@@ -250,8 +238,9 @@ class Trace:
 
     def _elementwise(self, equation: Any, inputs: list[Value]) -> list[Value]:
         name, operands = equation.primitive.name, [value.numbers for value in inputs]
-        if name == "convert_element_type" and not (
-            inputs[0].dtype.kind == "f" and np.dtype(equation.params["new_dtype"]).kind in "iu"
+        target = equation.params.get("new_dtype")
+        if name == "convert_element_type" and (
+            np.dtype(target).kind == "f" or np.can_cast(inputs[0].dtype, target)
         ):
             return self._emit("elementwise", equation, inputs, [operands[0]])
         if name not in ELEMENTWISE:
@@ -259,9 +248,10 @@ class Trace:
         if name in LOGICAL and equation.outvars[0].aval.dtype.kind != "b":
             raise UnsupportedOperation(f"{name} of bits")
         parameter = equation.params.get("y", equation.params.get("rounding_method"))
-        # The integer quotient is not the quotient.
-        label = "integer_div" if name == "div" and inputs[0].dtype.kind in "iu" else name
-        numbers = self.numbering.elementwise(label, parameter, operands)
+        integers, label = _integers(equation), name
+        if integers and (name == "div" or (name == "integer_pow" and parameter != 2)):
+            label = f"whole_{name}"  # The integer quotient is not the quotient.
+        numbers = self.numbering.elementwise(label, parameter, operands, integers)
         kind = "sign" if name == "sign" else "elementwise"
         return self._emit(kind, equation, inputs, [numbers])
 
@@ -269,25 +259,29 @@ class Trace:
         """Sums, products and extremes over axes, at the end or at every place of an axis."""
         name, parameters, numbers = equation.primitive.name, equation.params, inputs[0].numbers
         if name in REDUCTIONS:
-            reduced = self._along(numbers, tuple(parameters["axes"]), name)
+            reduced = self._along(numbers, tuple(parameters["axes"]), name, _integers(equation))
             return self._emit("reduction", equation, inputs, [reduced])
         axis, reverse = parameters["axis"], parameters["reverse"]
         rows = np.moveaxis(numbers[..., None], axis, 0)
         rows = rows[::-1] if reverse else rows
         running = [
-            self._along(np.moveaxis(rows[: i + 1], 0, -1), (-1,), CUMULATIVE[name])[..., 0]
+            self._along(
+                np.moveaxis(rows[: i + 1], 0, -1), (-1,), CUMULATIVE[name], _integers(equation)
+            )[..., 0]
             for i in range(len(rows))
         ]
         stacked = np.stack(running[::-1] if reverse else running, axis)
         return self._emit("cumulative", equation, inputs, [stacked])
 
-    def _along(self, numbers: Array, axes: tuple[int, ...], name: str) -> Array:
+    def _along(
+        self, numbers: Array, axes: tuple[int, ...], name: str, integers: str | None
+    ) -> Array:
         """The numbers of a reduction over axes."""
         axes = tuple(axis % numbers.ndim for axis in axes)
         kept = tuple(axis for axis in range(numbers.ndim) if axis not in axes)
         shape = tuple(numbers.shape[axis] for axis in kept)
         rows = numbers.transpose(kept + axes).reshape(int(np.prod(shape)), -1).tolist()
-        reduced = [self.numbering.reduced(name, row) for row in rows]
+        reduced = [self.numbering.reduced(name, row, integers) for row in rows]
         return np.array(reduced, dtype=np.int64).reshape(shape)
 
     def _contraction(self, equation: Any, inputs: list[Value]) -> list[Value]:
@@ -297,10 +291,10 @@ class Trace:
             layout(value.numbers[None])[0] for layout, value in zip(layouts, inputs, strict=True)
         )
         axes = tuple(range(-len(dimension_numbers[0][0]), 0))
-        products = self.numbering.elementwise("mul", None, [first, second])
-        return self._emit(
-            "contraction", equation, inputs, [self._along(products, axes, "reduce_sum")]
-        )
+        integers = _integers(equation)
+        products = self.numbering.elementwise("mul", None, [first, second], integers)
+        sums = self._along(products, axes, "reduce_sum", integers)
+        return self._emit("contraction", equation, inputs, [sums])
 
     def _condition(self, equation: Any, inputs: list[Value]) -> list[Value]:
         index, *operands = inputs
@@ -347,6 +341,12 @@ class Trace:
             self._move(equation, lambda *a: [np.stack(a, 1)], column, [column[0].dtype])[0]
             for column in columns
         ]
+
+
+def _integers(equation: Any) -> str | None:
+    """The name of the type of the result if it is one of integers."""
+    dtype = np.dtype(equation.outvars[0].aval.dtype)
+    return dtype.name if dtype.kind in "iu" else None
 
 
 def asks_for_equality(function: Callable, dimension: int, first: int) -> bool:

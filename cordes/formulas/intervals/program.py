@@ -18,12 +18,14 @@ from typing import Any, final
 import jax
 import numpy as np
 
-from cordes.formulas.intervals import functions, rules
+from cordes.formulas.intervals import functions, rules, tables
 from cordes.formulas.intervals.arithmetic import ANYTHING, Array, Interval
 from cordes.formulas.intervals.rules import Evaluate, combined, product
 from cordes.formulas.intervals.switches import IntervalPass, Switchboard, compare, sign_of
+from cordes.formulas.lookups import Lookup
 from cordes.formulas.movement import contraction
-from cordes.formulas.trace import Step, Trace
+from cordes.formulas.steps import Step
+from cordes.formulas.trace import Trace
 
 UNDECIDED = Interval(0.0, 1.0)
 # More combinations of undecided switches than this in one cell are not taken one by one.
@@ -99,7 +101,7 @@ class Program:
 
     def _evaluation(self, step: Step) -> Evaluate:
         kind, evaluate = step.dtype.kind, self._rule(step)
-        return evaluate if kind == "f" else partial(rules.whole, evaluate, kind == "b")
+        return evaluate if kind == "f" else partial(rules.whole, evaluate, step.dtype)
 
     def _rule(self, step: Step) -> Evaluate:
         """How the intervals of a step are computed."""
@@ -108,6 +110,15 @@ class Program:
             case "move":
                 assert step.move is not None
                 return partial(rules.moved, step.move)
+            case "lookup":
+                assert step.table is not None
+                return partial(tables.looked_up, Lookup(step.equation, step.table))
+            case "search":
+                assert step.table is not None
+                rarely = self._analytic(step.inputs[0].numbers)
+                return partial(tables.searched, step.table, parameters["side"], rarely)
+            case "smooth":
+                return partial(tables.smoothed, parameters["between"])
             case "choice":
                 return partial(combined, functions.choose, step.numbers.ndim, {})
             case "comparison":
@@ -168,9 +179,21 @@ class Program:
             rule, options = product, {"same": same}
         elif name == "div" and step.inputs[1].dtype.kind == "f":
             rule, options = Interval.divide, {"one_sided": self._analytic(operands[1])}
+        elif name == "sub" and np.any(part := self._fractional(*operands)):
+            rule, options = tables.difference, {"fractional": part}
         elif name == "atan2":
             options = {"one_sided": self._analytic(operands[0])}
         return partial(combined, rule, step.numbers.ndim, options)
+
+    def _fractional(self, first: Array, second: Array) -> Array:
+        """Where a difference is x - floor(x)."""
+        first, second = np.broadcast_arrays(first, second)
+        made = self.trace.numbering.operations
+        found = [
+            made[other].name == "floor" and made[other].operands == (number,)
+            for number, other in zip(first.ravel().tolist(), second.ravel().tolist(), strict=True)
+        ]
+        return np.array(found, bool).reshape(first.shape)
 
 
 def _contraction(step: Step) -> Evaluate:

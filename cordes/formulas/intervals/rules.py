@@ -70,6 +70,9 @@ def elementwise(equation: Any) -> Callable[..., Interval]:
     if name == "integer_pow":
         exponent = int(equation.params["y"])
         return lambda a: a.power(exponent)
+    if name == "rem" and dtype.kind in "iu":
+        # Of integers a remainder by zero is a number.
+        return lambda a, b: functions.remainder(a, b).unknown_where((b.lower <= 0) & (b.upper >= 0))
     if name == "round":
         even = int(equation.params["rounding_method"]) == 1
         return functions.round_even if even else functions.round_away
@@ -207,12 +210,20 @@ def moved(move: Move, state: IntervalPass, *intervals: Interval) -> list[Interva
 
 
 def whole(
-    evaluate: Evaluate, truth: bool, state: IntervalPass, *intervals: Interval
+    evaluate: Evaluate, dtype: np.dtype, state: IntervalPass, *intervals: Interval
 ) -> list[Interval]:
     """Integers and truth values: bounds that rounding has moved outwards are moved back to the
-    integers inside."""
+    integers inside. An integer that leaves the range of its type wraps around, or is cut off, and
+    may be any number of the type."""
     results = [cleaned(np.ceil(x.lower), np.floor(x.upper)) for x in evaluate(state, *intervals)]
-    return [result.clip(0.0, 1.0) for result in results] if truth else results
+    if dtype.kind == "b":
+        return [result.clip(0.0, 1.0) for result in results]
+    low, high = float(np.iinfo(dtype).min), float(np.iinfo(dtype).max)
+    leaving = [(x.lower < low) | (x.upper > high) for x in results]
+    return [
+        where(outside, Interval(low, high), x) if np.any(outside) else x
+        for outside, x in zip(leaving, results, strict=True)
+    ]
 
 
 def fixed(constant: Array) -> Interval:

@@ -22,7 +22,7 @@ from cordes.formulas.intervals.switches import IntervalPass
 from cordes.formulas.movement import contraction
 from cordes.formulas.rectangles.arithmetic import Array, Rectangle, as_rectangle
 from cordes.formulas.rectangles.functions import FUNCTIONS
-from cordes.formulas.trace import Step
+from cordes.formulas.steps import Step
 
 WHOLE = ("floor", "ceil", "round", "convert_element_type", "is_finite", "rem", "clamp")
 
@@ -178,6 +178,12 @@ def _rule(step: Step) -> Rule:
         case "comparison" | "sign" | "argmax" | "argmin":
             shape = step.numbers.shape
             return lambda choice, *z: [choice.constant(_onto(shape, *_aligned(rank, z)))]
+        case "lookup" | "search":
+            # One entry where the index is decided, or where the entries that are possible are one
+            # number; elsewhere the table has no continuation.
+            return lambda choice, *z: [choice.constant(_somewhere(rank, z))]
+        case "smooth":
+            return lambda choice, value, *_: [value]
         case "choice":
             return lambda choice, *z: [_selected(choice, rank, z)]
         case "contraction":
@@ -206,6 +212,12 @@ def _onto(shape: tuple[int, ...], *rectangles: Rectangle) -> Array:
         return moves
     # An index over an axis: it moves where one of the elements does.
     return np.any(moves.reshape(len(moves), -1), axis=1).reshape((-1,) + (1,) * len(shape))
+
+
+def _somewhere(rank: int, rectangles: Any) -> Array:
+    """Where one of the elements moves."""
+    moving = [np.any(_moves(z).reshape(len(z.lower), -1), axis=1) for z in rectangles]
+    return np.logical_or.reduce(np.broadcast_arrays(*moving)).reshape((-1,) + (1,) * rank)
 
 
 def _moved(step: Step, choice: Choice, rectangles: tuple[Rectangle, ...]) -> list[Rectangle]:

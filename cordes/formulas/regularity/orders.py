@@ -75,7 +75,7 @@ class Orders:
                 ("and", "or", "xor", "not", "reduce_and", "reduce_or", "is_finite"), self._logical
             ),
             "neg": lambda number, numbers, parts: self._scale(parts[0], -1.0),
-            **{"div": self._divide, "select_n": self._select},
+            **{"div": self._divide, "select_n": self._select, "smooth": self._marked},
         }
         for number in expressions.needed:
             self._orders[number] = self._with_sources(number, self._order(number))
@@ -234,6 +234,12 @@ class Orders:
         return self._opaque(
             site, parts, 1.0 if name in ("reduce_max", "reduce_min", "sort", "clamp") else 0.0
         )
+
+    def _marked(self, number: int, numbers: tuple[int, ...], parts: list[Order]) -> Order:
+        """A table that is interpolated: its order says what is known."""
+        if self.expressions.operations[number].parameter[0] >= 1:
+            return Order(singular_sum(parts), {})
+        return self._opaque(Site(number, "table", "unknown", numbers), parts, 1.0)
 
     # Comparisons and selections.
 

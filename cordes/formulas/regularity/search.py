@@ -27,7 +27,7 @@ from cordes.formulas.intervals.suprema import outside_of
 from cordes.formulas.regularity.expressions import Expressions, Site, Source
 from cordes.formulas.regularity.orders import HARMLESS, Orders
 from cordes.formulas.regularity.views import SearchCells, SiteView, first_cells
-from cordes.formulas.trace import Step
+from cordes.formulas.steps import Step
 from cordes.runtime.plain import show
 
 # Rounds of refinement by dimension, and the most cells of a round.
@@ -50,6 +50,8 @@ WORDING = {
     "reduce_min": "min of functions that can meet",
     "comparison": "a choice between two formulas that changes",
     "division": "division by a function that {vanishes}",
+    "table": "a table with kinks along its grid lines",
+    "lookup": "a table that is looked up by an index",
 }
 
 
