@@ -5,6 +5,7 @@ it: other seeds or sizes do not prepare it again.
 """
 
 import dataclasses
+import functools
 import weakref
 from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple
@@ -78,9 +79,8 @@ def plain_ansatz(
     problem: AbstractProblem, hard: bool, inputs: str, fit: Fit | None = None
 ) -> Ansatz:
     """Without singular functions."""
-    if fit is None:
-        return prepared(problem, (hard, inputs), lambda: _made(problem, hard, inputs, None))
-    return _made(problem, hard, inputs, fit)
+    make = functools.partial(_made, problem, hard, inputs, fit)
+    return prepared(problem, (hard, inputs), make) if fit is None else make()
 
 
 def _made(problem: AbstractProblem, hard: bool, inputs: str, fit: Fit | None) -> Ansatz:
@@ -150,11 +150,8 @@ def make_place(
 
 def singular_points_of(problem: AbstractProblem) -> list[SingularPoint]:
     """Those of a linear problem."""
-    return prepared(
-        problem,
-        "singular",
-        lambda: find_singular_points(problem.domain, problem.interfaces, problem.coefficients),
-    )
+    given = problem.domain, problem.interfaces, problem.coefficients
+    return prepared(problem, "singular", lambda: find_singular_points(*given))
 
 
 _PREPARED: weakref.WeakKeyDictionary[AbstractProblem, dict] = weakref.WeakKeyDictionary()

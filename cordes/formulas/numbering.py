@@ -9,7 +9,7 @@ zero everywhere or almost nowhere, which decides comparisons and signs that meet
 boundary of a cell. (√, division and the like are left out: √(x²) - x is zero on a half-line.)
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -67,13 +67,14 @@ class Numbering:
                 self.written[found] = given
         return found
 
-    def reached(self, starts: Iterable[int], chosen: Mapping[int, int] | None = None) -> set[int]:
-        """Elements and all that they are made of; of those in `chosen` one operand counts."""
+    def reached(
+        self, starts: Iterable[int], operands: Callable[[int], Iterable[int]] | None = None
+    ) -> set[int]:
+        """Elements and all that they are made of, by all their operands or by these."""
         seen, waiting = set(starts), list(starts)
         while waiting:
             number = waiting.pop()
-            operands = set(self.operations[number].operands)
-            following = {chosen[number]} if chosen and number in chosen else operands
+            following = set(operands(number) if operands else self.operations[number].operands)
             waiting.extend(following - seen)
             seen |= following
         return seen

@@ -18,7 +18,7 @@ _RANKS = {"add": (SUM, " + "), "sub": (SUM, " - "), "mul": (PRODUCT, "*"), "div"
 # What has more characters than this, or is nested deeper, gets a name; readers allow twice that.
 LONGEST, DEEPEST = 1000, 24
 SAVING = 24
-_PIS = {math.pi * k / n: f"{k}*pi/{n}" for n in range(12, 0, -1) for k in range(12, 0, -1)}
+_PIS = {math.pi * k / n: (k, n) for n in range(12, 0, -1) for k in range(12, 0, -1)}
 
 
 class FormulaText(NamedTuple):
@@ -34,20 +34,14 @@ def as_text(written: Written, names: Mapping[FormulaTerm, str] | None = None) ->
     writer = _TextWriter(dict(names or {}))
     for part in shared(written.entries.ravel().tolist(), SAVING):
         writer.define(part.term)
-    value = _nested(written.entries, writer)
-    return FormulaText(value, writer.definitions)
-
-
-def _nested(entries: np.ndarray, writer: "_TextWriter") -> Any:
-    if entries.ndim == 0:
-        return writer.text(entries.item(), ANY)
-    return [_nested(np.asarray(part, dtype=object), writer) for part in entries]
+    text = np.vectorize(lambda one: writer.text(one, ANY), otypes=[object])
+    return FormulaText(text(written.entries).tolist(), writer.definitions)
 
 
 def exact(value: float) -> str:
     """A number that is read as itself; simple multiples of π by their name."""
-    if value in _PIS and value != 0:
-        above, below = (int(part) for part in _PIS[value].split("*pi/"))
+    if value in _PIS:
+        above, below = _PIS[value]
         text = ("" if above == 1 else f"{above}*") + "pi" + ("" if below == 1 else f"/{below}")
         # What is read must be this very number, to the last digit.
         if above * math.pi / below == value:

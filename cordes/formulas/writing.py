@@ -99,25 +99,13 @@ class _Writer:
         self.made: dict[int, FormulaTerm] = {}
 
     def write(self, numbers: np.ndarray) -> np.ndarray:
-        entries = np.empty(numbers.shape, dtype=object)
-        for place in np.ndindex(numbers.shape):
-            self._make(int(numbers[place]))
-            entries[place] = self._value(int(numbers[place]))
-        return entries
-
-    def _make(self, wanted: int) -> None:
-        """Operands before results, without recursion: a loop may be long."""
-        waiting = [wanted]
-        while waiting:
-            at = waiting[-1]
-            missing = [n for n in self._operands(at) if n not in self.made]
-            if at in self.made or not missing:
-                waiting.pop()
-                self.made.setdefault(at, self._term(at) if at not in self.made else self.made[at])
-            else:
-                waiting += missing
+        # Operands, which have smaller numbers, come before results.
+        for at in sorted(self.numbering.reached(numbers.ravel().tolist(), self._operands)):
+            if at not in self.made:
+                self.made[at] = self._term(at)
             if len(self.made) > MOST_ELEMENTS:
                 raise Unwritable("too many operations")
+        return np.vectorize(self._value, otypes=[object])(numbers)
 
     def _form(self, at: int) -> tuple[str, int, int] | None:
         """How a comparison was written."""

@@ -70,11 +70,7 @@ def _sine(s: Array) -> tuple[Array, Array, Array]:
     return value, slope, -value
 
 
-ACTIVATIONS: dict[str, Callable[[Array], tuple[Array, Array, Array]]] = {
-    "silu": _silu,
-    "tanh": _tanh,
-    "sine": _sine,
-}
+ACTIVATIONS = {"silu": _silu, "tanh": _tanh, "sine": _sine}
 
 
 def activation_jet(name: str) -> Callable[[Array], tuple[Array, Array, Array]]:

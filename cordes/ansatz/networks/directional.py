@@ -155,7 +155,7 @@ def _compiled(ansatz: Any) -> Callable:
     """A compiled function of a network and blocks of points, one for each ansatz."""
 
     def operator(network: AbstractNetwork, *block: Array) -> tuple[Array, Array]:
-        columns, target = jax.vmap(lambda *one: expression(ansatz, *one, jnp.zeros(())))(*block)
+        columns, target = jax.vmap(lambda *one: expression(ansatz, *one, f=jnp.zeros(())))(*block)
         terms = directional_features(network, columns) * network.coefficients
         # The target is minus the part of the lift.
         return jnp.sum(terms, axis=1) - target, jnp.sum(jnp.abs(terms), axis=1) + jnp.abs(target)

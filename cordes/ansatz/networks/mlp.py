@@ -43,16 +43,13 @@ class MLP(AbstractNetwork):
         for fan_in, fan_out in pairwise(sizes):
             bound = fan_in**-0.5 if initial == "uniform" else (6 / (fan_in + fan_out)) ** 0.5
             weight = generator.uniform(-bound, bound, (fan_in, fan_out))
-            bias = (
-                generator.uniform(-bound, bound, fan_out)
-                if initial == "uniform"
-                else 0.1 * generator.standard_normal(fan_out)
-            )
+            if initial == "uniform":
+                bias = generator.uniform(-bound, bound, fan_out)
+            else:
+                bias = 0.1 * generator.standard_normal(fan_out)
             if initial == "fourier":
-                weight, bias = (
-                    FREQUENCY * generator.standard_normal((fan_in, fan_out)),
-                    2 * np.pi * generator.random(fan_out),
-                )
+                weight = FREQUENCY * generator.standard_normal((fan_in, fan_out))
+                bias = 2 * np.pi * generator.random(fan_out)
             layers.append((jnp.asarray(weight, dtype), jnp.asarray(bias, dtype)))
         if initial == "glorot":
             # The inputs that belong to interfaces start without weight: a solution that is smooth
@@ -60,14 +57,10 @@ class MLP(AbstractNetwork):
             layers[0] = (layers[0][0].at[len(inputs.center) :].set(0.0), layers[0][1])
         self.inputs = inputs
         self.layers = tuple(layers)
-        self.coefficients = jnp.asarray(
-            generator.uniform(-(width**-0.5), width**-0.5, width), dtype
-        )
+        last = generator.uniform(-(width**-0.5), width**-0.5, width)
+        self.coefficients = jnp.asarray(last, dtype)
         self.activation = activation
 
     @property
     def parameters(self):
         return self.layers, self.coefficients
-
-    def with_parameters(self, parameters):
-        return eqx.tree_at(lambda network: (network.layers, network.coefficients), self, parameters)

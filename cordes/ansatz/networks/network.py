@@ -90,8 +90,8 @@ class AbstractNetwork(eqx.Module):
     def parameters(self) -> PyTree:
         """What a training solver may change."""
 
-    @abc.abstractmethod
-    def with_parameters(self, parameters: PyTree) -> "AbstractNetwork": ...
+    def with_parameters(self, parameters: PyTree) -> "AbstractNetwork":
+        return eqx.tree_at(lambda network: network.parameters, self, parameters)
 
     def parts(self, width: int) -> "list[AbstractNetwork]":
         """Networks with a share of the features each; a network that cannot be cut is its only

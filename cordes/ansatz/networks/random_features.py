@@ -42,19 +42,13 @@ class RandomFeatures(AbstractNetwork):
 
     def parts(self, width: int) -> list[AbstractNetwork]:
         weight, bias = self.layers[0]
-        cuts = range(0, weight.shape[1], width)
-        pieces = [
-            ((weight[:, k : k + width], bias[k : k + width]), self.coefficients[k : k + width])
-            for k in cuts
-        ]
+        cuts = [slice(k, k + width) for k in range(0, weight.shape[1], width)]
+        pieces = [(((weight[:, cut], bias[cut]),), self.coefficients[cut]) for cut in cuts]
         return [
-            eqx.tree_at(lambda n: (n.layers, n.coefficients), self, ((layer,), coefficients))
-            for layer, coefficients in pieces
+            eqx.tree_at(lambda network: (network.layers, network.coefficients), self, piece)
+            for piece in pieces
         ]
 
     @property
     def parameters(self):
         return self.coefficients
-
-    def with_parameters(self, parameters):
-        return self.with_coefficients(parameters)

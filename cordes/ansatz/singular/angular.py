@@ -136,20 +136,14 @@ def adapted_tables(
         t = inside.s[0]
         for side, carrier in ((0, carriers[k]), (1, carriers[k + 1])):
             sign = 2 * side - 1
-            value = np.stack(
-                [(t + sign) ** 2 * (2 - sign * t) / 4, 3 * sign * (1 - t**2) / 4, -1.5 * sign * t]
-            )
-            slope = np.stack(
-                [
-                    (t + sign) ** 2 * (t - sign) / 4,
-                    (t + sign) * (3 * t - sign) / 4,
-                    (3 * t + sign) / 2,
-                ]
-            )
+            square = (t + sign) ** 2
+            value = [square * (2 - sign * t) / 4, 3 * sign * (1 - t**2) / 4, -1.5 * sign * t]
+            slope = [square * (t - sign) / 4, (t + sign) * (3 * t - sign) / 4, (3 * t + sign) / 2]
             W, W1, speed = ends.weight[0][side], ends.weight[1][side], ends.s[1][side]
             for number, (wanted, wanted_slope) in enumerate(((1.0, 0.0), (0.0, 1.0))):
                 q, q1 = wanted / W, (wanted_slope - W1 * wanted / W) / (W * speed)
-                carrier[number] += np.where(here, inside.times(q * value + q1 * slope), 0.0)
+                both = q * np.array(value) + q1 * np.array(slope)
+                carrier[number] += np.where(here, inside.times(both), 0.0)
         count = max(round(2 * inside.width * (degree + 2) / np.pi), FEWEST)
         tables += [np.where(here, inside.times(table), 0.0) for table in _bubbles(t, count)]
     between = carriers[1:-1].reshape(-1, 3, len(angle))

@@ -117,13 +117,13 @@ class SingularFunctions:
     ):
         lower, upper = domain.bounding_box
         self.scale = float(np.max(upper - lower)) / 2
-        self._parts: list[tuple[Family, BoundaryFactor, Chart | None]] = []
+        self._parts: list[tuple[Family, BoundaryFactor]] = []
         for point in points:
             chart = None if point.interface is None else Chart(point, curves[point.interface])
             local = point if chart is None else chart.local
             family = make_family(point, local, largest, degree)
-            self._parts.append((family, BoundaryFactor(domain, point, chart), chart))
-        self.families = tuple(family for family, _, _ in self._parts)
+            self._parts.append((family, BoundaryFactor(domain, point, chart)))
+        self.families = tuple(family for family, _ in self._parts)
         here = np.asarray(domain.center)[None]
         self.counts = tuple(
             self._columns(here, jets, *parts).shape[1]
@@ -139,7 +139,7 @@ class SingularFunctions:
             np.asarray(array, dtype=np.float64) for array in (x, zeroth, first, second)
         )
         columns = [np.zeros((len(x), 0))]
-        for (family, factor, chart), seen in zip(self._parts, self.seen(x), strict=True):
+        for (family, factor), seen in zip(self._parts, self.seen(x), strict=True):
             B = factor.jet(x, seen)
             # The expression for B·F, sorted by derivatives of F.
             of_value = (
@@ -149,8 +149,8 @@ class SingularFunctions:
             )
             of_gradient = B.value[:, None] * first + 2 * np.einsum("nij,nj->ni", second, B.gradient)
             of_hessian, y = B.value[:, None, None] * second, x
-            if chart is not None:
-                place = chart.place(seen)
+            if factor.chart is not None:
+                place = factor.chart.place(seen)
                 y, (of_gradient, of_hessian) = place.y, place.forms(of_gradient, of_hessian)
             columns += self._polar_rows(y, family, of_value, of_gradient, of_hessian)
         return np.concatenate(columns, axis=1)
@@ -181,7 +181,7 @@ class SingularFunctions:
     def seen(self, x: np.ndarray) -> list[tuple[Jet, ...]]:
         """What JAX computes for each singular point, also inside of a trace: the jets of the curves
         there. All else is NumPy."""
-        return [factor.seen(x) for _, factor, _ in self._parts]
+        return [factor.seen(x) for _, factor in self._parts]
 
     def values(self, x: np.ndarray, seen: Sequence[tuple[Jet, ...]] | None = None) -> np.ndarray:
         """S at points (N, 2), shape (N, count)."""
@@ -192,15 +192,10 @@ class SingularFunctions:
         return np.concatenate([np.zeros((len(x), 0)), *columns], axis=1)
 
     def _columns(
-        self,
-        x: np.ndarray,
-        seen: tuple[Jet, ...],
-        family: Family,
-        factor: BoundaryFactor,
-        chart: Chart | None,
+        self, x: np.ndarray, seen: tuple[Jet, ...], family: Family, factor: BoundaryFactor
     ) -> np.ndarray:
         B = factor.jet(x, seen).value[:, None]
-        y = x if chart is None else chart.place(seen).y
+        y = x if factor.chart is None else factor.chart.place(seen).y
         terms = _terms(family, self._frame(y, family.local))
         # A very acute corner, seen through A, has no exponent that is small enough: no functions.
         return np.concatenate(
@@ -219,8 +214,8 @@ class SingularFunctions:
         start = 0
         total = Jet(*(np.zeros((len(x), *shape)) for shape in ((), (2,), (2, 2))))
         given = self.seen(x) if seen is None else seen
-        for (family, factor, chart), jets in zip(self._parts, given, strict=True):
-            place = None if chart is None else chart.place(jets)
+        for (family, factor), jets in zip(self._parts, given, strict=True):
+            place = None if factor.chart is None else factor.chart.place(jets)
             frame = self._frame(x if place is None else place.y, family.local)
             polar = np.zeros((6, len(x)))
             for (R, R1, R2), (T, T1, T2) in _terms(family, frame):

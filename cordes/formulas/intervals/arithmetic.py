@@ -119,14 +119,10 @@ class Interval:
         zero."""
         other = as_interval(other)
         # The sign of a zero says from which side the divisor comes to it.
-        divisor = (
-            other
-            if other.exact
-            else Interval(
-                np.where(other.lower == 0, 0.0, other.lower),
-                np.where(other.upper == 0, -0.0, other.upper),
-            )
-        )
+        divisor = other
+        if not other.exact:
+            lower = np.where(other.lower == 0, 0.0, other.lower)
+            divisor = Interval(lower, np.where(other.upper == 0, -0.0, other.upper))
         quotient = _extremes(operator.truediv, self, divisor)
         inside = (other.lower < 0) & (other.upper > 0)
         touching = (other.lower == 0) | (other.upper == 0)

@@ -13,6 +13,7 @@ not a number, comparisons with it count as undecided.
 
 from collections.abc import Callable
 from functools import partial
+from itertools import zip_longest
 from typing import Any, final
 
 import jax
@@ -263,9 +264,7 @@ class Enclosure:
         )
         counts = strides[:, -1]
         strides = np.concatenate([np.ones((len(strides), 1), dtype=int), strides[:, :-1]], axis=1)
-        table = np.full((len(outcomes), max(len(values) for values in outcomes)), np.nan)
-        for row, values in zip(table, outcomes, strict=True):
-            row[: len(values)] = values
+        table = np.array([*zip_longest(*outcomes, fillvalue=np.nan)])
         pieces = []
         base = outputs
         for combination in range(int(np.max(counts))):
@@ -273,11 +272,7 @@ class Enclosure:
             if len(rows) == 0:
                 return [outputs]
             digits = combination // strides[rows] % choices[rows]
-            forced = np.where(
-                undecided[rows],
-                np.take_along_axis(table[None], digits[:, :, None], axis=2)[..., 0],
-                np.nan,
-            )
+            forced = np.where(undecided[rows], table[digits, np.arange(len(outcomes))], np.nan)
             found, _ = program.run(lower[rows], upper[rows], forced)
             pieces.append([_replaced(old, rows, new) for old, new in zip(base, found, strict=True)])
             base = pieces[0]

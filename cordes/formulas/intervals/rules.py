@@ -41,7 +41,7 @@ def _differ(a: Interval, b: Interval) -> Interval:
     return Interval(decided & (a.lower != b.lower), ~decided | (a.lower != b.lower))
 
 
-ELEMENTWISE: dict[str, Callable[..., Interval]] = {
+ELEMENTWISE: dict[str, Callable[..., Any]] = {
     **{"add": operator.add, "add_any": operator.add, "sub": operator.sub},
     **{"mul": operator.mul, "div": operator.truediv, "rem": functions.remainder},
     **{"neg": operator.neg, "abs": operator.abs, "max": maximum, "min": minimum},

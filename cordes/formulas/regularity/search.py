@@ -94,17 +94,11 @@ class _Search:
     def __init__(self, function: Callable, domain: AbstractDomain, interfaces: int, wanted: float):
         self.domain, self.wanted, self.interfaces = domain, wanted, interfaces
         self.program = Program(function, domain.dimension)
-        values = self.program.trace.outputs
-        outputs = [
-            number
-            for value in values[: len(values) - interfaces]
-            for number in value.numbers.ravel().tolist()
-        ]
-        self.expressions = Expressions(self.program.trace.numbering, sorted(set(outputs)))
-        self.surfaces = {
-            self.expressions.base(int(value.numbers))
-            for value in values[len(values) - interfaces :]
-        }
+        outputs = [value.numbers.ravel().tolist() for value in self.program.trace.outputs]
+        own = {number for numbers in outputs[: len(outputs) - interfaces] for number in numbers}
+        self.expressions = Expressions(self.program.trace.numbering, sorted(own))
+        surfaces = outputs[len(outputs) - interfaces :]
+        self.surfaces = {self.expressions.base(number) for (number,) in surfaces}
         self.decisions: dict[Site, int] = {}
         self.views: dict[Site, SiteView] = {}
         self._chosen: dict[Site, list[int]] = {}
@@ -128,9 +122,8 @@ class _Search:
                 early = [site for site in faults if site in looked] or list(looked)
                 return self._report(early, cells, on_interface)
             undecided = np.any([self.views[site].undecided for site in faults], axis=0)
-            certain = (
-                any(self.views[site].certain and not self._choices(site) for site in faults)
-                and not self.interfaces
+            certain = not self.interfaces and any(
+                self.views[site].certain and not self._choices(site) for site in faults
             )
             many = np.sum(undecided) * 2**self.domain.dimension > MOST_CELLS
             if certain or remaining == 0 or many:
@@ -217,9 +210,11 @@ class _Search:
             if np.all(difference.lower > 0) or np.all(difference.upper < 0):
                 larger = bool(np.all(difference.lower > 0))
                 chosen[choice] = first if larger == (name == "max") else second
-        return site.number not in self.expressions.numbering.reached(
-            self.expressions.outputs, chosen
+        reached = self.expressions.numbering.reached(
+            self.expressions.outputs,
+            lambda number: (chosen[number],) if number in chosen else operations[number].operands,
         )
+        return site.number not in reached
 
     def _ranges(
         self, cells: SearchCells, numbers: Sequence[int]
@@ -286,9 +281,7 @@ class _Search:
         domain, away from interfaces and near the centre."""
         site = faults[0]
         view = self.views[site]
-        usual = (
-            "{name} whose argument {vanishes}" if site.test == "zero" else "the operation {name}"
-        )
+        usual = WORDING["abs"] if site.test == "zero" else "the operation {name}"
         verbs = ("vanishes", "meet") if view.certain else ("can vanish", "can meet")
         wording = WORDING.get(site.name, usual)
         what = wording.format(name=site.name, vanishes=verbs[0], meet=verbs[1])

@@ -68,12 +68,9 @@ class SiteView:
         first = operands[0]
         if site.test in ("zero", "crossing"):
             value = first if len(operands) == 1 else first - operands[1]
-            sizes = np.maximum(np.abs(value.lower), np.abs(value.upper))
-            guard = (
-                GUARD * float(np.max(sizes, initial=0.0, where=np.isfinite(sizes)))
-                if site.name not in ("abs", "max", "min", "sign", "comparison")
-                else 0.0
-            )
+            guard, sizes = 0.0, np.maximum(np.abs(value.lower), np.abs(value.upper))
+            if site.name not in ("abs", "max", "min", "sign", "comparison"):
+                guard = GUARD * float(np.max(sizes, initial=0.0, where=np.isfinite(sizes)))
             signs = {1: value.lower > guard, -1: value.upper < -guard}
             self.seen |= {sign for sign, cells in signs.items() if np.any(cells)}
             self.sure |= {sign for sign, cells in signs.items() if np.any(cells & middles)}
