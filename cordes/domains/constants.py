@@ -259,9 +259,9 @@ def _(domain: AbstractRound) -> float:
     """At the centre: (Π aᵢ)^{1/d} / (d ω_d^{1/d})."""
     d, axes = domain.dimension, domain.matrix
     # The determinant carries the rounding of the axes, amplified by their condition number.
-    return _up(math.exp((np.linalg.slogdet(axes)[1] - log_ball_volume(d)) / d) / d) * (
-        1 + 8 * d * EPS * float(np.linalg.cond(axes))
-    )
+    rounding = 8 * d * EPS * float(np.linalg.cond(axes))
+    logarithm = (np.linalg.slogdet(axes)[1] - log_ball_volume(d)) / d
+    return _up(math.exp(logarithm) / d) * (1 + rounding)
 
 
 def _polygon_polar_factor(vertices: np.ndarray, points: np.ndarray) -> np.ndarray:
@@ -269,12 +269,10 @@ def _polygon_polar_factor(vertices: np.ndarray, points: np.ndarray) -> np.ndarra
     larger polygon, so that the factor is rounded up too."""
     middle = np.mean(vertices, axis=0)
     normals, heights = edge_lines(vertices - middle)
-    distances = np.maximum(heights - (points - middle) @ normals.T, 0) + 16 * EPS * np.max(
-        np.ptp(vertices, axis=0)
-    )
-    areas = (
-        np.sum(sines_between(normals) / (distances * np.roll(distances, -1, axis=-1)), axis=-1) / 2
-    )
+    slack = 16 * EPS * np.max(np.ptp(vertices, axis=0))
+    distances = np.maximum(heights - (points - middle) @ normals.T, 0) + slack
+    products = distances * np.roll(distances, -1, axis=-1)
+    areas = np.sum(sines_between(normals) / products, axis=-1) / 2
     return _up(np.minimum(1 / (2 * np.sqrt(areas)), _mahler(polygon_area(vertices))))
 
 

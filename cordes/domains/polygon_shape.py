@@ -4,6 +4,8 @@ the bounds are made of."""
 import numpy as np
 import scipy.optimize
 
+from cordes.domains.unit_ball import normalised
+
 EPS = float(np.finfo(float).eps)
 
 
@@ -35,9 +37,7 @@ def edge_lines(vertices: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Outward unit normals of the edges and the largest n·x over the vertices: half-planes that
     hold the polygon even if a normal is rounded."""
     edges = np.roll(vertices, -1, axis=0) - vertices
-    normals = np.stack([edges[:, 1], -edges[:, 0]], axis=1) / np.linalg.norm(
-        edges, axis=1, keepdims=True
-    )
+    normals = normalised(np.stack([edges[:, 1], -edges[:, 0]], axis=1))
     return normals, np.max(vertices @ normals.T, axis=0)
 
 

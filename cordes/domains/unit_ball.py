@@ -68,9 +68,8 @@ def ball_quadrature(count: int, dimension: int) -> tuple[np.ndarray, np.ndarray]
         points, weights = tensor_rule([gauss_rule(count, 1), turns])
         return points[:, :1] * circle(2 * np.pi * points[:, 1]), 2 * np.pi * weights
     points, weights = tensor_rule([gauss_rule(count, 2), gauss_rule(count), turns])
-    return points[:, :1] * sphere(
-        1 - 2 * points[:, 1], 2 * np.pi * points[:, 2]
-    ), 4 * np.pi * weights
+    directions = sphere(1 - 2 * points[:, 1], 2 * np.pi * points[:, 2])
+    return points[:, :1] * directions, 4 * np.pi * weights
 
 
 def radial_lift(
@@ -128,6 +127,5 @@ def circle(angle: np.ndarray) -> np.ndarray:
 
 
 def sphere(height: np.ndarray, angle: np.ndarray) -> np.ndarray:
-    return np.concatenate(
-        [np.sqrt(1 - height**2)[:, None] * circle(angle), height[:, None]], axis=-1
-    )
+    height = height[:, None]
+    return np.concatenate([np.sqrt(1 - height**2) * circle(angle), height], axis=-1)

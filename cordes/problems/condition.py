@@ -52,17 +52,15 @@ def epsilon_at(A: np.ndarray, b: np.ndarray, c: np.ndarray, lambda_: float | Non
     trace, square = np.trace(A, axis1=-2, axis2=-1), np.sum(A**2, axis=(-2, -1))
     if lambda_ is None:
         return trace**2 / square - (d - 1)
-    return (trace + c / lambda_) ** 2 / (
-        square + np.sum(b**2, axis=-1) / (2 * lambda_) + c**2 / lambda_**2
-    ) - d
+    whole = square + np.sum(b**2, axis=-1) / (2 * lambda_) + c**2 / lambda_**2
+    return (trace + c / lambda_) ** 2 / whole - d
 
 
 def best_lambda(A: np.ndarray, b: np.ndarray, c: np.ndarray) -> float:
     """The λ with the largest ε over all points: a scan over 16 decades around the natural scale,
     then a bounded search."""
-    scale = float(np.median(np.abs(c)) + np.median(np.linalg.norm(b, axis=-1)) ** 2 + 1e-3) / float(
-        np.median(np.trace(A, axis1=-2, axis2=-1))
-    )
+    lower_order = np.median(np.abs(c)) + np.median(np.linalg.norm(b, axis=-1)) ** 2 + 1e-3
+    scale = float(lower_order) / float(np.median(np.trace(A, axis1=-2, axis2=-1)))
 
     def worst(logarithm: float) -> float:
         return -float(np.min(epsilon_at(A, b, c, scale * np.exp(logarithm))))

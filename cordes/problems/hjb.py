@@ -205,15 +205,13 @@ class HJB(AbstractProblem):
 
         def scaled(a: Array) -> Array:
             A, b, c, _ = self.at(x, a)
-            gamma = (jnp.trace(A) + c * over) / (
-                jnp.sum(A**2) + jnp.sum(b**2) * over / 2 + (c * over) ** 2
-            )
+            whole = jnp.sum(A**2) + jnp.sum(b**2) * over / 2 + (c * over) ** 2
+            gamma = (jnp.trace(A) + c * over) / whole
             return gamma * self.defect(x, jet, a)
 
         values = jax.lax.map(scaled, jnp.asarray(self.controls), batch_size=self._block)
-        return (
-            jnp.trace(jet.hessian) - lambda_ * jet.value - self.sign * jnp.max(self.sign * values)
-        )
+        best = self.sign * jnp.max(self.sign * values)
+        return jnp.trace(jet.hessian) - lambda_ * jet.value - best
 
     def policy(self, points: np.ndarray, jet: Jet, scaled: bool = True) -> np.ndarray:
         return self._best[scaled](points, jet)
@@ -234,17 +232,15 @@ class HJB(AbstractProblem):
 
     def sampled_controls(self, count: int) -> np.ndarray:
         """At most `count` of the controls, spread over the array."""
-        return self.controls[
-            np.unique(np.linspace(0, len(self.controls) - 1, count).round().astype(int))
-        ]
+        spread = np.linspace(0, len(self.controls) - 1, count)
+        return self.controls[np.unique(spread.round().astype(int))]
 
     # Checks ---------------------------------------------------------------------------------------
 
     def _check(self) -> None:
         d, m = self.domain.dimension, len(self.controls)
-        points = self.domain.interior_points(
-            int(np.clip(min(CHECK_PAIRS, CHECKED_NUMBERS // d**2) // m, 16, CHECK_POINTS)), seed=11
-        )
+        count = np.clip(min(CHECK_PAIRS, CHECKED_NUMBERS // d**2) // m, 16, CHECK_POINTS)
+        points = self.domain.interior_points(int(count), seed=11)
         x, a = jnp.asarray(points[0]), jnp.asarray(self.controls[0])
         for name, shape in (("A", (d, d)), ("b", (d,)), ("c", ()), ("f", ())):
             check_shape(name, getattr(self, name), shape, x, a)

@@ -66,9 +66,8 @@ class Linear(AbstractProblem):
 
     def _check(self) -> None:
         d = self.domain.dimension
-        points = self.domain.interior_points(
-            int(np.clip(CHECKED_NUMBERS // d**2, 100, CHECK_POINTS)), seed=11
-        )
+        count = int(np.clip(CHECKED_NUMBERS // d**2, 100, CHECK_POINTS))
+        points = self.domain.interior_points(count, seed=11)
         matrices = checked_sample("A", self.A, (d, d), points)
         for name, shape in (("b", (d,)), ("c", ()), ("f", ())):
             checked_sample(name, getattr(self, name), shape, points)

@@ -160,9 +160,8 @@ class _Reader:
         return number
 
     def constant(self, value: Any, label: str) -> float:
-        number = _Reader(
-            0, {key: entry for key, entry in self.definitions.items() if isinstance(entry, float)}
-        ).scalar(value, label)
+        known = {key: entry for key, entry in self.definitions.items() if isinstance(entry, float)}
+        number = _Reader(0, known).scalar(value, label)
         assert isinstance(number, float)
         return number
 
@@ -325,9 +324,8 @@ def _controls(value: Any, label: str) -> tuple[np.ndarray, tuple[str, ...]]:
             f"{label} are {count} combinations; at most {MAX_CONTROLS} are allowed. Lower the "
             "counts."
         )
-    return np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(
-        count, len(axes)
-    ), _components(len(axes))
+    grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
+    return grid.reshape(count, len(axes)), _components(len(axes))
 
 
 def _components(count: int) -> tuple[str, ...]:

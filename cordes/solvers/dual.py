@@ -246,12 +246,10 @@ def dual_step(
     # Remembered as it was, a step of which only a part was taken misleads the next ones; shortened
     # as much, it is soon forgotten.
     kept = jax.tree.map(lambda part: jnp.sqrt(lengths[best]) * part, step)
-    caution = jnp.where(
-        accepted, jnp.maximum(carry.caution / RELAXED, 1.0), CAUTIOUS * carry.caution
-    )
-    return DualCarry(
-        _add(carry.parameters, step, lengths[best]), kept, carry.first, caution
-    ), losses[best]
+    relaxed = jnp.maximum(carry.caution / RELAXED, 1.0)
+    caution = jnp.where(accepted, relaxed, CAUTIOUS * carry.caution)
+    parameters = _add(carry.parameters, step, lengths[best])
+    return DualCarry(parameters, kept, carry.first, caution), losses[best]
 
 
 @functools.partial(jax.jit, static_argnames=("equation", "plan"))
@@ -291,9 +289,8 @@ def solve_last_layer(
         for source in equation.sources(seed, 1_000_003, blocks, count)
     ]
     matrix, target = (np.concatenate([np.asarray(part[k]) for part in parts]) for k in range(2))
-    return network.with_coefficients(
-        jnp.asarray(distribution.agreed(solve_rank_revealing(matrix, target, 1e-12, damped=0)))
-    )
+    solution = distribution.agreed(solve_rank_revealing(matrix, target, 1e-12))
+    return network.with_coefficients(jnp.asarray(solution))
 
 
 def check_problem(system: AbstractSystem) -> None:

@@ -104,9 +104,8 @@ def _step(
     # refused.
     accept = losses[best] < (2.0 if momentum else 1.0) * before
     step = jnp.where(accept, steps[best], 0.0)
-    return StepCarry(carry.vector + step, step, carry.first_loss), jnp.where(
-        accept, losses[best], before
-    )
+    loss = jnp.where(accept, losses[best], before)
+    return StepCarry(carry.vector + step, step, carry.first_loss), loss
 
 
 @functools.partial(jax.jit, static_argnames="momentum")

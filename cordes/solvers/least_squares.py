@@ -1,8 +1,7 @@
 """Least squares: with frozen hidden weights a linear equation is one rank-revealing solve.
 
-The number and the frequency of the features grow until the residual on fresh points meets the
-tolerance, reaches rounding level, or stops falling. At each size a few candidates compete on fresh
-points: the frequency reached so far, a higher one, and (first stage) which inputs the features see.
+At each size a few candidates compete on fresh points: the frequency reached so far, a higher one,
+and (first stage) which inputs the features see.
 """
 
 import dataclasses
@@ -125,9 +124,8 @@ class Search:
         fresh = feature_matrix(network, self.fresh) if fresh is None else fresh
         residual = distribution.norm(fresh @ solution - np.asarray(self.fresh.target))
         width = network.coefficients.shape[0]
-        return Fitted(
-            network.with_parameters(solution[:width]), solution[width:], residual, frequency, inputs
-        )
+        fitted = network.with_parameters(solution[:width])
+        return Fitted(fitted, solution[width:], residual, frequency, inputs)
 
     def answer(self, result: Result, history: list[dict]) -> Answer:
         """The best network so far."""
@@ -157,10 +155,9 @@ class Search:
         )
         for used in self.shares(width):
             columns = np.r_[:used, width : matrix.shape[1]]
-            solution = np.zeros(matrix.shape[1])
-            solution[columns] = distribution.agreed(
-                solve_rank_revealing(matrix[:, columns], target, damped=rows.singular.shape[1])
-            )
+            solution, damped = np.zeros(matrix.shape[1]), rows.singular.shape[1]
+            found = solve_rank_revealing(matrix[:, columns], target, damped=damped)
+            solution[columns] = distribution.agreed(found)
             candidate = self.judge(network, solution, frequency, inputs, fresh)
             if self.best is None or not candidate.residual >= self.best.residual:
                 self.best = candidate
@@ -176,9 +173,9 @@ class Search:
 
 class LeastSquares(AbstractSolver):
     """Random features, whose number grows until the residual on fresh points is at most the
-    tolerance, or stops falling. `features` is the largest number of them, `frequency` the scale of
-    the hidden weights (None: both grow as long as it helps), `oversampling` the collocation points
-    for each feature: more where data are rough."""
+    tolerance, at rounding level, or stops falling. `features` is the largest number of them,
+    `frequency` the scale of the hidden weights (None: both grow as long as it helps),
+    `oversampling` the collocation points for each feature: more where data are rough."""
 
     features: int | None = None
     frequency: float | None = None

@@ -36,9 +36,8 @@ def random_directions(
     signs = jax.random.rademacher(one, (len(x), probes), A.dtype)
     if isinstance(matrix, DiagonalPlusRank):
         diagonal, columns = matrix.parts(x)
-        v = jnp.sqrt(diagonal)[:, None] * signs + columns @ jax.random.rademacher(
-            two, (columns.shape[1], probes), A.dtype
-        )
+        others = jax.random.rademacher(two, (columns.shape[1], probes), A.dtype)
+        v = jnp.sqrt(diagonal)[:, None] * signs + columns @ others
     else:
         v = jnp.linalg.cholesky(A) @ signs
     return v / probes**0.5

@@ -219,9 +219,8 @@ class NewtonLoop:
         return Iterate(answer, jet, self.system.place, residual, scale, policy, convexity, epsilon)
 
     def _done(self, best: Iterate) -> bool:
-        return best.answer is not None and best.residual <= (
-            ROUNDING * best.scale if self.budget.tol is None else self.budget.tol
-        )
+        target = ROUNDING * best.scale if self.budget.tol is None else self.budget.tol
+        return best.answer is not None and best.residual <= target
 
     def _record(self, before: Iterate | None, found: Iterate) -> None:
         facts: dict[str, Any] = {"outer": len(self.history), "residual": found.residual}
@@ -253,6 +252,5 @@ def cofactor_epsilon(eigenvalues: np.ndarray) -> float:
     """The smallest Cordès ε of cof(D²u) over points, from the eigenvalues (N, d) of D²u: those of
     the cofactors are in the ratios of 1/λ."""
     inverse = 1 / eigenvalues
-    return float(np.min(np.sum(inverse, axis=1) ** 2 / np.sum(inverse**2, axis=1))) - (
-        eigenvalues.shape[1] - 1
-    )
+    ratios = np.sum(inverse, axis=1) ** 2 / np.sum(inverse**2, axis=1)
+    return float(np.min(ratios)) - (eigenvalues.shape[1] - 1)

@@ -155,9 +155,8 @@ class NonlinearRun:
             jet, continued, history = self._tournament(self.solver)
         loop = self._loop(self.inner, history)
         answer = loop.run(jet, continued)
-        return self._judged(
-            self.system.finished(answer._replace(points=answer.points or self.points)), loop.fresh.x
-        )
+        answer = answer._replace(points=answer.points or self.points)
+        return self._judged(self.system.finished(answer), loop.fresh.x)
 
     def _continuation(self) -> tuple[JetAt | None, list[dict]]:
         """Easier densities first, each with a small network, from the last one's answer."""
@@ -192,9 +191,8 @@ class NonlinearRun:
         self.inner = self._fresh_inner()
         rival = self._solve(jet, None, [])
         if _rank(rival) < _rank(answer):
-            return rival._replace(
-                history=[*answer.history, *({**step, "form": "convex"} for step in rival.history)]
-            )
+            steps = [{**step, "form": "convex"} for step in rival.history]
+            return rival._replace(history=[*answer.history, *steps])
         del self.choices["form"]
         self.system.place = place
         return answer

@@ -45,9 +45,8 @@ class TransportSystem(AbstractSystem):
         self._damping = choices.get("damping", 1.0)
 
     def points(self, uniform: int, seed: int, per_function: float = 2.5) -> Points:
-        return Points(
-            self.domain.interior_points(uniform, seed, "sobol"), np.full(uniform, uniform**-0.5)
-        )
+        x = self.domain.interior_points(uniform, seed, "sobol")
+        return Points(x, np.full(uniform, uniform**-0.5))
 
     def rows(self, points: Points) -> Rows:
         """Interior rows with the column of the multiplier, boundary rows, and the row u(centre) =
@@ -75,9 +74,8 @@ class TransportSystem(AbstractSystem):
         different ones on the boundary too."""
         count, d = points.x.shape
         number = int(max(SHARE * count, 4 * count ** ((d - 1) / d), 8))
-        return self.domain.boundary_points(
-            number, int(np.frombuffer(points.x[0].tobytes(), np.uint32).sum()) % BOUNDARY_SEEDS
-        )
+        seed = int(np.frombuffer(points.x[0].tobytes(), np.uint32).sum()) % BOUNDARY_SEEDS
+        return self.domain.boundary_points(number, seed)
 
     def measure(
         self, points: Points, jet: JetAt, at: Jet, choices: dict[str, Any]
@@ -90,9 +88,8 @@ class TransportSystem(AbstractSystem):
         """The multiplier leaves the amplitudes and becomes a fact: the mass that the equation lacks
         is c|X|."""
         c = float(np.asarray(answer.amplitudes)[0]) if np.size(answer.amplitudes) else 0.0
-        return answer._replace(
-            amplitudes=np.zeros(0), facts={"mass_defect": c * self.domain.volume}
-        )
+        facts = {"mass_defect": c * self.domain.volume}
+        return answer._replace(amplitudes=np.zeros(0), facts=facts)
 
     def rim_defect(self, points: Points, jet: JetAt) -> float:
         """How far the image of the boundary is from the boundary of the target, root mean
