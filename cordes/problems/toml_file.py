@@ -160,8 +160,9 @@ class _Reader:
         return number
 
     def constant(self, value: Any, label: str) -> float:
-        known = {key: entry for key, entry in self.definitions.items() if isinstance(entry, float)}
-        number = _Reader(0, known).scalar(value, label)
+        number = _Reader(
+            0, {key: entry for key, entry in self.definitions.items() if isinstance(entry, float)}
+        ).scalar(value, label)
         assert isinstance(number, float)
         return number
 
