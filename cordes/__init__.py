@@ -8,8 +8,7 @@ from cordes.natural_names import hint
 
 __version__ = "0.1.0"
 
-# The command line gets its names when a command needs them (`load_names`): help and completion do
-# not wait for JAX.
+# A command gets its names when it needs them (`load_names`): help and completion wait for no JAX.
 if TYPE_CHECKING or not is_command():
     from cordes.public import *  # noqa: F403
     from cordes.public import __all__
@@ -18,8 +17,7 @@ if TYPE_CHECKING or not is_command():
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        """Names that are not here: the ones that are natural to look for are answered with what
-        they are called."""
+        """A name that is natural to look for is answered with what it is called here."""
         known = hint(name)
         if known is None:
             raise AttributeError(

@@ -13,8 +13,7 @@ from jax import Array
 
 
 class Jet(NamedTuple):
-    """Value (...), gradient (..., d) and Hessian (..., d, d): arrays of JAX inside a trace, of
-    NumPy outside."""
+    """Value (...), gradient (..., d) and Hessian (..., d, d): of JAX in a trace, else of NumPy."""
 
     value: Any
     gradient: Any
@@ -30,8 +29,7 @@ class OperatorJet(NamedTuple):
 
 
 def jet_of(function: Callable[[Array], Array]) -> Callable[[Array], Jet]:
-    """The jet of a function of one point, by forward over reverse differentiation; for user
-    functions, lifts and distances."""
+    """The jet of a function of one point, by forward over reverse differentiation."""
 
     def jet(x: Array) -> Jet:
         def value_and_gradient(x):

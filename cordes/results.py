@@ -5,17 +5,17 @@ import enum
 
 class Result(enum.StrEnum):
     """The end of a solve. The value is the stable word of the JSON output; `sentence` explains it,
-    `remedy` says what to do."""
+    `remedy` says what to do, `command_remedy` says it in the words of the command line."""
 
-    converged = "converged"
-    tolerance_not_reached = "tolerance_not_reached"
-    not_certifiable = "not_certifiable"
-    stagnated = "stagnated"
-    time_out = "time_out"
-    interrupted = "interrupted"
-    not_elliptic = "not_elliptic"
-    convexity_lost = "convexity_lost"
-    nonfinite = "nonfinite"
+    converged = enum.auto()
+    tolerance_not_reached = enum.auto()
+    not_certifiable = enum.auto()
+    stagnated = enum.auto()
+    time_out = enum.auto()
+    interrupted = enum.auto()
+    not_elliptic = enum.auto()
+    convexity_lost = enum.auto()
+    nonfinite = enum.auto()
 
     @property
     def sentence(self) -> str:
@@ -27,43 +27,50 @@ class Result(enum.StrEnum):
 
     @property
     def command_remedy(self) -> str:
-        """The remedy in the words of the command line."""
-        return _COMMANDS.get(self, self.remedy)
+        return _TEXT[self][-1]
 
 
-_TEXT: dict[Result, tuple[str, str]] = {
+_FLAT = (
+    "Check that a convex function can take the boundary values g: g must be convex along straight "
+    "edges, and where it is flat along one, or f is larger than g allows at a corner, D²u is not "
+    "bounded and smooth networks cannot follow it. Else try more"
+)
+# The sentence, the remedy and, where it is another one, that of the command line.
+_TEXT: dict[Result, tuple[str, ...]] = {
     Result.converged: (
-        (
-            "The certified error met the tolerance; without one, the residual on fresh points "
-            "stopped falling at a small value."
-        ),
+        "The certified error met the tolerance; without one, the residual on fresh points stopped "
+        "falling at a small value.",
         "Nothing to do.",
     ),
     Result.tolerance_not_reached: (
         "The certified error did not meet the tolerance before the method stopped improving.",
-        (
-            "Allow more features (features=…) or steps (steps=…), declare interfaces where "
-            "coefficients jump, or ask for less."
-        ),
+        "Allow more features (features=…) or steps (steps=…), declare interfaces where "
+        "coefficients jump, or ask for less.",
+        "Allow more features (--features) or steps (--steps), declare interfaces where "
+        "coefficients jump, or ask for less (--tol).",
     ),
     Result.not_certifiable: (
         "No theorem gives a bound of the error for this answer; the certificate says why.",
         "Read the reason of the certificate; solve without tol to get the answer alone.",
+        "Read the reason below; solve without --tol to get the answer alone.",
     ),
     Result.stagnated: (
         "The residual on fresh points stopped falling while it was still large.",
-        (
-            "Look for undeclared interfaces or a rough solution; try method='gauss-newton' or more "
-            "features."
-        ),
+        "Look for undeclared interfaces or a rough solution; try method='gauss-newton' or more "
+        "features.",
+        "Look for undeclared interfaces or a rough solution; try --method gauss-newton or more "
+        "--features.",
     ),
     Result.time_out: (
         "max_seconds passed; the best answer so far is returned.",
         "Allow more time, or continue with start=solution.",
+        "Allow more time (--max-seconds).",
     ),
     Result.interrupted: (
         "The solve was interrupted; the best answer so far is returned.",
         "Continue with start=solution.",
+        "Run the command again; from Python a solve can go on with "
+        "start=cordes.load('DIR/answer.cordes').",
     ),
     Result.not_elliptic: (
         "The frozen coefficient matrix lost its ellipticity.",
@@ -71,32 +78,11 @@ _TEXT: dict[Result, tuple[str, str]] = {
     ),
     Result.convexity_lost: (
         "The answer is not convex, so that it is not the solution of the Monge–Ampère equation.",
-        "Check that a convex function can take the boundary values g: g must be convex along "
-        "straight edges, and where it is flat along one, or f is larger than g allows at a "
-        "corner, D²u is not bounded and smooth networks cannot follow it. Else try more features, "
-        "or start=… from an easier f.",
+        f"{_FLAT} features, or start=… from an easier f.",
+        f"{_FLAT} --features, or --form convex.",
     ),
     Result.nonfinite: (
         "The loss became infinite or not a number; the last finite answer is returned.",
         "Lower the learning rate, or check the data for poles.",
-    ),
-}
-_COMMANDS: dict[Result, str] = {
-    Result.tolerance_not_reached: (
-        "Allow more features (--features) or steps (--steps), declare interfaces where "
-        "coefficients jump, or ask for less (--tol)."
-    ),
-    Result.not_certifiable: "Read the reason below; solve without --tol to get the answer alone.",
-    Result.stagnated: (
-        "Look for undeclared interfaces or a rough solution; try --method gauss-newton or more "
-        "--features."
-    ),
-    Result.time_out: "Allow more time (--max-seconds).",
-    Result.interrupted: (
-        "Run the command again; from Python a solve can go on with "
-        "start=cordes.load('DIR/answer.cordes')."
-    ),
-    Result.convexity_lost: _TEXT[Result.convexity_lost][1].replace(
-        "more features, or start=… from an easier f", "more --features, or --form convex"
     ),
 }

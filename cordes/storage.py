@@ -34,6 +34,7 @@ from cordes.solutions.solution import Solution
 
 FORMAT = 1
 KINDS = {"random-features": RandomFeatures, "mlp": MLP}
+NEEDED = {"coefficients", "amplitudes", "probes", "values", "equation"}
 
 
 def save(solution: Solution, path: str | Path) -> Path:
@@ -75,8 +76,7 @@ def to_bytes(solution: Solution) -> bytes:
         "facts": solution.facts,
     }
     if not solution.problem.linear:
-        # Those of a linear problem are found again from its coefficients; here they depend on the
-        # answer.
+        # Here they depend on the answer; those of a linear problem, on its coefficients alone.
         facts["singular_points"] = [point.as_data() for point in solution.singular_points]
     fits = solution.fits
     facts["fits"] = [fit.basis for fit in fits]
@@ -84,11 +84,8 @@ def to_bytes(solution: Solution) -> bytes:
     arrays |= {"coefficients": np.asarray(network.coefficients), "amplitudes": solution.amplitudes}
     for k, (weight, bias) in enumerate(network.layers):
         arrays[f"weight{k}"], arrays[f"bias{k}"] = np.asarray(weight), np.asarray(bias)
-    arrays["probes"], arrays["values"], arrays["equation"] = (
-        probes,
-        solution(probes),
-        _equation(solution.problem, probes),
-    )
+    arrays |= {"probes": probes, "values": solution(probes)}
+    arrays["equation"] = _equation(solution.problem, probes)
     arrays["facts"] = np.frombuffer(json.dumps(plain(facts)).encode(), dtype=np.uint8)
     file = io.BytesIO()
     np.savez_compressed(file, allow_pickle=False, **arrays)
@@ -107,11 +104,9 @@ def from_bytes(
             f"in has the domain {problem.domain!r}."
         )
     settings = facts["facts"]
-    points = (
-        [SingularPoint.from_data(data) for data in facts["singular_points"]]
-        if "singular_points" in facts
-        else None
-    )
+    points = None
+    if "singular_points" in facts:
+        points = [SingularPoint.from_data(data) for data in facts["singular_points"]]
     fits = [Fit(_basis(*data), arrays[f"fit{k}"]) for k, data in enumerate(facts.get("fits", []))]
     earlier = Earlier(settings["richness"], points, next(iter(fits), None))
     ansatz = make_place(problem, AnsatzOptions.kept_in(settings), earlier).ansatz
@@ -121,14 +116,8 @@ def from_bytes(
             f"{path} has {len(arrays['amplitudes'])} singular functions, the problem "
             f"{ansatz.singular.count}: it is not the problem that was solved."
         )
-    answer = Answer(
-        network,
-        arrays["amplitudes"],
-        Result(facts["result"]),
-        facts["residual"],
-        facts["points"],
-        facts["history"],
-    )
+    kept = (facts[name] for name in ("residual", "points", "history"))
+    answer = Answer(network, arrays["amplitudes"], Result(facts["result"]), *kept)
     solution = make_solution(problem, ansatz, answer, facts["seconds"], settings)
     difference = float(np.max(np.abs(solution(arrays["probes"]) - arrays["values"])))
     if not difference <= 1e-8 * max(1.0, float(np.max(np.abs(arrays["values"])))):
@@ -148,8 +137,7 @@ def from_bytes(
 
 
 def _equation(problem: AbstractProblem, points: np.ndarray) -> np.ndarray:
-    """A, b, c and f at points, side by side: another f would leave the values of the answer as they
-    are, and must be noticed too."""
+    """A, b, c and f at points, side by side: the values of an answer do not show another f."""
     parts = problem.coefficients(points)
     return np.concatenate([np.asarray(part).reshape(len(points), -1) for part in parts], axis=1)
 
@@ -159,10 +147,7 @@ def _read(data: bytes, path: str) -> tuple[dict[str, np.ndarray], dict]:
         with np.load(io.BytesIO(data), allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
         facts = json.loads(arrays.pop("facts").tobytes())
-        version, missing = (
-            facts["format"],
-            {"coefficients", "amplitudes", "probes", "values", "equation"} - arrays.keys(),
-        )
+        version, missing = facts["format"], NEEDED - arrays.keys()
     except Exception as error:
         # One wrong byte can raise almost anything here: BadZipFile, zlib.error,
         # NotImplementedError, struct.error, MemoryError.

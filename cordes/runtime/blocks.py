@@ -34,10 +34,7 @@ def in_blocks(function: Callable, arrays: tuple, block: int = BLOCK):
     rest = blocks * block - count
     padded = [np.asarray(array) for array in arrays]
     if rest:
-        padded = [
-            np.concatenate([array, np.broadcast_to(array[-1:], (rest, *array.shape[1:]))])
-            for array in padded
-        ]
+        padded = [np.concatenate([array, np.repeat(array[-1:], rest, axis=0)]) for array in padded]
     parts = []
     for k in range(blocks):
         # All long work goes through here, certificates among it.

@@ -1,5 +1,4 @@
-"""Time: how long a solve has taken, how long it may take, and a deadline for work that has nothing
-to show before it is done."""
+"""Time: how long a solve has taken and may take, and a deadline for what cannot show a part."""
 
 import contextlib
 import time

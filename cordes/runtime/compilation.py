@@ -1,9 +1,7 @@
-"""Compile time, measured apart: JAX reports each phase of a compilation when it ends; overlapping
-phases are counted once."""
+"""Compile time, as JAX reports it when a phase ends; overlapping phases count once."""
 
 import time
 from collections.abc import Mapping
-from types import TracebackType
 from typing import ClassVar
 
 import jax
@@ -27,9 +25,7 @@ class CompileTimer:
         CompileTimer._open.append(self)
         return self
 
-    def __exit__(
-        self, kind: type | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         CompileTimer._open.remove(self)
 
     @property
@@ -49,8 +45,7 @@ def _heard(event: str, duration_secs: float, **_: str | int) -> None:
 
 
 class Laps:
-    """The seconds of the parts of something, those of compilation apart: together they are the time
-    since it was entered."""
+    """The seconds of parts, compilation apart: together the time since it was entered."""
 
     def __init__(self) -> None:
         self._timer = CompileTimer()
@@ -61,10 +56,8 @@ class Laps:
         self._timer.__enter__()
         return self
 
-    def __exit__(
-        self, kind: type | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._timer.__exit__(kind, error, trace)
+    def __exit__(self, *_: object) -> None:
+        self._timer.__exit__()
 
     def lap(self, part: str) -> None:
         """What has passed since the last lap belongs to this part."""

@@ -6,9 +6,8 @@ rows, the certificate), and with the others on what is large:
 - training: rows are spread over all devices of all processes; each device takes its part through
   the network, and JAX adds up losses and gradients;
 - least squares: each process evaluates its part of the rows and reduces them to a triangle by a QR
-  factorisation; the triangles of all processes
-  below each other are a small least-squares problem with the same solution (TSQR: Demmel, Grigori,
-  Hoemmen, Langou 2012).
+  factorisation; the triangles of all processes below each other are a small least-squares problem
+  with the same solution (TSQR: Demmel, Grigori, Hoemmen, Langou 2012).
 
 What decides how a solve goes on (residuals, the clock) is the same number everywhere, since
 processes that go different ways would wait for each other for ever. With one process and one device
@@ -74,18 +73,17 @@ def session(
             yield
         except BaseException as error:
             if isinstance(error, SystemExit) and error.code in (None, 0):
-                # All is well with whoever ends a program so; the others are waited for as at any
-                # other end.
+                # All is well with whoever ends a program so; the others are waited for.
                 raise
             # At its end a process waits for the others, which may be waiting for this one: it must
             # leave without that.
             atexit.register(_leave, 130 if isinstance(error, KeyboardInterrupt) else 2)
             if isinstance(error, jax.errors.JaxRuntimeError):
-                message = (
+                first_line = str(error).partition("\n")[0]
+                raise ProcessError(
                     f"Process {process_id} of {processes} cannot go on; most likely another one "
-                    f"has ended: see its messages. ({_first_line(error)})"
-                )
-                raise ProcessError(message) from error
+                    f"has ended: see its messages. ({first_line})"
+                ) from error
             raise
 
 
@@ -96,11 +94,9 @@ def is_first() -> bool:
 
 def facts() -> dict[str, int]:
     """How many processes and devices there are, where there are several."""
-    return (
-        {"processes": jax.process_count(), "devices": jax.device_count()}
-        if jax.device_count() > 1
-        else {}
-    )
+    if jax.device_count() == 1:
+        return {}
+    return {"processes": jax.process_count(), "devices": jax.device_count()}
 
 
 def _checked(
@@ -108,12 +104,9 @@ def _checked(
 ) -> tuple[tuple[str, int], int, int]:
     """Host and port, and the two numbers; anything that cannot work is refused."""
     if coordinator is None or processes is None or process_id is None:
-        options = {
-            "--coordinator": coordinator,
-            "--processes": processes,
-            "--process-id": process_id,
-        }
-        missing = [name for name, value in options.items() if value is None]
+        names = ("--coordinator", "--processes", "--process-id")
+        values = (coordinator, processes, process_id)
+        missing = [name for name, value in zip(names, values, strict=True) if value is None]
         raise OptionError(
             f"{' and '.join(missing)} missing: several processes need --coordinator HOST:PORT, "
             "--processes N, and --process-id 0 … N-1, one for each."
@@ -226,21 +219,15 @@ def _leave(status: int) -> None:
     os._exit(status)
 
 
-def _first_line(error: BaseException) -> str:
-    return str(error).partition("\n")[0]
-
-
 # Numbers that all processes share -----------------------------------------------------------------
 
 
 def gather(array: np.ndarray) -> np.ndarray:
-    """The arrays of all processes, which have one shape, stacked. They travel as bytes: JAX may
-    round doubles to single precision."""
+    """The arrays of all processes, of one shape, stacked; as bytes, which JAX does not round."""
     if jax.process_count() == 1:
         return array[None]
-    received = multihost_utils.process_allgather(
-        np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-    )
+    sent = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    received = multihost_utils.process_allgather(sent)
     return np.ascontiguousarray(received).view(array.dtype).reshape(-1, *array.shape)
 
 
@@ -275,8 +262,7 @@ def share(rows: Tree) -> Tree:
 
 
 def reduced(matrix: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A small least-squares problem with the solution of the one whose rows the processes share:
-    the triangles of all shares."""
+    """The triangles of all shares: a small problem with the solution of the large one."""
     if jax.process_count() == 1:
         return matrix, target
     both = np.concatenate([matrix, target[:, None]], axis=1)
@@ -296,8 +282,7 @@ def _layout() -> NamedSharding:
 
 
 def place(rows: Tree) -> Tree:
-    """Rows on the devices that work on them. Rows of zeros, which no sum of squares sees, fill up
-    to a multiple of the devices."""
+    """Rows on the devices that work on them, filled up with zeros, which no sum of squares sees."""
     devices = jax.device_count()
     if devices == 1:
         return rows
@@ -305,28 +290,25 @@ def place(rows: Tree) -> Tree:
 
     def placed(leaf: Any) -> Any:
         array = np.asarray(leaf)
-        array = np.concatenate(
-            [array, np.zeros((-len(array) % devices, *array.shape[1:]), array.dtype)]
-        )
+        filled = np.zeros((-len(array) % devices, *array.shape[1:]), array.dtype)
+        array = np.concatenate([array, filled])
         return jax.make_array_from_callback(array.shape, layout, lambda part: array[part])
 
     return jax.tree.map(placed, rows)
 
 
 def spread(rows: Tree) -> Tree:
-    """Inside a compiled function: whatever is computed from these rows is computed by the devices
-    to which they belong."""
+    """Inside a compiled function: the devices of these rows compute what is made of them."""
     devices = jax.device_count()
     if devices == 1:
         return rows
     layout = _layout()
-    everywhere = NamedSharding(layout.mesh, PartitionSpec())
 
     def constrained(leaf: Any) -> Any:
         if len(leaf) % devices:
             # An argument that cannot be cut into equal parts comes in whole; the compiler would cut
             # it as it likes, which JAX does not understand.
-            leaf = jax.lax.with_sharding_constraint(leaf, everywhere)
+            leaf = everywhere(leaf)
         return jax.lax.with_sharding_constraint(leaf, layout)
 
     return jax.tree.map(constrained, rows)
@@ -340,8 +322,7 @@ def everywhere(tree: Tree) -> Tree:
 
 
 def local(tree: Tree) -> Tree:
-    """Parameters, which all devices have, as arrays of this process alone: what it does with them
-    needs no other."""
+    """Parameters, which all devices have, as arrays of this process alone."""
     if jax.device_count() == 1:
         return tree
     return jax.tree.map(

@@ -1,5 +1,4 @@
-"""Where kinds of problems register themselves: a new kind is a file in a folder, and no list has to
-be told of it."""
+"""Where kinds of problems register themselves: a new one is a file, and no list is told of it."""
 
 import importlib
 import pkgutil

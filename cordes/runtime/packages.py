@@ -1,5 +1,4 @@
-"""The packages that cordes asks for, as its installation says; in a checkout where nothing is
-installed, as pyproject.toml says."""
+"""The packages that cordes asks for, as its installation or else pyproject.toml says."""
 
 import importlib.metadata
 import re
@@ -11,8 +10,7 @@ import cordes
 
 
 def requirements() -> dict[str | None, dict[str, str]]:
-    """For each extra (None: cordes itself) the packages and the least versions that are asked
-    for."""
+    """For each extra (None: cordes itself) the packages and their least versions."""
     found: dict[str | None, dict[str, str]] = {}
     for line in _lines():
         package = re.match(r"[\w.-]+", line)
@@ -54,7 +52,5 @@ def installed_version(package: str) -> str | None:
 
 def numbers(version: str) -> tuple[int, ...]:
     """A version as numbers that can be compared; what follows a letter does not count."""
-    found = [
-        int(number) for number in re.findall(r"\d+", re.split(r"[a-z+]", version, maxsplit=1)[0])
-    ]
-    return tuple([*found, 0, 0, 0, 0][:4])
+    plain = re.split(r"[a-z+]", version, maxsplit=1)[0]
+    return tuple([*map(int, re.findall(r"\d+", plain)), 0, 0, 0, 0][:4])

@@ -1,14 +1,14 @@
-"""Numbers as Python has them: what a user passes in, or what a program hands out, may come from
-NumPy, and JSON knows nothing of that."""
+"""Numbers as Python has them: users and programs pass on NumPy's, which JSON does not know."""
 
+import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 
 def plain(value: Any) -> Any:
-    """NumPy's scalars as Python's, its arrays as lists, also inside of dictionaries, lists and
-    tuples; everything else as it is."""
+    """NumPy's scalars as Python's, its arrays as lists, also inside of dict, list and tuple."""
     if isinstance(value, dict):
         return {plain(key): plain(entry) for key, entry in value.items()}
     if isinstance(value, np.ndarray | np.generic):
@@ -19,13 +19,20 @@ def plain(value: Any) -> Any:
 
 
 def plain_number(value: Any) -> Any:
-    """An option: NumPy's scalars, and arrays without axes, as Python's numbers; everything else as
-    it is."""
-    return (
-        value.item()
-        if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0)
-        else value
-    )
+    """An option: NumPy's scalars, and arrays without axes, as Python's numbers."""
+    scalar = isinstance(value, np.generic | np.ndarray) and value.ndim == 0
+    return value.item() if scalar else value
+
+
+def as_json(value: Any) -> Any:
+    """What JSON can write: text for keys, and null for NaN and infinity, which it does not have."""
+    if isinstance(value, Mapping):
+        return {str(key): as_json(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_json(entry) for entry in value]
+    if isinstance(value, np.ndarray | np.generic):
+        return as_json(value.tolist())
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def show(value: Any) -> str:

@@ -1,5 +1,4 @@
-"""Progress for people: one line with loss or residual, an error estimate and the time. It knows
-nothing of what is solved."""
+"""Progress for people: one line with residual, error and time, whatever is solved."""
 
 import sys
 from typing import Any
@@ -10,19 +9,17 @@ from rich.progress import Progress as Bar
 
 
 class Progress:
-    """A progress line on standard error; `show=None` shows it where a person is watching (a
-    terminal)."""
+    """A line on standard error; `show=None` shows it where a person is watching (a terminal)."""
 
     def __init__(self, title: str, show: bool | None = None, total: int | None = None):
         self._bar = None
         if show if show is not None else sys.stderr.isatty():
-            console = Console(stderr=True)
             self._bar = Bar(
                 TextColumn("{task.description}"),
                 BarColumn(),
                 TextColumn("{task.fields[facts]}"),
                 TimeElapsedColumn(),
-                console=console,
+                console=Console(stderr=True),
             )
             self._task = self._bar.add_task(title, total=total, facts="")
 
@@ -38,7 +35,6 @@ class Progress:
     def update(self, step: int | None = None, total: int | None = None, **facts: float) -> None:
         if self._bar is None:
             return
-        text = "  ".join(
-            f"{name} {value:.3g}" for name, value in facts.items() if name != "seconds"
-        )
+        facts.pop("seconds", None)
+        text = "  ".join(f"{name} {value:.3g}" for name, value in facts.items())
         self._bar.update(self._task, completed=step, total=total, facts=text)

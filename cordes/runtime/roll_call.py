@@ -26,8 +26,7 @@ class ProcessError(CordesError):
 def call_roll(
     address: tuple[str, int], processes: int, process_id: int, mark: int, wait: float
 ) -> None:
-    """Return in every process as soon as all are there; raise in every process if that is not so
-    after `wait` seconds."""
+    """Return in every process once all are there; after `wait` seconds raise in every process."""
     end = time.monotonic() + wait
     if process_id == 0:
         _count(address, processes, mark, wait, end)

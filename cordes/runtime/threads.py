@@ -1,14 +1,12 @@
-"""BLAS and XLA keep a pool of threads each. Two pools that fight for the same cores were ten times
-slower than one thread for each."""
+"""BLAS and XLA have a pool of threads each; two that fight for cores were ten times slower."""
 
 import os
 from contextlib import AbstractContextManager, nullcontext
 
 try:
     from threadpoolctl import threadpool_limits
-except (
-    ImportError
-):  # A checkout where nothing is installed still works, only slower on a busy machine.
+except ImportError:
+    # A checkout where nothing is installed still works, only slower on a busy machine.
     threadpool_limits = None
 
 
