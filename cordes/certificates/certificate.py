@@ -184,7 +184,7 @@ class Certificate:
 
     def plot(self, path: str | Path | None = None) -> "Figure":
         """Where the residual lives, and the pointwise bound of the error."""
-        from cordes.reports.certificate_plots import plot_certificate
+        from cordes.reports.plots import plot_certificate
 
         if self.picture is None:
             raise OptionError(

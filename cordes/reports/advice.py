@@ -1,5 +1,4 @@
-"""What the end of a solve means, and what to do about it, for somebody at the command line: from
-the facts of `solve --json`."""
+"""What the end of a solve means, and what to do about it, from the facts of `solve --json`."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -7,8 +6,7 @@ from typing import Any
 
 from cordes.results import Result
 
-# A larger network helps if it leaves at most this share of the residual; the solvers stop by the
-# same rule.
+# A larger network helps if it leaves at most this share of the residual: the solvers' rule too.
 HELPS = 0.5
 
 
@@ -21,8 +19,7 @@ def bounded(facts: Mapping[str, Any]) -> bool:
 
 
 def verdict(facts: Mapping[str, Any]) -> str:
-    """What follows the word of the result: a small residual is not a small error unless a theorem
-    says so."""
+    """What follows the word of the result: a residual is no error unless a theorem says so."""
     result = Result(facts["result"])
     if result is not Result.converged:
         return f": {result.sentence}"
@@ -57,11 +54,9 @@ def _more_features(facts: Mapping[str, Any]) -> str:
     """Whether more features are any use is seen in what the last ones did."""
     tolerance = facts["tolerance"]
     found = tolerance["stages"]
-    less = (
-        f"ask for less: --tol {_above(tolerance['certified'])} is met"
-        if tolerance["certified"] is not None
-        else "ask for less"
-    )
+    less = "ask for less"
+    if tolerance["certified"] is not None:
+        less += f": --tol {_above(tolerance['certified'])} is met"
     if len(found) < 2 or found[-1]["residual"] <= HELPS * found[-2]["residual"]:
         return (
             "Allow more features, which still helped at the end: --features "
@@ -80,8 +75,7 @@ def _more_features(facts: Mapping[str, Any]) -> str:
 
 
 def stages(history: Sequence[Mapping[str, Any]]) -> list[tuple[int, float]]:
-    """The sizes of the networks of a solve in turn, each with the smallest residual that it
-    left."""
+    """The sizes of the networks of a solve, each with the smallest residual that it left."""
     found: dict[int, float] = {}
     for step in history:
         size = step.get("features", step.get("size"))

@@ -1,7 +1,6 @@
 """An answer on a grid, as a file for ParaView."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import jax
 import numpy as np
@@ -9,15 +8,13 @@ import numpy as np
 from cordes.errors import OptionError
 from cordes.reports.kit.vtk import structured_cells, write_vtu
 from cordes.runtime.files import check_writable
-
-if TYPE_CHECKING:
-    from cordes.solutions.solution import Solution
+from cordes.solutions.solution import Solution
 
 # Grid points along each axis, by dimension.
 RESOLUTION = {1: 201, 2: 101, 3: 41}
 
 
-def export_vtu(solution: "Solution", path: str | Path) -> Path:
+def export_vtu(solution: Solution, path: str | Path) -> Path:
     """Write u, its gradient and the residual, with the exact solution and the error where it is
     known, on a grid over the bounding box.
 

@@ -1,14 +1,12 @@
 """What a solve has to say, as data for the JSON output and for the tables made from it."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cordes.certificates.certificate import Certificate
+from cordes.certificates.condition import Condition
 from cordes.certificates.reason import Reason, Why
 from cordes.reports.advice import stages
-
-if TYPE_CHECKING:
-    from cordes.certificates.condition import Condition
-    from cordes.solutions.solution import Solution
+from cordes.solutions.solution import Solution
 
 # Gallery problems without an exact solution that a classical solver can do, with the points where
 # their coefficients are not smooth.
@@ -18,7 +16,7 @@ REFERENCES: dict[str, list[tuple[float, float]]] = {
 }
 
 
-def certificate_of(solution: "Solution") -> Certificate:
+def certificate_of(solution: Solution) -> Certificate:
     """The certificate of a solution, or one that says that none was made."""
     if solution.certificate is not None:
         return solution.certificate
@@ -28,7 +26,7 @@ def certificate_of(solution: "Solution") -> Certificate:
     return Certificate(reasons=(Reason(Why.not_asked_for, why),))
 
 
-def condition_facts(condition: "Condition") -> dict[str, Any]:
+def condition_facts(condition: Condition) -> dict[str, Any]:
     return {
         "epsilon": condition.epsilon,
         "satisfied": bool(condition.satisfied),
@@ -37,17 +35,15 @@ def condition_facts(condition: "Condition") -> dict[str, Any]:
     }
 
 
-def negative_facts(condition: "Condition") -> dict[str, Any] | None:
+def negative_facts(condition: Condition) -> dict[str, Any] | None:
     """Where c < 0, and what that means; None where it is not."""
-    negative = condition.negative
-    return (
-        None
-        if negative is None
-        else {"value": negative.value, "point": negative.point.tolist(), "meaning": str(negative)}
-    )
+    found = condition.negative
+    if found is None:
+        return None
+    return {"value": found.value, "point": found.point.tolist(), "meaning": str(found)}
 
 
-def solution_facts(solution: "Solution", condition: "Condition") -> dict[str, Any]:
+def solution_facts(solution: Solution, condition: Condition) -> dict[str, Any]:
     error, certificate = solution.error(), certificate_of(solution)
     return {
         "problem": solution.problem.name,
@@ -65,26 +61,18 @@ def solution_facts(solution: "Solution", condition: "Condition") -> dict[str, An
     } | (_tolerance_facts(solution) | _outer_facts(solution))
 
 
-def _tolerance_facts(solution: "Solution") -> dict[str, Any]:
-    """Where a tolerance was asked for: of which norm, what was certified, and how the residual fell
-    with the size of the network."""
+def _tolerance_facts(solution: Solution) -> dict[str, Any]:
+    """What was asked for and certified, and how the residual fell with the size of the network."""
     asked, norm = solution.facts.get("tol"), solution.problem.tolerance_norm
     if asked is None:
         return {}
+    certified = getattr(certificate_of(solution), norm)
     found = [{"size": size, "residual": residual} for size, residual in stages(solution.history)]
-    return {
-        "tolerance": {
-            "asked": asked,
-            "norm": norm,
-            "certified": getattr(certificate_of(solution), norm),
-            "stages": found,
-        }
-    }
+    return {"tolerance": {"asked": asked, "norm": norm, "certified": certified, "stages": found}}
 
 
-def _outer_facts(solution: "Solution") -> dict[str, Any]:
-    """The steps of the outer loop of a nonlinear problem, and the smallest eigenvalue of D²u where
-    it must be positive."""
+def _outer_facts(solution: Solution) -> dict[str, Any]:
+    """The steps of the outer loop, and the smallest eigenvalue of D²u where it must be positive."""
     if solution.problem.linear:
         return {}
     facts: dict[str, Any] = {"outer": [step for step in solution.history if "outer" in step]}
@@ -98,7 +86,7 @@ def _outer_facts(solution: "Solution") -> dict[str, Any]:
     return facts
 
 
-def _reference_facts(solution: "Solution") -> dict[str, Any] | None:
+def _reference_facts(solution: Solution) -> dict[str, Any] | None:
     """The largest difference to a classical solution, for the gallery problems that need one."""
     name = (solution.problem.source or {}).get("gallery")
     if name not in REFERENCES:

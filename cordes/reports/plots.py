@@ -1,5 +1,5 @@
-"""Figures of an answer: exact, computed and error where an exact solution is known, else computed
-and residual.
+"""Figures of answers and certificates: exact, computed and error where an exact solution is known,
+else computed and residual; policies; transport maps; bounds.
 
 Figures are made without pyplot: nothing opens, and no global state is touched.
 """
@@ -7,31 +7,38 @@ Figures are made without pyplot: nothing opens, and no global state is touched.
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 from matplotlib import colormaps
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import LineCollection
 from matplotlib.colors import BoundaryNorm, LogNorm, Normalize
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
+from cordes.certificates.certificate import Certificate, Picture, directed
+from cordes.problems.hjb import HJB
+from cordes.reports.kit.planes import (
+    Plane,
+    linear_limits,
+    logarithmic_limits,
+    make_plane,
+    planes_through,
+)
 from cordes.runtime.files import check_writable
+from cordes.solutions.kinds import PolicySolution
+from cordes.solutions.solution import Solution
+from cordes.solutions.transport import TransportSolution
 
-if TYPE_CHECKING:
-    from cordes.solutions.kinds import PolicySolution
-    from cordes.solutions.solution import Solution
-
-RESOLUTION = 160
-LINE_RESOLUTION = 1000
-# Colours of a logarithmic scale span at least two decades, so that its bar has numbers, and at most
-# six.
-DECADES = (2, 6)
+RESOLUTION, LINE_RESOLUTION, DENSITY_RESOLUTION = 160, 1000, 240
 PANEL_WIDTH = 3.6
 # Finite control sets up to this size are drawn with one colour for each control.
 CATEGORIES = 12
+# Lines of the grid that a transport map deforms, and points on each.
+LINES, POINTS_PER_LINE = 33, 400
 
 
 class Panel(NamedTuple):
@@ -46,99 +53,97 @@ class Panel(NamedTuple):
     categories: tuple[str, ...] = ()
 
 
-class PlaneSlice(NamedTuple):
-    """Cell centres of a plane grid, shape (n, n, d), which of them lie in the domain, the cell
-    edges and the outline of the domain."""
-
-    points: np.ndarray
-    inside: np.ndarray
-    edges: tuple[np.ndarray, np.ndarray]
-    outline: np.ndarray
-
-
-def plot_solution(solution: "Solution", path: str | Path | None = None) -> Figure:
+def plot_solution(solution: Solution, path: str | Path | None = None) -> Figure:
     """One row of panels in two dimensions; lines in one; slices through the centre in three (all
     coordinate planes) and more (the first two).
 
     The figure is saved if `path` is given; checked: that it can be written, before anything is
     drawn.
     """
-    return draw_panels(
-        solution.problem.domain, _panels(solution), lambda: _headline(solution), path
-    )
-
-
-def draw_panels(
-    domain: Any, panels: list[Panel], headline: Callable[[], str], path: str | Path | None
-) -> Figure:
-    """The figure of any panels over a domain."""
-    if path is not None:
-        path = check_writable(path)
-    figure = (_lines if domain.dimension == 1 else _maps)(domain, panels, headline())
-    FigureCanvasAgg(figure)
-    if path is not None:
-        figure.savefig(path, dpi=150)
-    return figure
-
-
-def _panels(solution: "Solution") -> list[Panel]:
-    exact = solution.problem.exact
+    problem = solution.problem
     computed = Panel("computed", solution, False)
-    if exact is None:
-        return [computed, Panel("|residual|", solution.residual, True)]
-    truth = jax.jit(jax.vmap(exact))
-    return [
-        Panel("exact", lambda points: np.asarray(truth(points)), False),
-        computed,
-        Panel("|error|", lambda points: solution(points) - np.asarray(truth(points)), True),
-    ]
-
-
-def plot_policy(solution: "PolicySolution", path: str | Path | None = None) -> Figure:
-    """Which control is best where: one map for a finite set of up to CATEGORIES controls, else one
-    for each component of the control."""
-    controls = solution.problem.controls
-    if len(controls) <= CATEGORIES and solution.problem.maximiser is None:
-        flat = controls.reshape(len(controls), -1)
-
-        def number(points: np.ndarray) -> np.ndarray:
-            chosen = solution.policy(points).reshape(len(points), 1, -1)
-            return np.argmin(np.sum((chosen - flat) ** 2, axis=2), axis=1).astype(float)
-
-        names = tuple(
-            "(" + ", ".join(f"{value:.3g}" for value in a) + ")" if len(a) > 1 else f"{a[0]:.3g}"
-            for a in flat
-        )
-        panels = [Panel("best control", number, False, shared=False, categories=names)]
-    else:
-        size = int(np.prod(controls.shape[1:]))
-
-        def component(i: int) -> Callable[[np.ndarray], np.ndarray]:
-            return lambda points: solution.policy(points).reshape(len(points), -1)[:, i]
-
+    panels = [computed, Panel("|residual|", solution.residual, True)]
+    if problem.exact is not None:
+        truth = jax.jit(jax.vmap(problem.exact))
         panels = [
-            Panel(
-                f"best control, $a_{{{i + 1}}}$" if size > 1 else "best control",
-                component(i),
-                False,
-                shared=False,
-            )
-            for i in range(size)
+            Panel("exact", lambda points: np.asarray(truth(points)), False),
+            computed,
+            Panel("|error|", lambda points: solution(points) - np.asarray(truth(points)), True),
         ]
-    name, domain = solution.problem.name, solution.problem.domain
-    return draw_panels(domain, panels, lambda: " — ".join([name, *where_cut(domain)]), path)
+
+    def headline() -> str:
+        error = solution.error()
+        measured = f"scaled residual {solution.residual_rms:.1e} (root mean square)"
+        if error:
+            measured = f"l2 error {error.l2:.1e}, maximum {error.linf:.1e}"
+        return " — ".join([problem.name, *where_cut(problem.domain), measured])
+
+    return draw_panels(problem.domain, panels, headline, path)
 
 
-def _headline(solution: "Solution") -> str:
-    """The problem, where it is cut, and the numbers for the whole domain."""
-    name, domain, error = solution.problem.name, solution.problem.domain, solution.error()
-    parts = [name, *where_cut(domain)]
-    parts.append(
-        f"l2 error {error.l2:.1e}, maximum {error.linf:.1e}"
-        if error
-        else f"scaled residual {solution.residual_rms:.1e} (root mean square)"
+def plot_certificate(
+    certificate: Certificate, picture: Picture, path: str | Path | None = None
+) -> Figure:
+    """Where the residual lives, and the pointwise bound of |u - u_θ| where there is one."""
+    panels = [Panel("|residual|", picture.residual, True)]
+    if picture.bound is not None:
+        panels.insert(0, Panel("bound of |error|", picture.bound, False))
+
+    def headline() -> str:
+        first = " — ".join([picture.problem.name, *where_cut(picture.problem.domain)])
+        if certificate.rms is None:
+            return f"{first}\nno bound"
+        largest = ""
+        if certificate.Linf is not None:
+            largest = f", everywhere at most {directed(certificate.Linf, 2, up=True):.1e}"
+        return (
+            f"{first}\nerror at most {directed(certificate.rms, 2, up=True):.1e} (root mean "
+            f"square){largest}; level: {certificate.level}"
+        )
+
+    return draw_panels(picture.problem.domain, panels, headline, path)
+
+
+def plot_policy(solution: PolicySolution, path: str | Path | None = None) -> Figure:
+    """Which control is best where: one map for few controls, else one for each component."""
+    problem = solution.problem
+    names = control_names(problem)
+    if names:
+        values = [lambda points: control_numbers(problem, solution.policy(points))]
+    else:
+        values = [
+            lambda points, i=i: solution.policy(points).reshape(len(points), -1)[:, i]
+            for i in range(int(np.prod(problem.controls.shape[1:])))
+        ]
+    panels = [
+        Panel(
+            f"best control, $a_{{{i + 1}}}$" if len(values) > 1 else "best control",
+            each,
+            False,
+            shared=False,
+            categories=names,
+        )
+        for i, each in enumerate(values)
+    ]
+    headline = " — ".join([problem.name, *where_cut(problem.domain)])
+    return draw_panels(problem.domain, panels, lambda: headline, path)
+
+
+def control_names(problem: HJB) -> tuple[str, ...]:
+    """The values of the controls as names, where there are few and no others between them."""
+    if len(problem.controls) > CATEGORIES or problem.maximiser is not None:
+        return ()
+    return tuple(
+        "(" + ", ".join(f"{value:.3g}" for value in a) + ")" if len(a) > 1 else f"{a[0]:.3g}"
+        for a in problem.controls.reshape(len(problem.controls), -1)
     )
-    return " — ".join(parts)
+
+
+def control_numbers(problem: HJB, chosen: np.ndarray) -> np.ndarray:
+    """Which of the controls were chosen."""
+    controls = problem.controls.reshape(len(problem.controls), -1)
+    differences = chosen.reshape(len(chosen), 1, -1) - controls
+    return np.argmin(np.sum(differences**2, axis=2), axis=1).astype(float)
 
 
 def where_cut(domain: Any) -> list[str]:
@@ -149,11 +154,33 @@ def where_cut(domain: Any) -> list[str]:
     return [f"{'slices' if domain.dimension == 3 else 'slice'} through the centre ({center})"]
 
 
+# Panels -------------------------------------------------------------------------------------------
+
+
+def draw_panels(
+    domain: Any, panels: list[Panel], headline: Callable[[], str], path: str | Path | None
+) -> Figure:
+    """The figure of any panels over a domain."""
+    draw = _lines if domain.dimension == 1 else _maps
+    return _finished(lambda: draw(domain, panels, headline()), path)
+
+
+def _finished(draw: Callable[[], Figure], path: str | Path | None) -> Figure:
+    if path is not None:
+        path = check_writable(path)
+    figure = draw()
+    FigureCanvasAgg(figure)
+    if path is not None:
+        figure.savefig(path, dpi=150)
+    return figure
+
+
 def _maps(domain: Any, panels: list[Panel], headline: str) -> Figure:
     """Coloured maps, one row for each plane."""
-    planes = [(0, 1), (0, 2), (1, 2)] if domain.dimension == 3 else [(0, 1)]
+    planes = planes_through(domain)
     lower, upper = domain.bounding_box
-    heights = [_panel_height(upper - lower, plane) for plane in planes]
+    ratios = [(upper - lower)[j] / (upper - lower)[i] for i, j in planes]
+    heights = [float(PANEL_WIDTH * np.clip(ratio, 0.25, 2)) for ratio in ratios]
     figure = Figure(
         figsize=((PANEL_WIDTH + 1.2) * len(panels), sum(heights) + 0.6 * len(planes) + 0.4),
         layout=ConstrainedLayoutEngine(w_pad=0.1),
@@ -167,64 +194,19 @@ def _maps(domain: Any, panels: list[Panel], headline: str) -> Figure:
     )
     grid = figure.subplots(len(planes), len(panels), squeeze=False, height_ratios=heights)
     for plane, row in zip(planes, grid, strict=True):
-        draw_row(figure, row, panels, slice_of(domain, plane), plane)
+        draw_row(figure, row, panels, slice_of(domain, plane))
     return figure
 
 
-def _panel_height(size: np.ndarray, plane: tuple[int, int]) -> float:
-    return float(
-        np.clip(PANEL_WIDTH * size[plane[1]] / size[plane[0]], 0.25 * PANEL_WIDTH, 2 * PANEL_WIDTH)
-    )
+def slice_of(domain: Any, plane: tuple[int, int]) -> Plane:
+    return make_plane(domain, plane, (RESOLUTION, RESOLUTION))
 
 
-def slice_of(domain: Any, plane: tuple[int, int]) -> PlaneSlice:
-    """The plane of two coordinates through the centre."""
-    lower, upper = domain.bounding_box
-    i, j = plane
-    edges = (
-        np.linspace(lower[i], upper[i], RESOLUTION + 1),
-        np.linspace(lower[j], upper[j], RESOLUTION + 1),
-    )
-    middles = [(edge[1:] + edge[:-1]) / 2 for edge in edges]
-    points = np.empty((RESOLUTION, RESOLUTION, domain.dimension))
-    # A hair off the centre: interfaces often run through it, and on them a coefficient that jumps
-    # has neither of its values.
-    points[:] = domain.center + 1e-6 * (upper - lower)
-    points[..., i], points[..., j] = np.meshgrid(*middles, indexing="ij")
-    return PlaneSlice(points, domain.contains(points), edges, outline_of(domain, plane))
-
-
-def outline_of(domain: Any, plane: tuple[int, int]) -> np.ndarray:
-    """A closed polyline around the part of the plane through the centre that lies in the domain,
-    shape (n, 2)."""
-    if domain.vertices is not None:
-        return np.concatenate([domain.vertices, domain.vertices[:1]])
-    center = np.asarray(domain.center)
-    lower, upper = domain.bounding_box
-    # The directions of the corners of the bounding box make the outline of a box exact.
-    toward = [
-        (x - center[plane[0]], y - center[plane[1]])
-        for x in (lower[plane[0]], upper[plane[0]])
-        for y in (lower[plane[1]], upper[plane[1]])
-    ]
-    angles = np.sort(
-        np.concatenate(
-            [np.linspace(0, 2 * np.pi, 721), [np.arctan2(y, x) % (2 * np.pi) for x, y in toward]]
-        )
-    )
-    directions = np.zeros((len(angles), domain.dimension))
-    directions[:, plane[0]], directions[:, plane[1]] = np.cos(angles), np.sin(angles)
-    return np.asarray(domain.boundary_at(directions))[:, list(plane)]
-
-
-def draw_row(
-    figure: Figure, row: np.ndarray, panels: list[Panel], part: PlaneSlice, plane: tuple[int, int]
-) -> None:
+def draw_row(figure: Figure, row: np.ndarray, panels: list[Panel], plane: Plane) -> None:
     """Coloured maps of all panels on one slice, each in its axes and with its colour bar."""
     images = []
     for panel in panels:
-        image = np.full(part.inside.shape, np.nan)
-        image[part.inside] = panel.values(part.points[part.inside])
+        image = plane.spread(panel.values(plane.points[plane.inside]))
         images.append(np.abs(image) if panel.logarithmic else image)
     # The first and the second panel, exact and computed, share their colours.
     linear = [
@@ -233,14 +215,13 @@ def draw_row(
         if not panel.logarithmic and panel.shared
     ]
     shared = linear_scale(np.stack(linear)) if linear else None
+    first, second = (f"$x_{{{k + 1}}}$" for k in plane.axes)
     for axes, panel, image in zip(row, panels, images, strict=True):
         norm, colours = _colours(panel, image, shared)
-        mesh = axes.pcolormesh(*part.edges, image.T, norm=norm, cmap=colours, rasterized=True)
-        axes.plot(*part.outline.T, color="black", linewidth=0.8)
-        axes.set(
-            title=panel.title, xlabel=f"$x_{{{plane[0] + 1}}}$", ylabel=f"$x_{{{plane[1] + 1}}}$"
-        )
-        _frame(axes, part.edges)
+        mesh = axes.pcolormesh(*plane.edges, image.T, norm=norm, cmap=colours, rasterized=True)
+        axes.plot(*plane.outline.T, color="black", linewidth=0.8)
+        axes.set(title=panel.title, xlabel=first, ylabel=second)
+        _frame(axes, plane, 0.02)
         bar = figure.colorbar(mesh, cax=axes.inset_axes((1.04, 0.0, 0.05, 1.0)))
         if panel.categories:
             bar.set_ticks(list(range(len(panel.categories))), labels=list(panel.categories))
@@ -251,39 +232,30 @@ def _colours(
 ) -> tuple[Normalize | None, Any]:
     if panel.categories:
         count = len(panel.categories)
-        return BoundaryNorm(np.arange(count + 1) - 0.5, count), colormaps[
-            "tab10" if count <= 10 else "tab20"
-        ].resampled(count)
+        names = colormaps["tab10" if count <= 10 else "tab20"]
+        return BoundaryNorm(np.arange(count + 1) - 0.5, count), names.resampled(count)
     if panel.logarithmic:
         return logarithmic_scale(image), "magma"
-    return (shared, "viridis") if panel.shared else (linear_scale(image), "viridis")
+    return (shared if panel.shared else linear_scale(image)), "viridis"
 
 
-def _frame(axes: Axes, edges: tuple[np.ndarray, np.ndarray]) -> None:
-    """Equal lengths on both axes, unless the domain is so long and thin that nothing would be
-    seen."""
-    widths = [float(edge[-1] - edge[0]) for edge in edges]
+def _frame(axes: Axes, plane: Plane, margin: float) -> None:
+    """Equal lengths on both axes, unless a long and thin domain would not be seen."""
+    widths = plane.upper - plane.lower
     axes.set_aspect("equal" if 0.25 <= widths[1] / widths[0] <= 2 else "auto")
-    axes.set_xlim(edges[0][0] - 0.02 * widths[0], edges[0][-1] + 0.02 * widths[0])
-    axes.set_ylim(edges[1][0] - 0.02 * widths[1], edges[1][-1] + 0.02 * widths[1])
+    ends = zip(plane.lower - margin * widths, plane.upper + margin * widths, strict=True)
+    axes.set(**dict(zip(("xlim", "ylim"), ends, strict=True)))
 
 
 def linear_scale(values: np.ndarray) -> Normalize:
     """From the smallest finite value to the largest."""
-    finite = values[np.isfinite(values)]
-    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
+    low, high = linear_limits(values, (0.0, 1.0))
     return Normalize(low, high) if high > low else Normalize(low - 0.5, high + 0.5)
 
 
 def logarithmic_scale(values: np.ndarray) -> Normalize:
     """From the second percentile to the maximum; linear where everything is zero."""
-    positive = values[np.isfinite(values) & (values > 0)]
-    if not positive.size:
-        return Normalize(0.0, 1.0)
-    top = float(positive.max())
-    bottom = float(
-        np.clip(np.percentile(positive, 2), top * 10.0 ** -DECADES[1], top * 10.0 ** -DECADES[0])
-    )
+    bottom, top = logarithmic_limits(values) or (0.0, 1.0)
     return LogNorm(bottom, top, clip=True) if bottom > 0 else Normalize(0.0, top)
 
 
@@ -299,22 +271,74 @@ def _lines(domain: Any, panels: list[Panel], headline: str) -> Figure:
         values = panel.values(x[:, None])
         if panel.logarithmic:
             size = np.abs(values)
-            right.plot(
-                x, np.where(size > 0, size, np.nan) if np.any(size > 0) else size, color="tab:red"
-            )
-            right.set(
-                title=panel.title, xlabel="$x_1$", yscale="log" if np.any(size > 0) else "linear"
-            )
+            positive = bool(np.any(size > 0))
+            right.plot(x, np.where(size > 0, size, np.nan) if positive else size, color="tab:red")
+            right.set(title=panel.title, xlabel="$x_1$", yscale="log" if positive else "linear")
         else:
             # The exact curve is dashed and lies on top, so that both are seen where they agree.
-            style = (
-                {"linestyle": "--", "color": "black", "zorder": 3}
-                if panel.title == "exact"
-                else {"color": "tab:orange", "linewidth": 2.5}
-            )
+            style: dict[str, Any] = {"color": "tab:orange", "linewidth": 2.5}
+            if panel.title == "exact":
+                style = {"linestyle": "--", "color": "black", "zorder": 3}
             left.plot(x, values, label=panel.title, **style)
     shown = [panel.title for panel in panels if not panel.logarithmic]
     left.set(title="u" if "computed" in shown else ", ".join(shown), xlabel="$x_1$")
     if "computed" in shown:
         left.legend()
     return figure
+
+
+# Transport ----------------------------------------------------------------------------------------
+
+
+def plot_transport(solution: TransportSolution, path: str | Path | None = None) -> Figure:
+    """Source density and grid on the left; target density and the grid's image on the right."""
+    return _finished(lambda: _transport(solution), path)
+
+
+def _transport(solution: TransportSolution) -> Figure:
+    problem = solution.problem
+    figure = Figure(figsize=(11, 5), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    lines = grid_lines(problem.domain, LINES, POINTS_PER_LINE)
+    _density(figure, left, problem.domain, problem.source_density, "source density")
+    _density(figure, right, problem.target_domain, problem.target_density, "target density")
+    for axes, drawn in ((left, lines), (right, [solution.map(line) for line in lines])):
+        axes.add_collection(LineCollection(drawn, colors="white", linewidths=0.5, alpha=0.8))
+    left.set_title("source, with a grid")
+    right.set_title("target, with the image of the grid")
+    error = solution.error()
+    measured = (
+        f"map error: l2 {error.l2:.1e}, maximum {error.linf:.1e}"
+        if error
+        else f"density error {solution.pushforward.rms:.1e} (root mean square)"
+    )
+    figure.suptitle(f"{problem.name} — {measured}")
+    return figure
+
+
+def _density(figure: Figure, axes: Axes, domain: Any, density: Any, label: str) -> None:
+    plane = make_plane(domain, (0, 1), (DENSITY_RESOLUTION, DENSITY_RESOLUTION))
+    image = plane.spread(density(plane.points[plane.inside]))
+    highest = float(np.nanmax(image))
+    flat = highest - float(np.nanmin(image)) <= 1e-9 * highest
+    limits = {"vmin": 0.0, "vmax": 1.5 * highest} if flat else {}
+    mesh = axes.pcolormesh(*plane.edges, image.T, cmap="viridis", rasterized=True, **limits)
+    axes.set(xlabel="$x_1$", ylabel="$x_2$")
+    _frame(axes, plane, 0.03)
+    axes.set_aspect("equal")
+    figure.colorbar(mesh, ax=axes, label=label, shrink=0.85)
+
+
+def grid_lines(domain: Any, lines: int, points: int) -> list[np.ndarray]:
+    """Vertical and horizontal lines cut to the domain, so many of so many points: (n, 2) each."""
+    lower, upper = domain.bounding_box
+    found = []
+    for axis in (0, 1):
+        along = np.linspace(lower[1 - axis], upper[1 - axis], points)
+        for position in np.linspace(lower[axis], upper[axis], lines):
+            line = np.empty((points, 2))
+            line[:, axis], line[:, 1 - axis] = position, along
+            inside = line[domain.contains(line, tolerance=1e-12)]
+            if len(inside) > 1:
+                found.append(inside)
+    return found

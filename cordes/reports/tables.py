@@ -4,6 +4,7 @@ messages may contain square brackets."""
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -24,19 +25,18 @@ def gallery_table(problems: Iterable[Mapping[str, str]]) -> Table:
 
 def condition_table(facts: Mapping[str, Any]) -> Table:
     """What `check` found."""
-    table = _two_columns(facts["problem"])
     low, high = facts["multiplier_range"]
-    table.add_row("Cordès condition", condition_line(facts))
-    if facts.get("negative_c"):
-        table.add_row("reaction", Text(facts["negative_c"]["meaning"], style="bold yellow"))
-    table.add_row("domain", Text(facts["domain"]))
-    table.add_row(
-        "worst point", Text(f"({', '.join(_short(value) for value in facts['worst_point'])})")
+    negative = facts.get("negative_c")
+    return _two_columns(
+        facts["problem"],
+        {
+            "Cordès condition": condition_line(facts),
+            "reaction": negative and Text(negative["meaning"], style="bold yellow"),
+            "domain": Text(facts["domain"]),
+            "worst point": Text(_point(facts["worst_point"])),
+            "multiplier": _short(low) if low == high else f"from {_short(low)} to {_short(high)}",
+        },
     )
-    table.add_row(
-        "multiplier", f"{_short(low)}" if low == high else f"from {_short(low)} to {_short(high)}"
-    )
-    return table
 
 
 def condition_line(condition: Mapping[str, Any]) -> Text:
@@ -46,97 +46,82 @@ def condition_line(condition: Mapping[str, Any]) -> Text:
     if condition["satisfied"]:
         return Text(f"satisfied: {found}")
     return Text(
-        (
-            f"VIOLATED: {found}. The problem can be solved all the same, but the paper's theory "
-            "promises nothing."
-        ),
+        f"VIOLATED: {found}. The problem can be solved all the same, but the paper's theory "
+        "promises nothing.",
         style="bold yellow",
     )
 
 
 def solution_table(facts: Mapping[str, Any], certificate: Iterable[tuple[str, str]] = ()) -> Table:
     """How a solve went, from the facts of `solve --json`, and the lines of its certificate."""
-    table = _two_columns(facts["problem"])
-    table.add_row("Cordès condition", condition_line(facts["condition"]))
-    table.add_row("method", f"{facts['method']}, seed {facts['seed']}")
     result = Result(facts["result"])
     good = result is Result.converged and bounded(facts)
-    table.add_row(
-        "result", Text(f"{result.value}{verdict(facts)}", style="green" if good else "bold yellow")
+    style = "green" if good else "bold yellow"
+    table = _two_columns(
+        facts["problem"],
+        {
+            "Cordès condition": condition_line(facts["condition"]),
+            "method": f"{facts['method']}, seed {facts['seed']}",
+            "result": Text(f"{result.value}{verdict(facts)}", style=style),
+            "what to do": None if good else Text(remedy(facts)),
+            "tolerance": facts.get("tolerance") and _tolerance_line(facts["tolerance"]),
+            **_measured(facts),
+        },
     )
-    if not good:
-        table.add_row("what to do", Text(remedy(facts)))
-    if facts.get("tolerance"):
-        table.add_row("tolerance", _tolerance_line(facts["tolerance"]))
-    if facts["error"] is not None:
-        exact = "map" if facts.get("transport") else "solution"
-        table.add_row(
-            "error",
-            (
-                f"l2 {_number(facts['error']['l2'])}, maximum {_number(facts['error']['linf'])} "
-                f"(against the exact {exact})"
-            ),
-        )
-    elif facts["reference"] is not None:
-        table.add_row(
-            "difference",
-            (
-                f"maximum {_number(facts['reference']['linf'])} (against a "
-                f"{facts['reference']['name']} reference)"
-            ),
-        )
     for k, (name, line) in enumerate(certificate):
-        table.add_row(
-            "certificate" if k == 0 else "", Text(f"{name}: {line}", style="bold" if k == 0 else "")
-        )
-    if facts.get("outer"):
-        table.add_row("outer steps", Text("\n".join(_outer_line(step) for step in facts["outer"])))
-    if facts.get("transport"):
-        table.add_row("transport", Text(_transport_lines(facts["transport"])))
-    if facts.get("convexity"):
-        place = ", ".join(_short(value) for value in facts["convexity"]["point"])
-        table.add_row(
-            "convexity",
-            Text(
-                "smallest eigenvalue of D²u: "
-                f"{_short(facts['convexity']['smallest_eigenvalue'])} at ({place})"
-            ),
-        )
-    table.add_row(
-        "residual", f"{_number(facts['residual'])} (scaled, root mean square on fresh points)"
-    )
-    table.add_row("size", f"{facts['parameters']} parameters, {facts['points']} points")
-    seconds = [
-        (name, facts["seconds"][name])
+        style = "bold" if k == 0 else ""
+        table.add_row("certificate" if k == 0 else "", Text(f"{name}: {line}", style=style))
+    outer, transport, convexity = map(facts.get, ("outer", "transport", "convexity"))
+    parts = [
+        f"{name} {facts['seconds'][name]:.1f}"
         for name in ("import", "prepare", "compile", "solve", "certify", "files", "total")
         if facts["seconds"].get(name) is not None
     ]
-    rows = [f"{name} {value:.1f}" for name, value in seconds]
-    table.add_row("seconds", ",\n".join(filter(None, map(", ".join, (rows[:3], rows[3:])))))
-    if facts.get("files"):
-        table.add_row("files", Text("\n".join(facts["files"])))
-    return table
+    return _with_rows(
+        table,
+        {
+            "outer steps": outer and Text("\n".join(_outer_line(step) for step in outer)),
+            "transport": transport and Text(_transport_lines(transport)),
+            "convexity": convexity
+            and Text(
+                "smallest eigenvalue of D²u: "
+                f"{_short(convexity['smallest_eigenvalue'])} at {_point(convexity['point'])}"
+            ),
+            "residual": f"{_number(facts['residual'])} (scaled, root mean square on fresh points)",
+            "size": f"{facts['parameters']} parameters, {facts['points']} points",
+            "seconds": ",\n".join(filter(None, map(", ".join, (parts[:3], parts[3:])))),
+            "files": facts.get("files") and Text("\n".join(facts["files"])),
+        },
+    )
+
+
+def _measured(facts: Mapping[str, Any]) -> dict[str, str]:
+    """What a comparison with the exact solution, or with a classical one, gave."""
+    error, reference = facts["error"], facts["reference"]
+    if error is not None:
+        exact = "map" if facts.get("transport") else "solution"
+        sizes = f"l2 {_number(error['l2'])}, maximum {_number(error['linf'])}"
+        return {"error": f"{sizes} (against the exact {exact})"}
+    if reference is not None:
+        largest, name = _number(reference["linf"]), reference["name"]
+        return {"difference": f"maximum {largest} (against a {name} reference)"}
+    return {}
 
 
 def _tolerance_line(facts: Mapping[str, Any]) -> str:
     """What was asked for beside what was reached."""
-    name = {"rms": "root mean square error", "Linf": "largest error", "map_L2": "error of the map"}[
-        facts["norm"]
-    ]
-    reached = (
-        "no bound"
-        if facts["certified"] is None
-        else f"{directed(facts['certified'], 3, up=True):.3g}"
-    )
-    return f"asked {_short(facts['asked'])}, certified {reached} ({name})"
+    names = {"rms": "root mean square error", "Linf": "largest error", "map_L2": "error of the map"}
+    reached = "no bound"
+    if facts["certified"] is not None:
+        reached = f"{directed(facts['certified'], 3, up=True):.3g}"
+    return f"asked {_short(facts['asked'])}, certified {reached} ({names[facts['norm']]})"
 
 
 def _outer_line(step: Mapping[str, Any]) -> str:
-    """One step of the outer loop: its residual, the share of the points whose control changed, the
-    size of the network."""
-    changed = (
-        f", {100 * step['changed']:.3g} % of the controls changed" if "changed" in step else ""
-    )
+    """One step of the outer loop: residual, changed controls, size of the network."""
+    changed = ""
+    if "changed" in step:
+        changed = f", {100 * step['changed']:.3g} % of the controls changed"
     size = f", {step['size']} parameters" if "size" in step else ""
     kind = ", fixed point" if step.get("contracting") else ""
     return f"{step['outer']}: residual {_number(step['residual'])}{changed}{size}{kind}"
@@ -145,18 +130,12 @@ def _outer_line(step: Mapping[str, Any]) -> str:
 def _transport_lines(facts: Mapping[str, Any]) -> str:
     low, high = facts["eigenvalues"]
     error = facts["density_error"]
-    return "\n".join(
-        [
-            f"distance W₂ {facts['W2']:.7g} (of the map)",
-            (
-                f"pushed-forward density: relative error {_number(error['rms'])} (root mean "
-                f"square), {_number(error['largest'])} (largest)"
-            ),
-            (
-                f"eigenvalues of D²u from {_short(low)} to {_short(high)}; boundary missed by "
-                f"{_number(facts['rim'])}; mass defect {_number(facts['mass_defect'])}"
-            ),
-        ]
+    return (
+        f"distance W₂ {facts['W2']:.7g} (of the map)\n"
+        f"pushed-forward density: relative error {_number(error['rms'])} (root mean square), "
+        f"{_number(error['largest'])} (largest)\n"
+        f"eigenvalues of D²u from {_short(low)} to {_short(high)}; boundary missed by "
+        f"{_number(facts['rim'])}; mass defect {_number(facts['mass_defect'])}"
     )
 
 
@@ -189,48 +168,44 @@ def surface_table(facts: Mapping[str, Any]) -> Table:
 
 
 def _surface_caption(facts: Mapping[str, Any]) -> Text:
-    lines = [
-        f"best: {facts['best']}; corners {', '.join(str(corner) for corner in facts['corners'])}"
-    ]
-    lines += [f"repaired: {repair}" for repair in facts["repairs"]]
-    lines += facts["files"]
-    return Text("\n".join(lines))
+    best = f"best: {facts['best']}; corners {', '.join(map(str, facts['corners']))}"
+    repaired = (f"repaired: {repair}" for repair in facts["repairs"])
+    return Text("\n".join([best, *repaired, *facts["files"]]))
 
 
 def bench_table(facts: Mapping[str, Any]) -> Table:
     """The cost of a solve beside the paper's."""
-    table = _two_columns(facts["problem"])
-    table.add_row(
-        "one epoch",
-        f"{facts['epoch_s']:.3f} s (a plain network of the paper's kind on this machine)",
-    )
-    table.add_row(
-        "one solve",
-        (
-            f"{facts['solve_s']:.3f} s without compilation ({facts['method']}, {facts['result']}, "
-            f"repeats: {facts['repeats']})"
-        ),
-    )
-    table.add_row("cost", f"{facts['epochs_equivalent']:.1f} epochs")
+    words = {
+        "one epoch": "{epoch_s:.3f} s (a plain network of the paper's kind on this machine)",
+        "one solve": "{solve_s:.3f} s without compilation ({method}, {result}, repeats: {repeats})",
+        "cost": "{epochs_equivalent:.1f} epochs",
+    }
+    rows = {name: sentence.format(**facts) for name, sentence in words.items()}
     if facts["l2"] is not None:
-        table.add_row("error", f"l2 {_number(facts['l2'])}, maximum {_number(facts['linf'])}")
+        rows["error"] = "l2 {l2:.2e}, maximum {linf:.2e}".format(**facts)
     if facts["paper"] is not None:
-        paper = facts["paper"]
-        table.add_row(
-            "the paper",
-            (
-                f"l2 {_number(paper['l2'])} after {paper['epochs']} epochs, {paper['seconds']} s "
-                "on an RTX 4090"
-            ),
-        )
-    return table
+        paper = "l2 {l2:.2e} after {epochs} epochs, {seconds} s on an RTX 4090"
+        rows["the paper"] = paper.format(**facts["paper"])
+    return _two_columns(facts["problem"], rows)
 
 
-def _two_columns(title: str) -> Table:
+def _two_columns(title: str, rows: Mapping[str, RenderableType | None]) -> Table:
     table = Table(title=Text(title, style="bold"), title_justify="left", show_header=False)
     table.add_column(style="bold", no_wrap=True)
     table.add_column()
+    return _with_rows(table, rows)
+
+
+def _with_rows(table: Table, rows: Mapping[str, RenderableType | None]) -> Table:
+    """What there is nothing to say about is left out."""
+    for name, value in rows.items():
+        if value:
+            table.add_row(name, value)
     return table
+
+
+def _point(values: Iterable[float]) -> str:
+    return f"({', '.join(_short(value) for value in values)})"
 
 
 def _number(value: float) -> str:

@@ -43,9 +43,9 @@ class Answer(NamedTuple):
 
     @property
     def parameters(self) -> int:
-        return sum(int(np.size(leaf)) for leaf in jax.tree.leaves(self.network.parameters)) + int(
-            np.size(self.amplitudes)
-        )
+        """How many numbers were fitted."""
+        leaves = jax.tree.leaves((self.network.parameters, self.amplitudes))
+        return sum(int(np.size(leaf)) for leaf in leaves)
 
     @property
     def weights(self) -> Weights:

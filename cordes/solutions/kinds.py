@@ -1,5 +1,4 @@
-"""The kinds of answers: which one belongs to a problem is decided here, by what the problem says
-about itself."""
+"""The kinds of answers, and which belongs to a problem by what that says about itself."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
@@ -9,13 +8,12 @@ import numpy as np
 from cordes.ansatz.ansatz import Ansatz
 from cordes.problems.hjb import HJB
 from cordes.problems.problem import AbstractProblem
+from cordes.solutions.answer import Answer
 from cordes.solutions.solution import AbstractSolution
 from cordes.solutions.transport import TransportSolution
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from cordes.solutions.answer import Answer
 
 
 @final
@@ -42,21 +40,18 @@ class PolicySolution(AbstractSolution):
         return plot_policy(self, path)
 
 
-def solution_class(problem: AbstractProblem) -> type[AbstractSolution]:
-    if not problem.takes_boundary_values:
-        return TransportSolution
-    return PlainSolution if problem.controls is None else PolicySolution
-
-
 def make_solution(
     problem: AbstractProblem,
     ansatz: Ansatz,
-    answer: "Answer",
+    answer: Answer,
     seconds: dict[str, float],
     facts: dict[str, Any],
 ) -> AbstractSolution:
     """The solution of a problem from what a solver hands back."""
-    return solution_class(problem)(
+    class_ = PlainSolution if problem.controls is None else PolicySolution
+    if not problem.takes_boundary_values:
+        class_ = TransportSolution
+    return class_(
         problem=problem,
         ansatz=ansatz,
         network=answer.network,

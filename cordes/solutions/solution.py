@@ -1,10 +1,10 @@
-"""The answer: a function with derivatives that knows how it was found and can be measured, drawn,
-exported and kept."""
+"""The answer: a function that knows how it was found, and can be measured, drawn and kept."""
 
 import abc
 import dataclasses
 import functools
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
@@ -20,7 +20,7 @@ from cordes.jet import Jet
 from cordes.problems.problem import AbstractProblem
 from cordes.results import Result
 from cordes.runtime.blocks import in_blocks, is_traced
-from cordes.solutions.outside import Lookout, OutsideDomainWarning
+from cordes.runtime.plain import show
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,11 +31,16 @@ if TYPE_CHECKING:
 # Errors in three and more dimensions are measured at points of this seed, which no solver uses.
 ERROR_POINTS, ERROR_SEED = 50_000, 987_654_321
 GRID = 200
+# A point that misses the closed domain by less than this share of its size is taken for one of its
+# boundary, seen through rounding.
+ROUNDING = 1e-6
+# Of more points than this only so many, evenly spread, and the outermost in each direction are
+# looked at: a look must cost nothing beside the values.
+LOOKED_AT = 2048
 
 
 class Error(NamedTuple):
-    """Root mean square and maximum of the error, and the root mean square over that of the
-    reference."""
+    """Root mean square and maximum, and the first over that of the reference."""
 
     l2: float
     linf: float
@@ -56,13 +61,46 @@ def error_points(domain: Any) -> np.ndarray:
     return points[domain.contains(points, tolerance=1e-12 * float(np.max(upper - lower)))]
 
 
+class OutsideDomainWarning(UserWarning):
+    """An answer was asked for its values outside of the domain, where there is no equation."""
+
+
 class Kept:
     """What is done once for a solution and all that `replace` makes of it: the residual is
-    compiled, and points outside of the domain are warned about."""
+    compiled, and points outside of the domain, where values mean nothing, are warned about."""
 
     def __init__(self, problem: AbstractProblem):
         self.residual = jax.jit(lambda x, *jet: jax.vmap(problem.residual)(x, Jet(*jet)))
-        self.lookout = Lookout(problem.domain)
+        self.domain = problem.domain
+        self.warned = False
+
+    def look(self, points: np.ndarray) -> None:
+        """A second table of the same points needs no second warning."""
+        if self.warned:
+            return
+        domain = self.domain
+        lower, upper = domain.bounding_box
+        slack = ROUNDING * float(np.max(upper - lower))
+        if np.all(domain.contains(_few(points), tolerance=slack)):
+            return
+        outside = ~domain.contains(points, tolerance=slack)
+        self.warned = True
+        warnings.warn(
+            f"{int(np.sum(outside))} of {len(points)} points lie outside of {domain!r}, first x = "
+            f"{show(points[int(np.argmax(outside))])}: there is no equation, and no bound holds "
+            "for the values there. Leave such points out (domain.contains(points) finds them), "
+            "or solve on a larger domain.",
+            OutsideDomainWarning,
+            # Where the solution was called.
+            stacklevel=4,
+        )
+
+
+def _few(points: np.ndarray) -> np.ndarray:
+    if len(points) <= LOOKED_AT:
+        return points
+    spread = np.arange(0, len(points), -(-len(points) // LOOKED_AT))
+    return points[np.concatenate([spread, points.argmin(axis=0), points.argmax(axis=0)])]
 
 
 class NotThisKindError(OptionError, AttributeError):
@@ -156,8 +194,7 @@ class AbstractSolution(abc.ABC):
     @functools.cached_property
     def convexity(self) -> "Convexity | None":
         """The smallest eigenvalue of D²u over the domain and where it is, as far as sampled points
-        and a local search find it: for Monge–Ampère problems, whose solutions are convex; None for
-        others."""
+        and a local search find it: for problems whose solutions are convex, else None."""
         if self.problem.linear or not self.problem.convex:
             return None
         from cordes.certificates.residual.convexity import smallest_eigenvalue
@@ -174,21 +211,20 @@ class AbstractSolution(abc.ABC):
         truth = self._truth(reference, points)
         if truth is None:
             return None
-        difference = self(points) - truth
-        size = float(np.sqrt(np.mean(truth**2)))
-        l2 = float(np.sqrt(np.mean(difference**2)))
+        difference, whole = self._difference(points, truth)
+        l2, size = (float(np.sqrt(np.mean(part**2))) for part in (difference, whole))
         return Error(l2, float(np.max(np.abs(difference))), l2 / size if size > 0 else float("inf"))
 
+    def _difference(self, points: np.ndarray, truth: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The error at points, and what it is relative to."""
+        return self(points) - truth, truth
+
     def _truth(self, reference: Callable | None, points: np.ndarray) -> np.ndarray | None:
-        """What the answer is compared with: a function of points, else the exact solution, if it is
-        known."""
+        """What the answer is compared with: a function of points, else the exact solution."""
         if reference is not None:
             return np.asarray(reference(points))
-        return (
-            None
-            if self.problem.exact is None
-            else np.asarray(jax.jit(jax.vmap(self.problem.exact))(points))
-        )
+        exact = self.problem.exact
+        return None if exact is None else np.asarray(jax.jit(jax.vmap(exact))(points))
 
     def certify(
         self,
@@ -300,7 +336,7 @@ class AbstractSolution(abc.ABC):
     def _asked(self, x: Any) -> tuple[Any, tuple[int, ...]]:
         flat, shape = self._flatten(x)
         if not is_traced(flat):
-            self._kept.lookout.look(flat)
+            self._kept.look(flat)
         return flat, shape
 
     def __repr__(self) -> str:
@@ -324,5 +360,3 @@ class AbstractSolution(abc.ABC):
 
 
 Solution = AbstractSolution
-
-__all__ = ["AbstractSolution", "Error", "OutsideDomainWarning", "Solution", "error_points"]

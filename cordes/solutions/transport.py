@@ -1,5 +1,4 @@
-"""The answer of a transport problem: a map with its inverse, its cost, and measures of how well it
-carries one density to the other."""
+"""The answer of a transport problem: a map with its inverse, its cost, and how well it carries."""
 
 import functools
 from pathlib import Path
@@ -10,7 +9,7 @@ import numpy as np
 from cordes.errors import OptionError
 from cordes.problems.transport import Transport
 from cordes.runtime.blocks import is_traced
-from cordes.solutions.solution import AbstractSolution, Error, error_points
+from cordes.solutions.solution import AbstractSolution
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,8 +33,7 @@ class Pushforward(NamedTuple):
 
 @final
 class TransportSolution(AbstractSolution):
-    """`map(x)` = ∇u, `inverse(y)`, `cost`, and everything a solution has. `error` is that of the
-    map, Euclidean length."""
+    """A solution with `map(x)` = ∇u, `inverse(y)` and `cost`; `error` is that of the map."""
 
     problem: Transport
 
@@ -63,9 +61,8 @@ class TransportSolution(AbstractSolution):
             open_ = miss > INVERSE_TOLERANCE * size
             if not np.any(open_):
                 break
-            step = np.linalg.solve(np.asarray(jet.hessian), (flat - jet.gradient)[..., None])[
-                ..., 0
-            ]
+            missing = (flat - jet.gradient)[..., None]
+            step = np.linalg.solve(np.asarray(jet.hessian), missing)[..., 0]
             length = np.where(open_, 1.0, 0.0)
             for _ in range(8):
                 trial = _inside(domain, x + length[:, None] * step)
@@ -107,12 +104,8 @@ class TransportSolution(AbstractSolution):
         points = problem.domain.interior_points(PUSH_POINTS, PUSH_SEED, "sobol")
         jet = self.jet(points)
         hessian = np.asarray(jet.hessian)
-        ratio = (
-            problem.target_density(np.asarray(jet.gradient))
-            * np.linalg.det(hessian)
-            / problem.source_density(points)
-            - 1
-        )
+        reached = problem.target_density(np.asarray(jet.gradient)) * np.linalg.det(hessian)
+        ratio = reached / problem.source_density(points) - 1
         values = np.linalg.eigvalsh(hessian)
         x, normals = problem.domain.boundary_points(4000, PUSH_SEED)
         gradient = self.map(x)
@@ -125,24 +118,17 @@ class TransportSolution(AbstractSolution):
             rim,
         )
 
-    def error(self, reference: Any = None) -> Error | None:
-        """The error of the map against the exact one, or against a function of points (n, d) -> (n,
-        d); relative to how far the map moves."""
-        points = error_points(self.problem.domain)
-        truth = self._truth(reference, points)
-        if truth is None:
-            return None
-        length = np.linalg.norm(self.map(points) - truth, axis=1)
-        moved = float(np.sqrt(np.mean(np.sum((truth - points) ** 2, axis=1))))
-        l2 = float(np.sqrt(np.mean(length**2)))
-        return Error(l2, float(np.max(length)), l2 / moved if moved > 0 else float("inf"))
+    def _difference(self, points: np.ndarray, truth: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The error of the map (exact, or a function of points (n, d) -> (n, d)), relative to how
+        far the map moves."""
+        error, moved = self.map(points) - truth, truth - points
+        return np.linalg.norm(error, axis=1), np.linalg.norm(moved, axis=1)
 
     def plot(self, path: str | Path | None = None) -> "Figure":
-        """The source density with a grid, and the grid after the map, in two dimensions; the
-        potential and the residual beyond."""
+        """In two dimensions densities and a grid before and after; else potential and residual."""
         if self.problem.domain.dimension != 2:
             return super().plot(path)
-        from cordes.reports.transport_plots import plot_transport
+        from cordes.reports.plots import plot_transport
 
         return plot_transport(self, path)
 

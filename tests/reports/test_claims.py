@@ -16,7 +16,7 @@ from cordes.certificates.theorem import Citation, Modifier, Theorem
 from cordes.reports.pages.answer import _without_bound, condition_sentence
 from cordes.reports.pages.bounds import LEVELS, answer_sentence, bounds_table, measured_sentence
 from cordes.reports.pages.claims import claims, claims_list
-from cordes.reports.pages.fields import _bound, condition_pair
+from cordes.reports.pages.fields import bound_quantity, condition_pair
 
 BOX = cordes.Box([0, 0], [1, 1])
 
@@ -362,5 +362,5 @@ def test_small_words():
 def test_bound_map_names_what_bounds_it(cited, green):
     picture = SimpleNamespace(bound=lambda points: np.ones(len(points)))
     solution = SimpleNamespace(certificate=SimpleNamespace(picture=picture, maximum_citation=cited))
-    assert ("Green's function" in _bound(solution, np.zeros((2, 2))).caption) == green
-    assert "at almost every point" in _bound(solution, np.zeros((2, 4))).caption
+    assert ("Green's function" in bound_quantity(solution, np.zeros((2, 2))).caption) == green
+    assert "at almost every point" in bound_quantity(solution, np.zeros((2, 4))).caption

@@ -9,18 +9,18 @@ from report_page import HOSTILE, Page
 
 import cordes
 from cordes.reports.kit.charts import Series, line_chart
-from cordes.reports.kit.maps import Map, make_plane, map_figure, spread
+from cordes.reports.kit.maps import Map, map_figure
 from cordes.reports.kit.page import (
     Section,
     command_box,
     digits_of,
     number,
     picture,
-    render,
     resource,
     table,
     write_page,
 )
+from cordes.reports.kit.planes import square_cells
 
 
 def test_numbers_are_readable_and_exact():
@@ -48,7 +48,8 @@ def test_numbers_are_readable_and_exact():
 
 
 def test_everything_from_outside_is_escaped(tmp_path):
-    page = render(
+    path = write_page(
+        tmp_path / "page.html",
         HOSTILE,
         "",
         [
@@ -62,8 +63,7 @@ def test_everything_from_outside_is_escaped(tmp_path):
         ],
         {"name": HOSTILE, "nan": float("nan")},
     )
-    (tmp_path / "page.html").write_text(page, encoding="utf-8")
-    found = Page(tmp_path / "page.html")
+    page, found = path.read_text(encoding="utf-8"), Page(path)
     assert "<script>alert" not in page
     assert found.data == {"name": HOSTILE, "nan": None}
     # The data and the page's own program, and no third one.
@@ -115,7 +115,7 @@ def test_figures_are_read_by_keyboard_and_aloud():
         r'<svg [^>]*role="img" tabindex="0" aria-label="residual against step: from 1 to 0.25',
         chart.body,
     )
-    plane = make_plane(cordes.Box([0, 0], [1, 1]), (0, 1), 20)
+    plane = square_cells(cordes.Box([0, 0], [1, 1]), (0, 1), 20)
     body, data = map_figure(Map("bound", "|u − u<sup>∗</sup>|", plane, plane.points[..., 0] + 1e-9))
     assert re.search(
         r'class="plot" tabindex="0" role="group" aria-label="\|u − u\*\|: arrow keys read values"',
@@ -194,9 +194,9 @@ def test_pages_bear_odd_data(tmp_path):
 
 def test_map_keeps_values_and_colours():
     domain = cordes.Ball([0, 0], 1)
-    plane = make_plane(domain, (0, 1), 40)
+    plane = square_cells(domain, (0, 1), 40)
     inside = plane.points[plane.inside]
-    body, data = map_figure(Map("u", "u", plane, spread(plane, inside[:, 0] + 2 * inside[:, 1])))
+    body, data = map_figure(Map("u", "u", plane, plane.spread(inside[:, 0] + 2 * inside[:, 1])))
     values = np.frombuffer(base64.b64decode(data["values"]), dtype="<f4").reshape(data["shape"])
     np.testing.assert_allclose(values[plane.inside], inside @ [1, 2], rtol=1e-6)
     assert np.all(np.isnan(values[~plane.inside]))
@@ -213,5 +213,5 @@ def test_map_keeps_values_and_colours():
     assert top[:3].sum() > bottom[:3].sum() + 100
     assert pixels[0, 0, 3] == 0
     assert "clip-path" in body
-    constant, _ = map_figure(Map("u", "u", plane, spread(plane, 2 + 1e-9 * inside[:, 0])))
+    constant, _ = map_figure(Map("u", "u", plane, plane.spread(2 + 1e-9 * inside[:, 0])))
     assert "2 everywhere" in constant

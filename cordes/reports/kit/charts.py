@@ -4,24 +4,26 @@ the page's script lets the pointer read values."""
 import html
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from cordes.reports.kit.drawings import Axis
+from cordes.reports.kit.page import figcaption
 
 WIDTH, HEIGHT = 460, 290
 LEFT, RIGHT, TOP, BOTTOM = 62, 14, 12, 44
 COLOURS = 6
 # Points of a line that are kept: more cannot be told apart.
 MOST = 400
-# Larger values, and on a logarithmic axis smaller ones, leave the range in which axes can be
-# computed: they are gaps.
+# With larger values, or smaller ones on a logarithmic axis, no axis can be computed: gaps.
 LARGEST, SMALLEST = 1e300, 1e-300
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 class Series(NamedTuple):
-    """A named line. Values that are not finite, or not positive on a logarithmic axis, leave a
-    gap."""
+    """A named line, with gaps where values are not finite, or not positive on such an axis."""
 
     name: str
     x: Sequence[float] | np.ndarray
@@ -52,18 +54,9 @@ def line_chart(
     x_low, x_high = _limits(xs)
     y_low, y_high, ticks = _logarithmic_axis(ys) if logarithmic else _linear_axis(*_limits(ys))
 
-    def across(x: float) -> float:
-        return LEFT + (x - x_low) / (x_high - x_low) * (WIDTH - LEFT - RIGHT)
-
-    def up(y: float) -> float:
-        share = (
-            (math.log10(y) - math.log10(y_low)) / (math.log10(y_high) - math.log10(y_low))
-            if logarithmic
-            else (y - y_low) / (y_high - y_low)
-        )
-        return HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM)
-
-    parts = [_grid(ticks, _linear_axis(x_low, x_high)[2], (x_low, x_high), across, up, logarithmic)]
+    across = Axis(x_low, x_high, LEFT, WIDTH - RIGHT)
+    up = Axis(y_low, y_high, HEIGHT - BOTTOM, TOP, logarithmic)
+    parts = [_grid(across, _linear_axis(x_low, x_high)[2], up, ticks)]
     lines = []
     for k, each in enumerate(kept):
         points = [
@@ -83,22 +76,17 @@ def line_chart(
         f'<text class="label" x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 6}" '
         f'text-anchor="middle">{html.escape(x_label)}</text>'
     )
-    legend = (
-        "".join(
-            f'<li class="series-{k % COLOURS + 1}">{html.escape(each.name)}</li>'
-            for k, each in enumerate(kept)
-        )
-        if len(kept) > 1
-        else ""
+    keys = "".join(
+        f'<li class="series-{k % COLOURS + 1}">{html.escape(each.name)}</li>'
+        for k, each in enumerate(kept)
     )
     title = html.escape(f"{y_label} against {x_label}: {_described(kept)}. Arrow keys read values.")
-    below = f"<figcaption>{html.escape(caption)}</figcaption>" if caption else ""
     body = f"""<figure class="chart" data-chart="{html.escape(key)}">
 <div class="head">{html.escape(y_label)}</div>
 <svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" tabindex="0" aria-label="{title}">
 {"".join(parts)}<g class="marker"></g></svg>
 <output class="reading" aria-live="polite">&#160;</output>
-{f'<ul class="legend">{legend}</ul>' if legend else ""}{below}
+{f'<ul class="legend">{keys}</ul>' if len(kept) > 1 else ""}{figcaption(caption)}
 </figure>"""
     # Bounds are read rounded up.
     rounding = {"up": True} if key == "bound" else {}
@@ -123,11 +111,8 @@ def _thinned(series: Series, logarithmic: bool) -> Series:
         chosen = np.unique(np.linspace(0, len(x) - 1, MOST).round().astype(int))
         x, y = x[chosen], y[chosen]
     x, y = (np.where(np.abs(values) <= LARGEST, values, np.nan) for values in (x, y))
-    return Series(
-        series.name,
-        x.tolist(),
-        np.where(y >= SMALLEST, y, np.nan).tolist() if logarithmic else y.tolist(),
-    )
+    y = np.where(y >= SMALLEST, y, np.nan) if logarithmic else y
+    return Series(series.name, x.tolist(), y.tolist())
 
 
 def _limits(values: np.ndarray) -> tuple[float, float]:
@@ -159,27 +144,18 @@ def _logarithmic_axis(values: np.ndarray) -> tuple[float, float, list[float]]:
     return 10.0**bottom, 10.0**top, [10.0**k for k in range(bottom, top + 1, stride)]
 
 
-def _grid(
-    y_ticks: list[float],
-    x_ticks: list[float],
-    x_limits: tuple[float, float],
-    across: Any,
-    up: Any,
-    logarithmic: bool,
-) -> str:
+def _grid(across: Axis, x_ticks: list[float], up: Axis, y_ticks: list[float]) -> str:
     parts = []
     for tick in y_ticks:
         y = round(up(tick), 2)
         parts.append(f'<line class="rule" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y}" y2="{y}"/>')
-        shown = (
-            f"10{str(round(math.log10(tick))).translate(SUPERSCRIPTS)}"
-            if logarithmic
-            else short(tick)
-        )
+        shown = short(tick)
+        if up.logarithmic:
+            shown = f"10{str(round(math.log10(tick))).translate(SUPERSCRIPTS)}"
         parts.append(f'<text x="{LEFT - 8}" y="{y + 4}" text-anchor="end">{shown}</text>')
-    span = x_limits[1] - x_limits[0]
+    hair = 1e-6 * (across.upper - across.lower)
     for tick in x_ticks:
-        if x_limits[0] - 1e-6 * span <= tick <= x_limits[1] + 1e-6 * span:
+        if across.lower - hair <= tick <= across.upper + hair:
             parts.append(
                 f'<text x="{round(across(tick), 2)}" y="{HEIGHT - BOTTOM + 18}" '
                 f'text-anchor="middle">{short(tick)}</text>'
@@ -191,25 +167,17 @@ def short(value: float) -> str:
     """A tick: few digits, powers of ten as text."""
     if value == 0 or 1e-3 <= abs(value) < 1e5:
         return f"{value:.6g}".replace("-", "−")
-    mantissa, exponent = (
-        f"{value:.2g}".split("e") if "e" in f"{value:.2g}" else f"{value:.1e}".split("e")
-    )
+    mantissa, exponent = (f"{value:.2g}" if "e" in f"{value:.2g}" else f"{value:.1e}").split("e")
     return f"{mantissa.replace('-', '−')}·10{str(int(exponent)).translate(SUPERSCRIPTS)}"
 
 
 def _line(points: list[tuple[float, float] | None], k: int, markers: bool) -> str:
-    pieces, open_ = [], False
-    for point in points:
-        if point is None:
-            open_ = False
-            continue
-        pieces.append(f"{'L' if open_ else 'M'}{point[0]:.1f} {point[1]:.1f}")
-        open_ = True
-    dots = (
-        "".join(
-            f'<circle cx="{p[0]:.1f}" cy="{p[1]:.1f}" r="2.6"/>' for p in points if p is not None
-        )
-        if markers
-        else ""
-    )
+    # After a gap the pen moves without drawing.
+    pieces = [
+        f"{'M' if before is None else 'L'}{point[0]:.1f} {point[1]:.1f}"
+        for before, point in pairwise([None, *points])
+        if point is not None
+    ]
+    marked = [point for point in points if point is not None and markers]
+    dots = "".join(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.6"/>' for x, y in marked)
     return f'<g class="series-{k % COLOURS + 1}"><path d="{" ".join(pieces)}"/>{dots}</g>'

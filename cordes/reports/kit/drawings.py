@@ -15,8 +15,7 @@ WIDTH, LEFT, RIGHT, TOP, BOTTOM = 400, 44, 10, 10, 34
 
 
 class Curve(NamedTuple):
-    """One line of `curves`, with the range around it where there is one. `series` chooses the
-    colour of the theme, from 1 to 6."""
+    """One line of `curves`, with the range around it, if any, in one of the theme's six colours."""
 
     name: str
     x: Sequence[float]
@@ -57,43 +56,27 @@ def histogram(
     counted, _ = np.histogram(np.clip(values, edges[0], edges[-1]), edges, weights=weights)
     shares = counted / np.sum(weights)
     highest = float(np.max(shares))
-    along, up = (
-        Axis(float(edges[0]), float(edges[-1]), LEFT, WIDTH - RIGHT),
-        Axis(0.0, highest, height - BOTTOM, TOP),
-    )
+    along = Axis(float(edges[0]), float(edges[-1]), LEFT, WIDTH - RIGHT)
+    up = Axis(0.0, highest, height - BOTTOM, TOP)
     bars = []
     for k, share in enumerate(shares):
         left, right, top = along(edges[k]), along(edges[k + 1]), up(share)
-        tip = html.escape(f"{words[k]}: {percent(share)} of the surface")
         bars.append(
             f'<rect class="column series-{series}" x="{left + 0.3:.1f}" y="{top:.1f}" '
             f'width="{right - left - 0.6:.1f}" height="{up(0) - top:.1f}"/>'
         )
-        bars.append(
-            f'<rect class="reach" x="{left:.1f}" y="{TOP}" width="{right - left:.1f}" '
-            f'height="{height - BOTTOM - TOP}" data-tip="{tip}"/>'
-        )
-    frame = _bottom(
-        along,
-        [(place, name) for place, name in ticks if edges[0] <= place <= edges[-1]],
-        label,
-        height,
-    )
+        bars.append(_reach(left, right, height, f"{words[k]}: {percent(share)} of the surface"))
+    seen = [(place, name) for place, name in ticks if edges[0] <= place <= edges[-1]]
+    frame = _bottom(along, seen, label, height)
     frame += _left(up, [(share, percent(share)) for share in (0.0, highest / 2, highest)])
     return _drawing(f"Histogram: {label}", height, frame + "".join(bars))
 
 
 def percent(share: float) -> str:
     """A share as a person says it."""
-    return (
-        "0 %"
-        if share == 0
-        else "below 0.1 %"
-        if share < 1e-3
-        else f"{100 * share:.1f} %"
-        if share < 0.0995
-        else f"{100 * share:.0f} %"
-    )
+    if 0 < share < 1e-3:
+        return "below 0.1 %"
+    return f"{100 * share:.{1 if 0 < share < 0.0995 else 0}f} %"
 
 
 def curves(
@@ -102,62 +85,45 @@ def curves(
     """Positive numbers against positive numbers, both on logarithmic scales; `marks` are dotted
     levels. The pointer reads all curves at one place."""
     x_values = sorted({float(x) for line in lines for x in line.x})
-    y_values = [
-        float(y)
-        for line in lines
-        for y in (*line.y, *line.low, *line.high)
-        if y is not None and y > 0
-    ]
+    given = [y for line in lines for y in (*line.y, *line.low, *line.high)]
+    y_values = [float(y) for y in given if y is not None and y > 0]
     if len(x_values) < 2 or not y_values:
         return ""
     low, high = min([*y_values, *marks]) / 1.3, max([*y_values, *marks]) * 1.3
     along = Axis(x_values[0], x_values[-1], LEFT, WIDTH - RIGHT, logarithmic=True)
     up = Axis(low, high, height - BOTTOM, TOP, logarithmic=True)
     frame = _bottom(along, _decades(along), across, height) + _left(up, _decades(up))
-    frame += "".join(
-        (
-            f'<line class="mark" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{up(mark):.1f}" '
-            f'y2="{up(mark):.1f}"/>'
-        )
-        for mark in marks
-    )
-    drawn = "".join(_band(line, along, up) for line in lines) + "".join(
-        _path(line, along, up) for line in lines
-    )
+    frame += "".join(_across("mark", f"{up(mark):.1f}") for mark in marks)
+    drawn = "".join(draw(line, along, up) for draw in (_band, _path) for line in lines)
+    reading = _reading(lines, x_values, along, height, across)
     key = " ".join(
         f'<span class="curve-key series-{line.series}">{html.escape(line.name)}</span>'
         for line in lines
     )
-    return (
-        _drawing(
-            f"{upward} against {across}",
-            height,
-            frame + drawn + _reading(lines, x_values, along, height, across),
-        )
-        + f'<p class="curve-keys">{key}</p>'
-    )
+    drawing = _drawing(f"{upward} against {across}", height, frame + drawn + reading)
+    return f'{drawing}<p class="curve-keys">{key}</p>'
 
 
 def _decades(axis: Axis) -> list[tuple[float, str]]:
-    first, last = (
-        math.ceil(math.log10(axis.lower) - 1e-9),
-        math.floor(math.log10(axis.upper) + 1e-9),
-    )
+    first = math.ceil(math.log10(axis.lower) - 1e-9)
+    last = math.floor(math.log10(axis.upper) + 1e-9)
     step = max(1, -(-(last - first) // 6))
     return [(10.0**power, _power(power)) for power in range(first, last + 1, step)]
 
 
 def _power(power: int) -> str:
-    return (
-        f"{10**power:g}"
-        if 0 <= power <= 3
-        else f'10<tspan dy="-4" font-size="8">{str(power).replace("-", "−")}</tspan>'
-    )
+    if 0 <= power <= 3:
+        return f"{10**power:g}"
+    return f'10<tspan dy="-4" font-size="8">{str(power).replace("-", "−")}</tspan>'
+
+
+def _across(kind: str, y: str | int) -> str:
+    return f'<line class="{kind}" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y}" y2="{y}"/>'
 
 
 def _bottom(axis: Axis, ticks: Sequence[tuple[float, str]], label: str, height: int) -> str:
     base = height - BOTTOM
-    parts = [f'<line class="axis" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{base}" y2="{base}"/>']
+    parts = [_across("axis", base)]
     parts += [
         f'<text x="{axis(place):.1f}" y="{base + 14}" text-anchor="middle">{name}</text>'
         for place, name in ticks
@@ -170,14 +136,7 @@ def _bottom(axis: Axis, ticks: Sequence[tuple[float, str]], label: str, height: 
 
 
 def _left(axis: Axis, ticks: Sequence[tuple[float, str]]) -> str:
-    lines = "".join(
-        (
-            f'<line class="rule" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{axis(place):.1f}" '
-            f'y2="{axis(place):.1f}"/>'
-        )
-        for place, _ in ticks
-    )
-    return lines + "".join(
+    return "".join(_across("rule", f"{axis(place):.1f}") for place, _ in ticks) + "".join(
         f'<text x="{LEFT - 5}" y="{axis(place) + 4:.1f}" text-anchor="end">{name}</text>'
         for place, name in ticks
     )
@@ -190,10 +149,8 @@ def _points(x: Sequence[float], y: Sequence[float | None], along: Axis, up: Axis
 
 
 def _path(line: Curve, along: Axis, up: Axis) -> str:
-    return (
-        f'<polyline class="line series-{line.series}" '
-        f'points="{" ".join(_points(line.x, line.y, along, up))}"/>'
-    )
+    points = " ".join(_points(line.x, line.y, along, up))
+    return f'<polyline class="line series-{line.series}" points="{points}"/>'
 
 
 def _band(line: Curve, along: Axis, up: Axis) -> str:
@@ -213,12 +170,16 @@ def _reading(
     for place, (left, right) in zip(places, pairwise(edges), strict=True):
         found = [(line.name, dict(zip(line.x, line.y, strict=True)).get(place)) for line in lines]
         said = [f"{name} {value:.2e}" for name, value in found if value is not None]
-        tip = html.escape("\n".join([f"{across} {place:g}", *said]))
-        columns.append(
-            f'<rect class="reach" x="{left:.1f}" y="{TOP}" width="{right - left:.1f}" '
-            f'height="{height - BOTTOM - TOP}" data-tip="{tip}"/>'
-        )
+        columns.append(_reach(left, right, height, "\n".join([f"{across} {place:g}", *said])))
     return "".join(columns)
+
+
+def _reach(left: float, right: float, height: int, said: str) -> str:
+    """Where the pointer reads something."""
+    return (
+        f'<rect class="reach" x="{left:.1f}" y="{TOP}" width="{right - left:.1f}" '
+        f'height="{height - BOTTOM - TOP}" data-tip="{html.escape(said)}"/>'
+    )
 
 
 def _drawing(label: str, height: int, inner: str) -> str:

@@ -1,10 +1,8 @@
-"""Coloured maps of functions over a plane: a picture that is seen without scripts, and the values,
-which the pointer reads."""
+"""Coloured maps of functions: a picture that needs no script, and values for the pointer."""
 
 import base64
 import html
 import io
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,25 +11,12 @@ from PIL import Image
 
 from cordes.formulas.mathml import formula, letter
 from cordes.reports.kit.charts import short
-from cordes.reports.kit.page import plain_title
+from cordes.reports.kit.page import embedded, figcaption, plain_title
+from cordes.reports.kit.planes import Plane, linear_limits, logarithmic_limits
 
-# Colours of a logarithmic scale span at least two decades and at most six.
-DECADES = (2, 6)
 CLEAR = 255
 # Points of an outline.
 OUTLINE = 180
-
-
-class Plane(NamedTuple):
-    """Cell centres of a grid in a coordinate plane through the domain, shape (n, m, d), which of
-    them lie inside, the corners of the grid, the outline."""
-
-    points: np.ndarray
-    inside: np.ndarray
-    axes: tuple[int, int]
-    lower: np.ndarray
-    upper: np.ndarray
-    outline: np.ndarray
 
 
 class Map(NamedTuple):
@@ -50,45 +35,15 @@ class Map(NamedTuple):
     lines: tuple[np.ndarray, ...] = ()
     scale: np.ndarray | None = None
 
+    @property
+    def sizes(self) -> np.ndarray:
+        """What is coloured: on a logarithmic scale the size of the values."""
+        return np.abs(self.values) if self.logarithmic else self.values
 
-def make_plane(domain: Any, axes: tuple[int, int], resolution: int) -> Plane:
-    """A grid over the bounding box in the plane of two coordinates through the centre, a hair
-    beside it where interfaces may run."""
-    from cordes.reports.plots import outline_of
-
-    lower, upper = (np.asarray(corner, dtype=float) for corner in domain.bounding_box)
-    i, j = axes
-    size = upper - lower
-    # Cells are about square, but a long and thin domain keeps some across.
-    counts = [
-        int(
-            np.clip(
-                round(resolution * size[k] / max(size[i], size[j])), resolution // 3, resolution
-            )
-        )
-        for k in axes
-    ]
-    middles = [
-        lower[k] + (np.arange(n) + 0.5) / n * size[k] for k, n in zip(axes, counts, strict=True)
-    ]
-    points = np.empty((*counts, domain.dimension))
-    points[:] = np.asarray(domain.center) + 1e-6 * size
-    points[..., i], points[..., j] = np.meshgrid(*middles, indexing="ij")
-    return Plane(
-        points,
-        np.asarray(domain.contains(points)),
-        axes,
-        lower[[i, j]],
-        upper[[i, j]],
-        outline_of(domain, axes),
-    )
-
-
-def spread(plane: Plane, values: np.ndarray) -> np.ndarray:
-    """Values at the points inside, as an image with NaN elsewhere."""
-    image = np.full(plane.inside.shape, np.nan)
-    image[plane.inside] = values
-    return image
+    @property
+    def is_bound(self) -> bool:
+        """Bounds are rounded up."""
+        return self.key.split()[0] == "bound"
 
 
 def map_figure(shown: Map) -> tuple[str, dict[str, Any]]:
@@ -97,46 +52,40 @@ def map_figure(shown: Map) -> tuple[str, dict[str, Any]]:
     colours = _colours(shown)
     plane = shown.plane
     # A curved or slanted boundary is cut out by the browser, sharper than cells can be.
-    cut = (
-        f"clip-path:polygon({_percent(plane, _thinned(plane.outline), '%')})"
-        if np.any(indices == CLEAR)
-        else ""
-    )
+    cut = ""
+    if np.any(indices == CLEAR):
+        cut = f"clip-path:polygon({_percent(plane, _thinned(plane.outline), '%')})"
     picture = _png(_widened(indices) if cut else indices, colours)
     width, height = plane.upper - plane.lower
     ratio = float(np.clip(height / width, 0.3, 1.6))
     names = [formula(letter(shown.letter, k + 1)) for k in plane.axes]
-    ends = [
-        [html.escape(short(float(f"{value:.4g}"))) for value in (plane.lower[k], plane.upper[k])]
-        for k in (0, 1)
-    ]
+    (left, right), (bottom, top) = (
+        [html.escape(short(float(f"{end:.4g}"))) for end in ends]
+        for ends in zip(plane.lower, plane.upper, strict=True)
+    )
     style = ' class="sharp"' if shown.categories else ""
     image = (
-        f'<img{style} style="{cut}" src="data:image/png;base64,{picture}" '
+        f'<img{style} style="{cut}" src="{picture}" '
         f'alt="{html.escape(_alternative(shown, low, high))}">'
     )
-    caption = f"<figcaption>{html.escape(shown.caption)}</figcaption>" if shown.caption else ""
     label = html.escape(f"{plain_title(shown.title)}: arrow keys read values")
-    across = "".join(f"<span>{part}</span>" for part in (ends[0][0], names[0], ends[0][1]))
+    across = "".join(f"<span>{part}</span>" for part in (left, names[0], right))
     body = f"""<figure class="map" data-map="{html.escape(shown.key)}">
 <div class="head">{shown.title}</div>
 <div class="frame" style="--ratio:{ratio:.4f}">
-<div class="axis up"><span>{ends[1][1]}</span><span>{names[1]}</span><span>{ends[1][0]}</span></div>
+<div class="axis up"><span>{top}</span><span>{names[1]}</span><span>{bottom}</span></div>
 <div class="plot" tabindex="0" role="group" aria-label="{label}">{image}{_overlay(shown)}
 <i class="dot"></i></div>
 <div class="axis across">{across}</div>
 </div>
 {_scale(shown, colours, low, high)}
-<output class="reading" aria-live="polite">&#160;</output>{caption}
+<output class="reading" aria-live="polite">&#160;</output>{figcaption(shown.caption)}
 </figure>"""
-    values = np.ascontiguousarray(
-        np.abs(shown.values) if shown.logarithmic else shown.values, dtype="<f4"
-    )
-    if shown.key.split()[0] == "bound":
+    values = np.ascontiguousarray(shown.sizes, dtype="<f4")
+    if shown.is_bound:
         # A bound in single precision must still be one.
-        values = np.where(
-            values < shown.values, np.nextafter(values, np.float32(np.inf)), values
-        ).astype("<f4")
+        above = np.nextafter(values, np.float32(np.inf))
+        values = np.where(values < shown.values, above, values).astype("<f4")
     data = {
         "shape": list(values.shape),
         "lower": plane.lower.tolist(),
@@ -144,27 +93,22 @@ def map_figure(shown: Map) -> tuple[str, dict[str, Any]]:
         "names": [f"{shown.letter}{'₁₂₃₄₅₆₇₈₉'[k] if k < 9 else k + 1}" for k in plane.axes],
         "values": base64.b64encode(values.tobytes()).decode("ascii"),
     }
-    if shown.key.split()[0] == "bound":
+    if shown.is_bound:
         data["up"] = True
-    return body, data | ({"categories": list(shown.categories)} if shown.categories else {})
+    if shown.categories:
+        data["categories"] = list(shown.categories)
+    return body, data
 
 
 def _alternative(shown: Map, low: float, high: float) -> str:
-    """What a picture shows, for who cannot see it: the function, the plane, its values and where
-    they are largest."""
-    plane, values = shown.plane, np.abs(shown.values) if shown.logarithmic else shown.values
+    """For who cannot see the picture: the function, the plane, its values and their largest."""
+    plane, values = shown.plane, shown.sizes
     axes = " and ".join(f"{shown.letter}{k + 1}" for k in plane.axes)
     what = f"Map of {plain_title(shown.title)} over {axes}"
     if shown.categories:
         kept = values[np.isfinite(values)]
-        shares = (
-            [
-                f"{name}: {100 * float(np.mean(kept == k)):.0f} %"
-                for k, name in enumerate(shown.categories)
-            ]
-            if kept.size
-            else []
-        )
+        names = shown.categories if kept.size else ()
+        shares = [f"{name}: {100 * np.mean(kept == k):.0f} %" for k, name in enumerate(names)]
         return f"{what}, share of the area of each value: {'; '.join(shares)}"
     if _flat(low, high) or not np.any(np.isfinite(values)):
         return f"{what}, {high:.3g} everywhere"
@@ -175,26 +119,17 @@ def _alternative(shown: Map, low: float, high: float) -> str:
 
 def _indices(shown: Map) -> tuple[np.ndarray, float, float]:
     """Numbers of colours, and the ends of the scale; what is not finite is clear."""
-    values = np.abs(shown.values) if shown.logarithmic else shown.values
-    spanned = (
-        values if shown.scale is None else np.abs(shown.scale) if shown.logarithmic else shown.scale
-    )
-    finite = spanned[np.isfinite(spanned)]
+    values = shown.sizes
+    spanned = values if shown.scale is None else shown._replace(values=shown.scale).sizes
+    limits = logarithmic_limits(spanned) if shown.logarithmic else None
     if shown.categories:
         low, high = -0.5, len(shown.categories) - 0.5
         share = values / max(len(shown.categories) - 1, 1)
-    elif shown.logarithmic and np.any(finite > 0):
-        high = float(finite.max())
-        low = float(
-            np.clip(
-                np.percentile(finite[finite > 0], 2),
-                high * 10.0 ** -DECADES[1],
-                high * 10.0 ** -DECADES[0],
-            )
-        )
+    elif limits is not None:
+        low, high = limits
         share = np.log(np.maximum(values, low) / low) / np.log(high / low)
     else:
-        low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
+        low, high = linear_limits(spanned, (0.0, 0.0))
         share = np.full(values.shape, 0.5) if _flat(low, high) else (values - low) / (high - low)
     kept = np.isfinite(values)
     indices = np.full(values.shape, CLEAR, dtype=np.uint8)
@@ -211,14 +146,11 @@ def _colours(shown: Map) -> np.ndarray:
     """The palette, (255, 3)."""
     if shown.categories:
         count = len(shown.categories)
-        table = colormaps["tab10" if count <= 10 else "tab20"](np.arange(count))
-        return (255 * table[np.round(np.linspace(0, count - 1, CLEAR)).astype(int), :3]).astype(
-            np.uint8
-        )
-    return (
-        255
-        * colormaps["magma" if shown.logarithmic else "viridis"](np.linspace(0, 1, CLEAR))[:, :3]
-    ).astype(np.uint8)
+        chosen = np.round(np.linspace(0, count - 1, CLEAR)).astype(int)
+        table = colormaps["tab10" if count <= 10 else "tab20"](chosen)
+    else:
+        table = colormaps["magma" if shown.logarithmic else "viridis"](np.linspace(0, 1, CLEAR))
+    return (255 * table[:, :3]).astype(np.uint8)
 
 
 def _png(indices: np.ndarray, colours: np.ndarray) -> str:
@@ -227,7 +159,7 @@ def _png(indices: np.ndarray, colours: np.ndarray) -> str:
     image.putpalette([*colours.ravel().tolist(), 0, 0, 0])
     buffer = io.BytesIO()
     image.save(buffer, "PNG", transparency=CLEAR, optimize=False)
-    return base64.b64encode(buffer.getvalue()).decode("ascii")
+    return embedded("png", buffer.getvalue())
 
 
 def _percent(plane: Plane, points: np.ndarray, unit: str = "") -> str:
@@ -239,20 +171,14 @@ def _percent(plane: Plane, points: np.ndarray, unit: str = "") -> str:
 
 
 def _thinned(outline: np.ndarray) -> np.ndarray:
-    """Corners stay: only the outlines of curved domains have so many points, and those of boxes,
-    whose corners are four of them."""
+    """Corners stay, also the four of a box, whose outline has as many points as a circle's."""
     if len(outline) <= OUTLINE:
         return outline
     turns = np.diff(outline, axis=0)
     directions = np.unwrap(np.arctan2(turns[:, 1], turns[:, 0]))
     sharp = np.flatnonzero(np.abs(np.diff(directions)) > 0.1) + 1
-    return outline[
-        np.unique(
-            np.concatenate(
-                [np.arange(0, len(outline), -(-len(outline) // OUTLINE)), sharp, [len(outline) - 1]]
-            )
-        )
-    ]
+    even = np.arange(0, len(outline), -(-len(outline) // OUTLINE))
+    return outline[np.unique([*even, *sharp, len(outline) - 1])]
 
 
 def _widened(indices: np.ndarray) -> np.ndarray:
@@ -261,9 +187,7 @@ def _widened(indices: np.ndarray) -> np.ndarray:
         for axis, step in ((0, 1), (0, -1), (1, 1), (1, -1)):
             moved = np.roll(indices, step, axis=axis)
             # What comes in from the other side of the picture is not a neighbour.
-            moved[
-                (0 if step == 1 else -1,) if axis == 0 else (slice(None), 0 if step == 1 else -1)
-            ] = CLEAR
+            np.moveaxis(moved, axis, 0)[0 if step == 1 else -1] = CLEAR
             indices = np.where(indices == CLEAR, moved, indices)
     return indices
 
@@ -303,12 +227,3 @@ def _scale(shown: Map, colours: np.ndarray, low: float, high: float) -> str:
         '<div class="scale"><span class="bar" style="background:linear-gradient(to '
         f'right,{stops})"></span><span class="ends">{ticks}</span></div>'
     )
-
-
-def map_grid(maps: Sequence[Map], data: dict[str, Any]) -> str:
-    """Maps side by side; their values are added to the data of the page."""
-    bodies = []
-    for each in maps:
-        body, data[each.key] = map_figure(each)
-        bodies.append(body)
-    return f'<div class="columns">{"".join(bodies)}</div>'

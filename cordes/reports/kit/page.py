@@ -15,9 +15,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from cordes.certificates.certificate import directed
+from cordes.runtime.plain import as_json
 
 POLICY = (
     "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
@@ -35,16 +34,18 @@ class Section(NamedTuple):
     identifier: str = ""
 
 
-def render(
+def write_page(
+    path: str | Path,
     title: str,
     summary: str,
     sections: Sequence[Section],
     data: Mapping[str, Any] | None = None,
     scripts: Sequence[str] = (),
-) -> str:
-    """The whole page. `title` is plain text, `summary` (what stands below it) is safe HTML; `data`
-    goes into the element with the identifier `data`, where scripts read it; `scripts` are sources
-    that run after the page's own."""
+) -> Path:
+    """The whole page as a file. `title` is plain text, `summary` (what stands below it) is safe
+    HTML; sections without a body are left out; `data` goes into the element with the identifier
+    `data`, where scripts read it; `scripts` are sources that run after the page's own."""
+    sections = [section for section in sections if section.body]
     contents = "\n".join(_section(section) for section in sections)
     links = "".join(
         f'<a href="#{html.escape(each.identifier)}">{html.escape(each.title)}</a>'
@@ -52,15 +53,13 @@ def render(
         if each.identifier and each.title
     )
     navigation = f'<nav aria-label="Sections">{links}</nav>' if links else ""
-    embedded = (
-        f'<script type="application/json" id="data">{as_script_data(data)}</script>'
-        if data is not None
-        else ""
-    )
+    embedded = ""
+    if data is not None:
+        embedded = f'<script type="application/json" id="data">{as_script_data(data)}</script>'
     programs = "\n".join(
         f"<script>{_program(source)}</script>" for source in (resource("script.js"), *scripts)
     )
-    return f"""<!DOCTYPE html>
+    page = f"""<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -87,24 +86,9 @@ title="Light or dark" hidden>◐ <span>theme</span></button></div>
 </body>
 </html>
 """
-
-
-def write_page(
-    path: str | Path,
-    title: str,
-    summary: str,
-    sections: Sequence[Section],
-    data: Mapping[str, Any] | None = None,
-    scripts: Sequence[str] = (),
-) -> Path:
-    """Write the page of `render` to a file."""
-    path = Path(path)
-    # Half a surrogate pair, in the name of a file, is no text: it is written as an escape, which is
-    # JSON too.
-    path.write_text(
-        render(title, summary, sections, data, scripts), encoding="utf-8", errors="backslashreplace"
-    )
-    return path
+    # Half a surrogate pair, in the name of a file, is no text: its escape is, and JSON too.
+    Path(path).write_text(page, encoding="utf-8", errors="backslashreplace")
+    return Path(path)
 
 
 def _section(section: Section) -> str:
@@ -125,22 +109,9 @@ def _program(source: str) -> str:
 
 
 def as_script_data(data: Any) -> str:
-    """JSON that may stand inside a script element: no `<`, no NaN and no infinity (both become
-    null)."""
-    text = json.dumps(_finite(data), allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    """JSON that may stand inside a script element: no `<`, and null for what is not finite."""
+    text = json.dumps(as_json(data), allow_nan=False, ensure_ascii=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(key): _finite(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(entry) for entry in value]
-    if isinstance(value, np.ndarray | np.generic):
-        return _finite(value.tolist())
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    return value
 
 
 def text(value: Any) -> str:
@@ -161,18 +132,9 @@ def number(value: float | None, digits: int = 3, fact: str = "", up: bool | None
     place = f' data-fact="{html.escape(fact)}"' if fact else ""
     if value is None:
         return f'<span class="number none" data-value="null"{place}>—</span>'
-    # What is not finite is null in the JSON too.
-    exact = (
-        json.dumps(value)
-        if isinstance(value, int)
-        else repr(float(value))
-        if math.isfinite(value)
-        else "null"
-    )
-    return (
-        '<span class="number" '
-        f'data-value="{html.escape(exact)}"{place}>{digits_of(value, digits, up)}</span>'
-    )
+    exact = html.escape(json.dumps(as_json(value)))
+    shown = digits_of(value, digits, up)
+    return f'<span class="number" data-value="{exact}"{place}>{shown}</span>'
 
 
 def digits_of(value: float, digits: int = 3, up: bool | None = None) -> str:
@@ -186,9 +148,8 @@ def digits_of(value: float, digits: int = 3, up: bool | None = None) -> str:
     if value == 0 or 1e-3 <= abs(value) < 10**6:
         # 99.96 has more places before the point than two digits fill.
         fits = abs(float(f"{value:.{digits}g}")) < 10**digits
-        return (f"{value:.{digits}g}" if fits else f"{value:,.0f}".replace(",", "\u202f")).replace(
-            "-", MINUS
-        )
+        shown = f"{value:.{digits}g}" if fits else f"{value:,.0f}".replace(",", "\u202f")
+        return shown.replace("-", MINUS)
     mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
     if "." in mantissa:
         mantissa = mantissa.rstrip("0").rstrip(".")
@@ -196,43 +157,54 @@ def digits_of(value: float, digits: int = 3, up: bool | None = None) -> str:
 
 
 def table(rows: Sequence[tuple[str, str]], caption: str = "") -> str:
-    """Two columns, what and how much. Names are plain text, values are safe HTML (`number`,
-    `text`)."""
-    head = f"<caption>{html.escape(caption)}</caption>" if caption else ""
-    body = "".join(
-        f'<tr><th scope="row">{html.escape(name)}</th><td>{value}</td></tr>' for name, value in rows
-    )
-    return f'<div class="scroll"><table class="facts">{head}<tbody>{body}</tbody></table></div>'
+    """Two columns, what and how much: names in plain text, values in safe HTML."""
+    body = "".join(_row(html.escape(name), value) for name, value in rows)
+    return _table("facts", caption, f"<tbody>{body}</tbody>")
 
 
 def grid_table(head: Sequence[str], rows: Sequence[Sequence[str]], caption: str = "") -> str:
-    """A table with a head. The head is plain text, the cells are safe HTML; the first cell of a row
-    is its name."""
-    title = f"<caption>{html.escape(caption)}</caption>" if caption else ""
+    """A table: its head is plain text, cells are safe HTML, the first of a row is its name."""
     columns = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in head)
-    body = "".join(
-        "<tr>"
-        + f'<th scope="row">{row[0]}</th>'
-        + "".join(f"<td>{cell}</td>" for cell in row[1:])
-        + "</tr>"
-        for row in rows
-    )
-    return (
-        '<div class="scroll"><table '
-        f'class="grid">{title}<thead><tr>{columns}</tr></thead><tbody>{body}</tbody></table></div>'
-    )
+    body = "".join(_row(*row) for row in rows)
+    return _table("grid", caption, f"<thead><tr>{columns}</tr></thead><tbody>{body}</tbody>")
+
+
+def _row(name: str, *cells: str) -> str:
+    return f'<tr><th scope="row">{name}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>'
+
+
+def _table(kind: str, caption: str, body: str) -> str:
+    title = f"<caption>{html.escape(caption)}</caption>" if caption else ""
+    return f'<div class="scroll"><table class="{kind}">{title}{body}</table></div>'
 
 
 def picture(png: bytes | Path, caption: str, alternative: str) -> str:
     """A figure inside the page. Its caption and alternative text are plain text. Figures are drawn
     on white: the style keeps them so in the dark."""
     raw = png if isinstance(png, bytes) else Path(png).read_bytes()
-    source = f"data:image/png;base64,{base64.b64encode(raw).decode('ascii')}"
-    under = f"<figcaption>{html.escape(caption)}</figcaption>" if caption else ""
+    return still(embedded("png", raw), caption, alternative)
+
+
+def still(address: str, caption: str, alternative: str | None = None) -> str:
+    """A figure of any kind of picture; without another text its caption stands for it too."""
+    said = html.escape(caption if alternative is None else alternative)
     return (
-        f'<figure class="picture"><img src="{source}" '
-        f'alt="{html.escape(alternative)}">{under}</figure>'
+        f'<figure class="picture"><img src="{address}" alt="{said}">{figcaption(caption)}</figure>'
     )
+
+
+def embedded(kind: str, raw: bytes) -> str:
+    """The address of a picture that is inside of the page."""
+    return f"data:image/{kind};base64,{base64.b64encode(raw).decode('ascii')}"
+
+
+def figcaption(caption: str) -> str:
+    return f"<figcaption>{html.escape(caption)}</figcaption>" if caption else ""
+
+
+def columns(*bodies: str) -> str:
+    """Pieces of a page side by side, where it is wide enough."""
+    return f'<div class="columns">{"".join(bodies)}</div>'
 
 
 def command_box(command: str) -> str:

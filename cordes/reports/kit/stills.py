@@ -1,13 +1,12 @@
-"""Pictures for pages with many of them: WebP, which browsers of every kind have read for years, at
-a third of the size of PNG."""
+"""Pictures for pages with many of them: WebP, which has a third of the size of PNG."""
 
-import base64
-import html
 import io
 from pathlib import Path
 
 import numpy as np
 from PIL import Image
+
+from cordes.reports.kit.page import embedded, still
 
 # Pixels along the longer side of a still, the width of a figure, and the quality of both.
 STILL, WIDTH, QUALITY = 720, 1200, 82
@@ -22,26 +21,15 @@ def photograph(path: Path, caption: str) -> str:
 
 
 def address(colours: np.ndarray) -> str:
-    """Red, green and blue from 0 to 1, the lowest row first. White is what nothing covers, and
-    becomes clear."""
+    """Colours from 0 to 1, the lowest row first. White is what nothing covers: it becomes clear."""
     clear = np.all(colours >= 1.0, axis=2)
-    pixels = np.dstack([np.rint(255 * colours[..., :3]), np.where(clear, 0, 255)]).astype(np.uint8)[
-        ::-1
-    ]
-    image = Image.fromarray(np.ascontiguousarray(pixels))
+    pixels = np.dstack([np.rint(255 * colours[..., :3]), np.where(clear, 0, 255)])
+    image = Image.fromarray(np.ascontiguousarray(pixels.astype(np.uint8)[::-1]))
     image.thumbnail((STILL, STILL))
     return _address(image)
-
-
-def still(source: str, caption: str) -> str:
-    """A figure with its caption below, which is plain text."""
-    return (
-        f'<figure class="picture"><img src="{source}" '
-        f'alt="{html.escape(caption)}"><figcaption>{html.escape(caption)}</figcaption></figure>'
-    )
 
 
 def _address(image: Image.Image) -> str:
     stream = io.BytesIO()
     image.save(stream, "WEBP", quality=QUALITY, method=2)
-    return f"data:image/webp;base64,{base64.b64encode(stream.getvalue()).decode('ascii')}"
+    return embedded("webp", stream.getvalue())

@@ -1,5 +1,4 @@
-"""Answers as files for ParaView: an unstructured grid in VTK's XML format (.vtu), numbers in
-base64."""
+"""Files for ParaView: unstructured grids in VTK's XML format (.vtu), numbers in base64."""
 
 import base64
 from collections.abc import Mapping
@@ -44,29 +43,24 @@ def write_vtu(
     kind, corners, _ = CELL_TYPES[cell_type]
     flat = np.zeros((count, 3))
     flat[:, : points.shape[1]] = points
-    lines = [
-        '<?xml version="1.0"?>',
-        (
-            '<VTKFile type="UnstructuredGrid" version="1.0" byte_order="LittleEndian" '
-            'header_type="UInt64">'
-        ),
-        f'<UnstructuredGrid><Piece NumberOfPoints="{count}" NumberOfCells="{len(cells)}">',
-        "<Points>",
-        _data_array("Points", flat),
-        "</Points>",
-        "<Cells>",
-        _data_array("connectivity", cells.ravel()),
-        _data_array("offsets", corners * np.arange(1, len(cells) + 1, dtype="<i8")),
-        _data_array("types", np.full(len(cells), kind, dtype="u1")),
-        "</Cells>",
-        "<PointData>",
-        *(_data_array(name, values) for name, values in arrays.items()),
-        "</PointData>",
-        "</Piece></UnstructuredGrid>",
-        "</VTKFile>",
-    ]
+    text = f"""<?xml version="1.0"?>
+<VTKFile type="UnstructuredGrid" version="1.0" byte_order="LittleEndian" header_type="UInt64">
+<UnstructuredGrid><Piece NumberOfPoints="{count}" NumberOfCells="{len(cells)}">
+<Points>
+{_data_array("Points", flat)}
+</Points>
+<Cells>
+{_data_array("connectivity", cells.ravel())}
+{_data_array("offsets", corners * np.arange(1, len(cells) + 1, dtype="<i8"))}
+{_data_array("types", np.full(len(cells), kind, dtype="u1"))}
+</Cells>
+<PointData>
+{"".join(_data_array(name, values) + chr(10) for name, values in arrays.items())}</PointData>
+</Piece></UnstructuredGrid>
+</VTKFile>
+"""
     try:
-        Path(path).write_text("\n".join(lines) + "\n", encoding="utf-8")
+        Path(path).write_text(text, encoding="utf-8")
     except OSError as error:
         raise FileError(f"{path} cannot be written: {error.strerror or error}.") from error
 
@@ -89,8 +83,7 @@ def structured_cells(
             "needed."
         )
     number = np.arange(np.prod(shape)).reshape(shape)
-    # The corners of a quad run around it; those of a hexahedron around its bottom, then around its
-    # top.
+    # The corners of a quad run around it; those of a hexahedron around its bottom, then its top.
     around = [(0,), (1,)] if dimension == 1 else [(0, 0), (1, 0), (1, 1), (0, 1)]
     offsets = (
         around if dimension < 3 else [(*corner, level) for level in (0, 1) for corner in around]
@@ -135,8 +128,7 @@ def _check_grid(
 
 
 def _spatial(name: str, values: np.ndarray, count: int) -> np.ndarray:
-    """Data as one row of components for each point, with plane vectors and matrices embedded in
-    space."""
+    """A row of components for each point; plane vectors and matrices are embedded in space."""
     values = np.asarray(values, dtype="<f8")
     if values.ndim not in (1, 2, 3) or len(values) != count:
         raise FileError(

@@ -1,2 +1,1 @@
-"""Reports as pages: one self-contained HTML file each, which opens by double-click and asks nothing
-of the network."""
+"""Reports as pages: one HTML file each, which opens by double-click and needs no network."""

@@ -1,18 +1,20 @@
 """The report of an answer: one page, from the equation to the command that makes it again."""
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import numpy as np
 
-from cordes.certificates.condition import check
+from cordes.certificates.condition import Condition, check
 from cordes.reports.facts import certificate_of, solution_facts
-from cordes.reports.kit.charts import Series, line_chart
+from cordes.reports.kit.charts import Series
 from cordes.reports.kit.page import (
     Section,
+    columns,
     command_box,
     digits_of,
     grid_table,
@@ -31,53 +33,49 @@ from cordes.reports.pages.bounds import (
 )
 from cordes.reports.pages.claims import claims, claims_list
 from cordes.reports.pages.equation import equation
-from cordes.reports.pages.figures import answer_figures
+from cordes.reports.pages.figures import Drawn, answer_figures, residual_charts
 from cordes.results import Result
-
-if TYPE_CHECKING:
-    from cordes.certificates.condition import Condition
-    from cordes.solutions.solution import Solution
+from cordes.solutions.solution import Solution
 
 COUNTERS = {"outer": "outer step", "step": "step", "epoch": "epoch", "features": "features"}
+# What the steps of an outer loop say of themselves, and what that is called.
+STEPS = {
+    "residual": "residual",
+    "changed": "controls changed",
+    "convexity": "smallest eigenvalue of D²u",
+    "epsilon": "ε",
+    "size": "parameters",
+    "seconds": "seconds",
+}
 
 
 def write_report(
     path: str | Path,
-    solution: "Solution",
+    solution: Solution,
     facts: Mapping[str, Any] | None = None,
-    condition: "Condition | None" = None,
+    condition: Condition | None = None,
     command: Sequence[str] = (),
 ) -> Path:
     """The page of an answer. `facts` are those of result.json and `condition` what `cordes.check`
-    found, both made here if they are left out; `command` are the words of the command that made the
-    answer."""
+    found, both made here if left out; `command` are the words that made the answer."""
     condition = condition if condition is not None else check(solution)
     facts = facts if facts is not None else solution_facts(solution, condition)
     problem = solution.problem
-    shown = equation(problem)
-    maps: dict[str, Any] = {}
-    charts: dict[str, Any] = {}
+    shown, drawn = equation(problem), Drawn()
     bounded = facts["certificate"]["level"] is not None
-    fields = answer_figures(solution, condition, maps, charts)
+    fields = answer_figures(solution, condition, drawn)
+    doubt = fields.get("doubt", "")
+    if doubt:
+        doubt = _without_bound(doubt, facts, problem.domain.dimension)
     holds = condition_sentence(facts["condition"], "condition.", bounded)
     sections = [
         Section("Equation", shown.parts, "equation"),
-        _certificate(solution, facts),
+        Section("Certificate", _certificate(solution, facts), "certificate"),
         Section("Solution", fields.get("answer", ""), "solution"),
-        Section(
-            "Where it can be wrong",
-            _without_bound(fields["doubt"], facts, problem.domain.dimension)
-            if fields.get("doubt")
-            else "",
-            "error",
-        ),
-        Section(
-            "The Cordès condition",
-            f"<p>{holds}</p>{fields.get('equation', '')}",
-            "condition",
-        ),
-        _convergence(solution, facts, charts),
-        _run(solution, facts, command),
+        Section("Where it can be wrong", doubt, "error"),
+        Section("The Cordès condition", f"<p>{holds}</p>{fields.get('equation', '')}", "condition"),
+        Section("Convergence", _convergence(solution, facts, drawn), "convergence"),
+        Section("How it was made", _run(solution, facts) + remade(command), "run"),
     ]
     answer = answer_sentence(certificate_of(solution), problem.domain.dimension)
     summary = f'{shown.headline}<p class="answer">{answer}</p>{_remarks(facts)}'
@@ -86,42 +84,28 @@ def write_report(
         "facts": facts,
         "history": _history(solution.history),
         "command": list(command),
-        "maps": maps,
-        "charts": charts,
+        **drawn.data,
     }
-    return write_page(
-        path, problem.name, summary, [section for section in sections if section.body], data
-    )
+    return write_page(path, problem.name, summary, sections, data)
 
 
 def _remarks(facts: Mapping[str, Any]) -> str:
     """What was measured, and what to do if the solve did not end as it should."""
-    lines = []
-    measured = measured_sentence(facts)
-    if measured:
-        lines.append(f"<p>{measured}</p>")
-    result = Result(facts["result"])
+    measured, result = measured_sentence(facts), Result(facts["result"])
+    lines = f"<p>{measured}</p>" if measured else ""
     if result is not Result.converged:
-        lines.append(
-            f'<p class="warn">{text(result.value)}: {text(result.sentence)} '
-            f"{text(result.remedy)}</p>"
-        )
-    return "".join(lines)
+        why = text(f"{result.value}: {result.sentence} {result.remedy}")
+        lines += f'<p class="warn">{why}</p>'
+    return lines
 
 
-def _certificate(solution: "Solution", facts: Mapping[str, Any]) -> Section:
+def _certificate(solution: Solution, facts: Mapping[str, Any]) -> str:
     certificate = certificate_of(solution)
     made = claims(certificate, solution.problem, facts)
-    intro = (
-        "v is the exact solution minus the computed one."
-        if facts["certificate"]["map_L2"] is None
-        else "The error is that of the map, T − T*."
-    )
-    body = note(intro) + bounds_table(certificate) + claims_list(made)
-    return Section("Certificate", body, "certificate")
-
-
-# The condition, convergence, settings -------------------------------------------------------------
+    intro = "v is the exact solution minus the computed one."
+    if facts["certificate"]["map_L2"] is not None:
+        intro = "The error is that of the map, T − T*."
+    return note(intro) + bounds_table(certificate) + claims_list(made)
 
 
 def _without_bound(body: str, facts: Mapping[str, Any], dimension: int) -> str:
@@ -129,31 +113,23 @@ def _without_bound(body: str, facts: Mapping[str, Any], dimension: int) -> str:
     if 'data-map="bound' in body or 'data-chart="bound' in body:
         return body
     largest = facts["certificate"]["Linf"]
-    known = (
-        f"the error is at most {digits_of(largest, 2, up=True)} {everywhere(dimension)}."
-        if largest is not None
-        else "see the certificate."
-    )
+    known = "see the certificate."
+    if largest is not None:
+        known = f"the error is at most {digits_of(largest, 2, up=True)} {everywhere(dimension)}."
     return f'<p class="note">There is no bound point by point; {known}</p>{body}'
 
 
 def condition_sentence(condition: Mapping[str, Any], place: str = "", bounded: bool = False) -> str:
-    """Whether the condition holds, as safe HTML; `bounded` says that there is a certificate, which
-    then does without it."""
+    """Whether the condition holds, as safe HTML; a certificate (`bounded`) does without it."""
     if condition["epsilon"] is None or not math.isfinite(condition["epsilon"]):
         return (
             '<strong class="warn">The Cordès condition is not known</strong>: ε is not a finite '
             "number at some point."
         )
-    best = (
-        f", with the best λ = {number(condition['lambda'], 4, place + 'lambda')}"
-        if condition["lambda"] is not None
-        else ""
-    )
-    found = (
-        f"ε = {number(condition['epsilon'], 4, place + 'epsilon')} "
-        f"({text(condition['source'])}){best}"
-    )
+    epsilon = number(condition["epsilon"], 4, place + "epsilon")
+    found = f"ε = {epsilon} ({text(condition['source'])})"
+    if condition["lambda"] is not None:
+        found += f", with the best λ = {number(condition['lambda'], 4, place + 'lambda')}"
     if condition["satisfied"]:
         where = "" if condition["source"] in ("analytic", "interval") else " at all sampled points"
         return f'<strong class="good">The Cordès condition holds{where}</strong>: {found}.'
@@ -175,7 +151,7 @@ def _history(history: Sequence[dict]) -> list[dict]:
     ]
 
 
-def _convergence(solution: "Solution", facts: Mapping[str, Any], charts: dict[str, Any]) -> Section:
+def _convergence(solution: Solution, facts: Mapping[str, Any], drawn: Drawn) -> str:
     steps = [
         step for step in _history(solution.history) if isinstance(step.get("residual"), int | float)
     ]
@@ -184,38 +160,19 @@ def _convergence(solution: "Solution", facts: Mapping[str, Any], charts: dict[st
         "mean square).</p>"
     )
     if len(steps) < 2:
-        return Section(
-            "Convergence",
-            residual + note("The solve ended in one stage: there is no curve to draw."),
-            "convergence",
-        )
+        return residual + note("The solve ended in one stage: there is no curve to draw.")
     counter = next((key for key in COUNTERS if all(key in step for step in steps)), None)
+    places = {
+        "convergence": [step[counter] if counter else k for k, step in enumerate(steps)],
+        "convergence seconds": [step.get("seconds", float("nan")) for step in steps],
+    }
+    labels = (COUNTERS.get(counter or "", "stage"), "seconds")
     values = [step["residual"] for step in steps]
-    bodies = []
-    for key, label, xs in (
-        (
-            "convergence",
-            COUNTERS.get(counter or "", "stage"),
-            [step[counter] if counter else k for k, step in enumerate(steps)],
-        ),
-        ("convergence seconds", "seconds", [step.get("seconds", float("nan")) for step in steps]),
-    ):
-        if np.all(np.isfinite(np.asarray(xs, dtype=float))):
-            chart = line_chart(
-                key,
-                [Series("residual", xs, values)],
-                label,
-                "residual",
-                logarithmic=True,
-                markers=len(steps) <= 40,
-            )
-            charts[key] = chart.data
-            bodies.append(chart.body)
-    return Section(
-        "Convergence",
-        residual + f'<div class="columns">{"".join(bodies)}</div>' + _steps(facts),
-        "convergence",
-    )
+    shown = [
+        (key, label, [Series("residual", xs, values)])
+        for label, (key, xs) in zip(labels, places.items(), strict=True)
+    ]
+    return residual + residual_charts(shown, drawn) + _steps(facts)
 
 
 def _steps(facts: Mapping[str, Any]) -> str:
@@ -223,32 +180,16 @@ def _steps(facts: Mapping[str, Any]) -> str:
     outer = facts.get("outer")
     if not outer:
         return ""
-    columns = [
-        (name, key)
-        for name, key in (
-            ("residual", "residual"),
-            ("controls changed", "changed"),
-            ("smallest eigenvalue of D²u", "convexity"),
-            ("ε", "epsilon"),
-            ("parameters", "size"),
-            ("seconds", "seconds"),
-        )
-        if any(key in step for step in outer)
-    ]
+    known = [key for key in STEPS if any(key in step for step in outer)]
     rows = [
         [
             text(step["outer"]),
-            *(
-                number(step.get(key), 3, f"outer.{k}.{key}" if key in step else "")
-                for _, key in columns
-            ),
+            *(number(step.get(key), 3, f"outer.{k}.{key}" if key in step else "") for key in known),
         ]
         for k, step in enumerate(outer)
     ]
-    return (
-        "<details><summary>The steps of the outer "
-        f"loop</summary>{grid_table(['step', *(name for name, _ in columns)], rows)}</details>"
-    )
+    table = grid_table(["step", *(STEPS[key] for key in known)], rows)
+    return f"<details><summary>The steps of the outer loop</summary>{table}</details>"
 
 
 def made_with() -> list[tuple[str, str]]:
@@ -262,43 +203,35 @@ def made_with() -> list[tuple[str, str]]:
     ]
 
 
-def _run(solution: "Solution", facts: Mapping[str, Any], command: Sequence[str]) -> Section:
-    """How it was made, and the command that makes it again."""
+def _run(solution: Solution, facts: Mapping[str, Any]) -> str:
+    """How it was made."""
+    parts = []
+    if facts.get("convexity"):
+        smallest, place = facts["convexity"]["smallest_eigenvalue"], facts["convexity"]["point"]
+        rows = [
+            (STEPS["convexity"], number(smallest, 4, "convexity.smallest_eigenvalue")),
+            ("at", shown_point(place)),
+        ]
+        parts.append(("Convexity", rows))
+    if facts.get("transport"):
+        parts.append(("Transport", _transport_rows(facts["transport"])))
     settings = [
         ("method", text(facts["method"])),
         ("result", text(facts["result"])),
-        ("parameters", number(facts["parameters"], fact="parameters")),
-    ]
-    settings.append(("points", number(facts["points"], fact="points")))
-    settings += [
-        (key.replace("_", " "), _setting(value))
-        for key, value in solution.facts.items()
-        if key not in ("method",) and _plain(value)
+        *((name, number(facts[name], fact=name)) for name in ("parameters", "points")),
+        *(
+            (key.replace("_", " "), _setting(value))
+            for key, value in solution.facts.items()
+            if key != "method" and (value is None or isinstance(value, bool | int | float | str))
+        ),
     ]
     seconds = [
         (name, number(value, 3, f"seconds.{name}"))
         for name, value in facts["seconds"].items()
         if value is not None
     ]
-    parts = [("Settings", settings), ("Seconds", seconds), ("Versions", made_with())]
-    if facts.get("transport"):
-        parts.insert(0, ("Transport", _transport_rows(facts["transport"])))
-    if facts.get("convexity"):
-        smallest = number(
-            facts["convexity"]["smallest_eigenvalue"], 4, "convexity.smallest_eigenvalue"
-        )
-        parts.insert(
-            0,
-            (
-                "Convexity",
-                [
-                    ("smallest eigenvalue of D²u", smallest),
-                    ("at", shown_point(facts["convexity"]["point"])),
-                ],
-            ),
-        )
-    body = "".join(f"<div><h3>{title}</h3>{table(rows)}</div>" for title, rows in parts)
-    return Section("How it was made", f'<div class="columns">{body}</div>{remade(command)}', "run")
+    parts += [("Settings", settings), ("Seconds", seconds), ("Versions", made_with())]
+    return columns(*(f"<div><h3>{title}</h3>{table(rows)}</div>" for title, rows in parts))
 
 
 def remade(command: Sequence[str]) -> str:
@@ -306,10 +239,6 @@ def remade(command: Sequence[str]) -> str:
     if not command:
         return ""
     return f"<h3>The command that makes it again</h3>{command_box(command_line(command))}"
-
-
-def _plain(value: Any) -> bool:
-    return value is None or isinstance(value, bool | int | float | str)
 
 
 def _setting(value: Any) -> str:
@@ -321,27 +250,24 @@ def _setting(value: Any) -> str:
 
 
 def shown_point(point: Sequence[float]) -> str:
-    return text(
-        "("
-        + ", ".join(f"{value:.4g}" for value in point[:6])
-        + (", …" if len(point) > 6 else "")
-        + ")"
-    )
+    few = ", ".join(f"{value:.4g}" for value in point[:6])
+    return text(f"({few}{', …' if len(point) > 6 else ''})")
 
 
 def _transport_rows(found: Mapping[str, Any]) -> list[tuple[str, str]]:
-    error, (low, high) = found["density_error"], found["eigenvalues"]
+    def shown(digits: int, *place: str) -> str:
+        value = functools.reduce(lambda group, key: group[key], place, found)
+        return number(value, digits, ".".join(("transport", *place)))
+
+    low, high = (
+        number(value, 4, f"transport.eigenvalues.{k}")
+        for k, value in enumerate(found["eigenvalues"])
+    )
     return [
-        ("W₂ of the map", number(found["W2"], 7, "transport.W2")),
-        ("density, root mean square", number(error["rms"], 3, "transport.density_error.rms")),
-        ("density, largest", number(error["largest"], 3, "transport.density_error.largest")),
-        (
-            "eigenvalues of D²u",
-            (
-                f"{number(low, 4, 'transport.eigenvalues.0')} to "
-                f"{number(high, 4, 'transport.eigenvalues.1')}"
-            ),
-        ),
-        ("boundary missed by", number(found["rim"], 3, "transport.rim")),
-        ("mass defect", number(found["mass_defect"], 3, "transport.mass_defect")),
+        ("W₂ of the map", shown(7, "W2")),
+        ("density, root mean square", shown(3, "density_error", "rms")),
+        ("density, largest", shown(3, "density_error", "largest")),
+        ("eigenvalues of D²u", f"{low} to {high}"),
+        ("boundary missed by", shown(3, "rim")),
+        ("mass defect", shown(3, "mass_defect")),
     ]

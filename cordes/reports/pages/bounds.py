@@ -29,28 +29,23 @@ FEWEST, MOST = 3, 13
 
 
 def answer_sentence(certificate: Certificate | None, dimension: int | None = None) -> str:
-    """How wrong the answer is, in one sentence of safe HTML that needs no mathematics; or why
-    nobody knows."""
+    """How wrong the answer is, in one sentence of safe HTML, or why nobody knows."""
     if certificate is None or not certificate.bounded:
         reason = (certificate and certificate.reason) or "no theorem applies"
         return f"No bound of the error can be given: {text(reason.rstrip('.'))}."
     level = f"; level: {text(_level(certificate))}{_sampled(certificate)}."
     if certificate.map_L2 is not None:
-        distance = f", and the distance W₂ lies {_distance(certificate)}"
+        missed = number(certificate.map_L2, 2, "certificate.map_L2", up=True)
+        distance = f"the distance W₂ lies {_distance(certificate)}"
         return (
-            "The map is wrong by at most "
-            f"{number(certificate.map_L2, 2, 'certificate.map_L2', up=True)} in the root mean "
-            f"square{distance}{level}"
+            f"The map is wrong by at most {missed} in the root mean square, and {distance}{level}"
         )
-    mean = (
-        f"at most {number(certificate.rms, 2, 'certificate.rms', up=True)} in the root mean square"
-    )
+    rms = number(certificate.rms, 2, "certificate.rms", up=True)
+    mean = f"at most {rms} in the root mean square{level}"
     if certificate.Linf is None:
-        return f"The error is {mean}{level}"
-    return (
-        f"The error is at most {number(certificate.Linf, 2, 'certificate.Linf', up=True)} "
-        f"{everywhere(dimension)}, and {mean}{level}"
-    )
+        return f"The error is {mean}"
+    largest = number(certificate.Linf, 2, "certificate.Linf", up=True)
+    return f"The error is at most {largest} {everywhere(dimension)}, and {mean}"
 
 
 def everywhere(dimension: int | None) -> str:
@@ -73,21 +68,16 @@ def _distance(certificate: Certificate) -> str:
     assert certificate.W2 is not None
     low, high = certificate.W2
     width = high - low
-    common = (
-        math.floor(math.log10(high)) - math.floor(math.log10(width))
-        if width > 0 and high > 0
-        else MOST
-    )
+    common = MOST
+    if width > 0 and high > 0:
+        common = math.floor(math.log10(high)) - math.floor(math.log10(width))
     digits = min(max(common + 2, FEWEST), MOST)
-    ends = [
-        number(end, digits, f"certificate.W2.{k}", up=k == 1) for k, end in enumerate((low, high))
-    ]
-    return f"between {ends[0]} and {ends[1]}"
+    lower = number(low, digits, "certificate.W2.0", up=False)
+    return f"between {lower} and {number(high, digits, 'certificate.W2.1', up=True)}"
 
 
 def measured_sentence(facts: Mapping[str, Any]) -> str:
-    """What a comparison with the exact solution, or with a classical one, gave; empty where there
-    is none."""
+    """What a comparison with the exact solution, or a classical one, gave, if there is any."""
     if facts["error"] is not None:
         largest = number(facts["error"]["linf"], 2, "error.linf")
         mean = number(facts["error"]["l2"], 2, "error.l2")
@@ -105,12 +95,9 @@ def measured_sentence(facts: Mapping[str, Any]) -> str:
 
 
 def _level(certificate: Certificate) -> str:
-    sure = (
-        f", {100 * certificate.confidence:g} % confidence"
-        if certificate.confidence is not None
-        else ""
-    )
-    return f"{certificate.level}{sure}"
+    if certificate.confidence is None:
+        return str(certificate.level)
+    return f"{certificate.level}, {100 * certificate.confidence:g} % confidence"
 
 
 def bounds_table(certificate: Certificate) -> str:
@@ -120,10 +107,8 @@ def bounds_table(certificate: Certificate) -> str:
     for name, key in NORMS:
         if (key == "map_L2") == transport:
             value = getattr(certificate, key)
-            bound = "no bound"
-            if value is not None:
-                bound = f"≤ {number(value, 3, f'certificate.{key}', up=True)}"
-            rows.append((name, bound))
+            bound = f"≤ {number(value, 3, f'certificate.{key}', up=True)}"
+            rows.append((name, "no bound" if value is None else bound))
     if certificate.energy is not None:
         shift = f" − {certificate.lambda_:.4g} v" if certificate.lambda_ else ""
         lower, upper = (

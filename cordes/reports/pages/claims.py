@@ -1,5 +1,4 @@
-"""What a certificate proves, what was checked and what is assumed, in words: three lists, which
-each kind of problem fills."""
+"""What a certificate proves, checks and assumes, in words: three lists that each kind fills."""
 
 import functools
 from collections.abc import Mapping
@@ -16,7 +15,7 @@ from cordes.problems.linear import Linear
 from cordes.problems.monge_ampere import MongeAmpere
 from cordes.problems.problem import AbstractProblem
 from cordes.problems.transport import Transport
-from cordes.reports.kit.page import MINUS, text
+from cordes.reports.kit.page import MINUS, columns, text
 
 
 class Claims(NamedTuple):
@@ -26,12 +25,16 @@ class Claims(NamedTuple):
     checked: list[str]
     assumed: list[str]
 
+    def say(self, proved: str = "", checked: str = "", assumed: str = "") -> None:
+        """Adds a sentence to each of these lists."""
+        for sentences, said in zip(self, (proved, checked, assumed), strict=True):
+            sentences += [said] if said else []
+
 
 def claims(
     certificate: Certificate, problem: AbstractProblem, facts: Mapping[str, Any] | None = None
 ) -> Claims:
-    """What the bounds rest on. `facts` are those of result.json, which know the smallest eigenvalue
-    of D²u."""
+    """What the bounds rest on. `facts` are those of result.json."""
     made = Claims([], [], [])
     if certificate.level is None:
         return made
@@ -71,33 +74,28 @@ def _linear(
         and problem.epsilon is not None
         and not (problem.constant_coefficients or lower_order)
     ):
-        made.assumed.append(
-            f"Your lower bound ε ≥ {problem.epsilon:g}; no sampled point contradicts it."
-        )
+        your = f"Your lower bound ε ≥ {problem.epsilon:g}; no sampled point contradicts it."
+        made.say(assumed=your)
     else:
         _contraction(made, certificate)
     _maximum_principle(made, certificate, problem)
     _boundary_values(made, certificate)
-    _answer(made)
-    _rest(made, certificate, problem.domain)
+    _answer(made, certificate, problem.domain)
 
 
 @rests_on.register
 def _hjb(problem: HJB, certificate: Certificate, made: Claims, facts: Mapping[str, Any]) -> None:
     _contraction(made, certificate, ", for all controls")
     if problem.maximiser is not None:
-        made.checked.append(
-            f"None of the {len(problem.controls):,} controls given is better than the "
-            "maximiser, at any point of the norms."
-        )
-        made.assumed.append(
-            "The maximiser is the best of all controls, between those that it was compared "
-            "with too."
+        made.say(
+            checked=f"None of the {len(problem.controls):,} controls given is better than the "
+            "maximiser, at any point of the norms.",
+            assumed="The maximiser is the best of all controls, between those that it was compared "
+            "with too.",
         )
     _maximum_principle(made, certificate, problem, ", for all controls")
     _boundary_values(made, certificate)
-    _answer(made)
-    _rest(made, certificate, problem.domain)
+    _answer(made, certificate, problem.domain)
 
 
 @rests_on.register
@@ -106,12 +104,11 @@ def _monge_ampere(
 ) -> None:
     _convexity(made, certificate, problem, facts)
     # The certificate adds the gap and does not tell.
-    made.checked.append(
-        "The boundary values, at points of the boundary: what they miss there is counted "
+    made.say(
+        checked="The boundary values, at points of the boundary: what they miss there is counted "
         "twice in the bounds."
     )
-    _answer(made)
-    _rest(made, certificate, problem.domain)
+    _answer(made, certificate, problem.domain)
 
 
 @rests_on.register
@@ -119,27 +116,20 @@ def _transport(
     problem: Transport, certificate: Certificate, made: Claims, facts: Mapping[str, Any]
 ) -> None:
     """The bounds of T5, and what is searched and never proved."""
+    what = "the bounds of D²u and of the target density"
     proof = "over their whole domains, by interval arithmetic"
-    _known(
-        made,
-        "the bounds of D²u and of the target density",
-        certificate.epsilon_source,
-        proof,
-        "hold",
+    _known(made, what, certificate.epsilon_source, proof, "hold")
+    made.say(
+        checked="The map takes the boundary into the target, at points and by a search from the "
+        "worst of them; what leaves the target counts twice.",
+        assumed="The search on the boundary has found the worst: where the map takes the boundary "
+        "is never proved.",
     )
-    made.checked.append(
-        "The map takes the boundary into the target, at points and by a search from the worst "
-        "of them; what leaves the target counts twice."
+    made.say(
+        checked="The potential has no kink: its gradient is continuous, so that the densities see "
+        "all of its second derivatives."
     )
-    made.assumed.append(
-        "The search on the boundary has found the worst: where the map takes the boundary is "
-        "never proved."
-    )
-    made.checked.append(
-        "The potential has no kink: its gradient is continuous, so that the densities see all "
-        "of its second derivatives."
-    )
-    made.checked.append("No jump of the densities was found.")
+    made.say(checked="No jump of the densities was found.")
     _rest(made, certificate, problem.domain, "densities")
     if not isinstance(problem.target_domain, BUILT_IN):
         made.assumed.insert(-1, "The target domain is convex.")
@@ -147,114 +137,94 @@ def _transport(
 
 def _gap(certificate: Certificate) -> float | None:
     """By how much the boundary values miss g, where that is more than rounding."""
-    gaps = [
-        reason.values["gap"] for reason in certificate.reasons if reason.kind is Why.boundary_gap
-    ]
-    return gaps[0] if gaps else None
+    found = (reason for reason in certificate.reasons if reason.kind is Why.boundary_gap)
+    return next((reason.values["gap"] for reason in found), None)
 
 
 def _boundary_values(made: Claims, certificate: Certificate) -> None:
     missed = _gap(certificate)
+    said = (
+        "The answer takes the boundary values, to rounding, at the boundary points looked at; what "
+        "it misses there counts twice."
+    )
     if missed is not None:
-        made.checked.append(
-            "At the boundary points looked at, the answer misses the boundary values by at "
-            f"most {missed:.2g}; the bounds count this twice."
+        said = (
+            "At the boundary points looked at, the answer misses the boundary values by at most "
+            f"{missed:.2g}; the bounds count this twice."
         )
-    else:
-        made.checked.append(
-            "The answer takes the boundary values, to rounding, at the boundary points looked "
-            "at; what it misses there counts twice."
-        )
+    made.say(checked=said)
 
 
-def _answer(made: Claims) -> None:
-    """The boundary values, kinks and jumps."""
-    made.assumed.append(
-        "Between the boundary points looked at, the answer misses the boundary values by no "
-        "more than twice as much."
+def _answer(made: Claims, certificate: Certificate, domain: AbstractDomain) -> None:
+    """The boundary values, kinks and jumps, and what every certificate rests on."""
+    made.say(
+        checked="The answer has no kink: its gradient is continuous, so that the residual sees all "
+        "of its second derivatives.",
+        assumed="Between the boundary points looked at, the answer misses the boundary values by "
+        "no more than twice as much.",
     )
-    made.checked.append(
-        "The answer has no kink: its gradient is continuous, so that the residual sees all of "
-        "its second derivatives."
-    )
-    made.checked.append("No coefficient was found to jump where no interface is declared.")
+    made.say(checked="No coefficient was found to jump where no interface is declared.")
+    _rest(made, certificate, domain, "coefficients")
 
 
-def _rest(
-    made: Claims, certificate: Certificate, domain: AbstractDomain, data: str = "coefficients"
-) -> None:
+def _rest(made: Claims, certificate: Certificate, domain: AbstractDomain, data: str) -> None:
     """What every certificate rests on."""
-    made.checked.append(
-        "The residual is evaluated in double precision, and a bound of its rounding error is added."
-    )
+    rounding = "and a bound of its rounding error is added."
+    made.say(checked=f"The residual is evaluated in double precision, {rounding}")
     _integrals(made, certificate)
     if not isinstance(domain, BUILT_IN):
-        made.assumed.append("The domain is convex.")
-    made.assumed.append(f"The {data} are what their formulas say.")
+        made.say(assumed="The domain is convex.")
+    made.say(assumed=f"The {data} are what their formulas say.")
 
 
 def _integrals(made: Claims, certificate: Certificate) -> None:
     """How the norms are known."""
+    apart = "points that served neither to fit nor to choose"
     if certificate.level == "quadrature":
-        agreement = (
-            f"; n and 2n of them per direction agree to {100 * certificate.spread:.2g} %"
-            if certificate.spread is not None
-            else ""
-        )
-        made.checked.append(
-            f"{certificate.points:,} points that served neither to fit nor to choose{agreement}."
-        )
-        made.assumed.append(
-            "Integrals that agree for n and 2n points, and before and after the last "
-            "refinement, have converged."
+        agreement = ""
+        if certificate.spread is not None:
+            share = f"{100 * certificate.spread:.2g} %"
+            agreement = f"; n and 2n of them per direction agree to {share}"
+        made.say(
+            checked=f"{certificate.points:,} {apart}{agreement}.",
+            assumed="Integrals that agree for n and 2n points, and before and after the last "
+            "refinement, have converged.",
         )
     elif certificate.confidence is not None:
-        made.checked.append(
-            f"{certificate.points:,} independent points that served neither to fit nor to choose."
-        )
+        made.say(checked=f"{certificate.points:,} independent {apart}.")
         chance = f"{100 * (1 - certificate.confidence):.3g} %"
+        limit, condition = "at most", "what else is assumed holds"
+        reason = (
+            "Your bound of the residual (residual_bound) over the whole domain; no sampled point "
+            "contradicts it."
+        )
         if "asymptotic" in str(certificate.level):
-            made.assumed.append(
-                f"Chance: the bound fails with a probability of about {chance}, if the normal "
-                "approximation holds."
+            limit, condition = "about", "the normal approximation holds"
+            reason = (
+                "The normal approximation holds: the residual is not concentrated in a tiny set "
+                "that all points missed."
             )
-            made.assumed.append(
-                "The normal approximation holds: the residual is not concentrated in a tiny "
-                "set that all points missed."
-            )
-        else:
-            made.assumed.append(
-                f"Chance: the bound fails with a probability of at most {chance}, if what "
-                "else is assumed holds."
-            )
-            made.assumed.append(
-                "Your bound of the residual (residual_bound) over the whole domain; no sampled "
-                "point contradicts it."
-            )
+        fails = f"Chance: the bound fails with a probability of {limit} {chance}, if {condition}."
+        made.say(assumed=fails)
+        made.say(assumed=reason)
 
 
 def _known(made: Claims, what: str, source: str | None, proof: str, verb: str = "holds") -> None:
     """Something that must hold over the whole domain, and how that is known."""
+    capital = what[0].upper() + what[1:]
     if source == "sampled":
-        made.checked.append(f"{_capital(what)}, at sampled points.")
-        made.assumed.append(f"What holds at the sampled points holds between them: {what}.")
+        between = f"What holds at the sampled points holds between them: {what}."
+        made.say(checked=f"{capital}, at sampled points.", assumed=between)
     elif source is not None:
-        made.proved.append(f"{_capital(what)} {verb} {proof}.")
-
-
-def _capital(sentence: str) -> str:
-    return sentence[0].upper() + sentence[1:]
+        made.say(proved=f"{capital} {verb} {proof}.")
 
 
 def _contraction(made: Claims, certificate: Certificate, controls: str = "") -> None:
     """The contraction of the energy theorems."""
     if certificate.contraction is None:
         return
-    reason = (
-        ": A, b and c do not depend on x"
-        if certificate.epsilon_source == "analytic"
-        else ", by interval arithmetic"
-    )
+    analytic = certificate.epsilon_source == "analytic"
+    reason = ": A, b and c do not depend on x" if analytic else ", by interval arithmetic"
     what = f"the contraction {certificate.contraction:.4g} < 1"
     _known(made, what, certificate.epsilon_source, f"over the whole domain{controls}{reason}")
 
@@ -262,31 +232,26 @@ def _contraction(made: Claims, certificate: Certificate, controls: str = "") -> 
 def _maximum_principle(
     made: Claims, certificate: Certificate, problem: AbstractProblem, controls: str = ""
 ) -> None:
-    """What bounds of the largest error need, which may rest on points even where the contraction
-    does not."""
+    """What bounds of the largest error need: by points perhaps where the contraction is not."""
     used = any(cited.maximum_principle for cited in _cited(certificate))
     if not used and _gap(certificate) is None:
         return
-    needs = ["A is positive definite"]
-    if problem.has_reaction:
-        needs.append("c ≥ 0")
-    if problem.has_drift:
-        needs.append("b is bounded")
-    if problem.domain.dimension > 2:
-        needs.append("the Cordès condition holds or A is continuous")
-    listed = f"{', '.join(needs[:-1])} and {needs[-1]}" if len(needs) > 1 else needs[0]
+    needs = {
+        "A is positive definite": True,
+        "c ≥ 0": problem.has_reaction,
+        "b is bounded": problem.has_drift,
+        "the Cordès condition holds or A is continuous": problem.domain.dimension > 2,
+    }
+    *first, last = (need for need, there in needs.items() if there)
+    listed = f"{', '.join(first)} and {last}" if first else last
     if problem.constant_coefficients:
-        made.proved.append(
-            "What the maximum principle needs is known, since the coefficients are constant: "
-            f"{listed}."
-        )
+        known = "What the maximum principle needs is known, since the coefficients are constant"
+        made.say(proved=f"{known}: {listed}.")
         return
-    made.checked.append(
-        f"What the maximum principle needs{controls}: {listed}; by interval arithmetic where "
-        "the formulas allow it, else at sampled points."
-    )
-    made.assumed.append(
-        f"Where only points could be looked at, it holds between them too: {listed}."
+    made.say(
+        checked=f"What the maximum principle needs{controls}: {listed}; by interval arithmetic "
+        "where the formulas allow it, else at sampled points.",
+        assumed=f"Where only points could be looked at, it holds between them too: {listed}.",
     )
 
 
@@ -295,7 +260,7 @@ def _convexity(
 ) -> None:
     """In one dimension the equation is linear, and convexity plays no part; an answer that is not
     convex is certified through w + δ|x|²/2."""
-    made.checked.append("f ≥ 0, and its integral is finite, as far as the points show.")
+    made.say(checked="f ≥ 0, and its integral is finite, as far as the points show.")
     if problem.domain.dimension == 1:
         return
     found = [
@@ -308,38 +273,32 @@ def _convexity(
     smallest = min(found, default=0.0)
     lost = smallest < 0
     proof = "over the whole domain, by interval arithmetic"
-    cited = certificate.citation
+    cited, source = certificate.citation, certificate.epsilon_source
     if not lost and (cited is None or Modifier.shifted not in cited.modifiers):
-        _known(made, "the convexity of the answer", certificate.epsilon_source, proof)
+        _known(made, "the convexity of the answer", source, proof)
         return
-    _known(
-        made,
-        "D²w + δI ≥ 0 (w is the answer, and the bound pays for δ)",
-        certificate.epsilon_source,
-        proof,
+    _known(made, "D²w + δI ≥ 0 (w is the answer, and the bound pays for δ)", source, proof)
+    said = (
+        "The answer itself is not known to be convex: the eigenvalues of D²w are too near zero to "
+        "be sure."
     )
     if lost:
-        made.checked.append(
-            f"The answer itself is not convex: D²w has the eigenvalue {smallest:.3g}.".replace(
-                "-", MINUS
-            )
-        )
-    else:
-        made.checked.append(
-            "The answer itself is not known to be convex: the eigenvalues of D²w are too near "
-            "zero to be sure."
-        )
+        said = f"The answer itself is not convex: D²w has the eigenvalue {smallest:.3g}."
+        said = said.replace("-", MINUS)
+    made.say(checked=said)
 
 
 def claims_list(made: Claims) -> str:
     """Three lists side by side."""
-    titles = (("Proved", made.proved), ("Checked", made.checked), ("Assumed", made.assumed))
-    columns = (
-        (
-            f"<div><h3>{title}</h3><ul "
-            f'class="claims">{"".join(f"<li>{text(each)}</li>" for each in lines)}</ul></div>'
-        )
-        for title, lines in titles
+    titles = dict(zip(("Proved", "Checked", "Assumed"), made, strict=True))
+    items = {
+        title: "".join(f"<li>{text(each)}</li>" for each in lines)
+        for title, lines in titles.items()
         if lines
+    }
+    return columns(
+        *(
+            f'<div><h3>{title}</h3><ul class="claims">{listed}</ul></div>'
+            for title, listed in items.items()
+        )
     )
-    return f'<div class="columns">{"".join(columns)}</div>'

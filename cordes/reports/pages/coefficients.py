@@ -1,5 +1,4 @@
-"""The coefficients of an equation as formulas, read from their traces; what has no formula is shown
-as source text."""
+"""Coefficients as formulas, read from their traces; what has none is shown as source text."""
 
 import html
 from collections.abc import Callable, Iterator, Mapping
@@ -38,18 +37,10 @@ ENTRIES, MOST_ENTRIES, MOST_NAMES, LONGEST = 64, 2_500, 6, 7_000
 SAVING = 8
 # Points at which a formula is compared with its function.
 SAMPLES, SEED = 24, 23
-# What goes wrong while a function becomes a formula: none of it is an error of the problem, which
-# was solved.
+# What goes wrong while a function becomes a formula, and is no error of the problem.
 UNREADABLE = (
-    Unwritable,
-    NotImplementedError,
-    ValueError,
-    TypeError,
-    AttributeError,
-    IndexError,
-    KeyError,
-    RecursionError,
-    ArithmeticError,
+    *(Unwritable, ArithmeticError, AttributeError, LookupError),
+    *(NotImplementedError, RecursionError, TypeError, ValueError),
 )
 WHERE = words("where ")
 LETTERS = {
@@ -60,36 +51,15 @@ LETTERS = {
 }
 # What letters stand for on the page, and those that are free.
 RESERVED = (
-    *(
-        "x",
-        "u",
-        "a",
-        "pi",
-        "e",
-        "i",
-        "I",
-        "D",
-        "A",
-        "b",
-        "c",
-        "f",
-        "g",
-        "mu",
-        "nu",
-        "X",
-        "Y",
-        "T",
-        "t",
-    ),
-    *("Ω", "max", "min", "arctan2", "det"),
+    *"xuaeiIDAbcfgXYTtΩ",
+    *("pi", "mu", "nu", "max", "min", "arctan2", "det"),
     *(each.written for each in ELEMENTARY.values()),
 )
 FREE = "sqpvwyzhkmn"
 
 
 class Coefficient(NamedTuple):
-    """A name, its value if it is a constant number, and its formulas or, where there are none, its
-    source."""
+    """A name, its value if it is a constant number, and its formulas, else its source."""
 
     name: str
     value: float | None = None
@@ -113,8 +83,7 @@ class Names:
         self.given: dict[str, str] = {}
 
     def give(self, meaning: str, name: str | None = None) -> str:
-        """The look of a name, with an accent where its letter is taken; without a name, a free
-        letter."""
+        """The look of a name, with an accent if its letter is taken; without one, a free letter."""
         for look in self._candidates(name):
             if look not in self.reserved and self.given.setdefault(look, meaning) == meaning:
                 return look
@@ -183,8 +152,7 @@ class FormulaReader(NamedTuple):
     def _written(
         self, function: Callable, name: str, controls: np.ndarray | None = None
     ) -> tuple[Written, Looks]:
-        """The terms of a function, compared with its values in the domain, and the names of their
-        parts."""
+        """The terms of a function, compared with its values, and the names of their parts."""
         d = self.domain.dimension
         names = [f"x{i + 1}" for i in range(d)]
         samples = self.elsewhere.get(name, self.domain).interior_points(SAMPLES, seed=SEED)
@@ -272,8 +240,7 @@ def coefficient(reader: FormulaReader, name: str, given: Any) -> Coefficient:
 
 
 def _fixed(name: str, value: np.ndarray) -> Coefficient:
-    """A number stands in the equation itself, unless digits of it are left out; an array gets a
-    line."""
+    """A number stands in the equation, unless digits of it are left out; an array gets a line."""
     if value.ndim == 0 and name in ("f", "g", "c") and ROUNDED not in constant(float(value)).mathml:
         return Coefficient(name, float(value))
     entries = np.vectorize(number, otypes=[object])(value)

@@ -1,5 +1,4 @@
-"""Several runs on one page: their numbers side by side, their convergence in one chart, their
-pictures."""
+"""Several runs on one page: numbers side by side, convergence in one chart, pictures."""
 
 import contextlib
 import html
@@ -14,26 +13,31 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cordes.errors import FileError, OptionError
-from cordes.reports.kit.charts import Series, line_chart
+from cordes.reports.kit.charts import Series
 from cordes.reports.kit.page import Section, grid_table, note, number, text, write_page
 from cordes.reports.kit.stills import photograph
+from cordes.reports.pages.figures import Drawn, residual_charts
 
 MOST_RUNS = 24
 DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
-# The numbers of a result that are shown, by the table in which they are.
-NUMBERS = {
-    "": ("residual", "parameters"),
-    "seconds": ("solve",),
-    "error": ("l2", "linf"),
-    "certificate": ("rms", "Linf", "map_L2"),
+# The numbers of a result that are shown: their titles and their places.
+COLUMNS = {
+    "error, RMS": ("error", "l2"),
+    "error, largest": ("error", "linf"),
+    "bound, RMS": ("certificate", "rms"),
+    "bound, largest": ("certificate", "Linf"),
+    "residual": ("residual",),
+    "parameters": ("parameters",),
+    "seconds": ("seconds", "solve"),
 }
+# Where the bound of a transport map stands, instead of that of the root mean square.
+MAP_BOUND = ("certificate", "map_L2")
 # What every result.json of a solve has.
 NEEDED = ("problem", "method", "result", "seconds", "certificate")
 
 
 class FinishedRun(NamedTuple):
-    """A folder that `cordes solve --out` wrote: a name for it, what result.json says, and the steps
-    from its report."""
+    """What `cordes solve --out` wrote: folder, facts of result.json, and steps from its report."""
 
     name: str
     folder: Path
@@ -42,8 +46,7 @@ class FinishedRun(NamedTuple):
 
 
 def read_run(folder: str | Path) -> FinishedRun:
-    """Read what a solve left in a folder. Checked: that it has the result of a solve; its report
-    and its picture may be missing."""
+    """Checked: that the folder has the result of a solve; report and picture may be missing."""
     folder = Path(folder)
     remedy = "make one with `cordes solve NAME --out DIR`."
     if not folder.is_dir():
@@ -75,15 +78,14 @@ def _wrong_fact(facts: dict[str, Any]) -> str | None:
     for key in ("problem", "method", "result"):
         if not isinstance(facts[key], str):
             return f"{key} is no text"
-    for key, entries in NUMBERS.items():
-        group = facts.get(key) if key else facts
-        if group is None and key != "seconds":
+    for *group, name in (*COLUMNS.values(), MAP_BOUND):
+        table = facts.get(group[0]) if group else facts
+        if table is None and group != ["seconds"]:
             continue
-        if not isinstance(group, dict):
-            return f"{key} is no table"
-        for entry in entries:
-            if group.get(entry) is not None and not _is_number(group[entry]):
-                return f"{f'{key}.' if key else ''}{entry} is no number"
+        if not isinstance(table, dict):
+            return f"{group[0]} is no table"
+        if table.get(name) is not None and not _is_number(table[name]):
+            return f"{'.'.join((*group, name))} is no number"
     return None
 
 
@@ -126,10 +128,10 @@ def write_comparison(
             f"{len(folders)} runs are too many for one page: give at most {MOST_RUNS}."
         )
     runs = _distinct([read_run(folder) for folder in folders])
-    charts: dict[str, Any] = {}
+    drawn = Drawn()
     sections = [
         Section("Results", _table(runs, Path(path)), "results"),
-        Section("Convergence", _convergence(runs, charts), "convergence"),
+        Section("Convergence", _convergence(runs, drawn), "convergence"),
         Section("Pictures", _pictures(runs), "pictures"),
     ]
     problems = list(dict.fromkeys(run.facts["problem"] for run in runs))
@@ -138,19 +140,18 @@ def write_comparison(
         "kind": "comparison",
         "runs": {run.name: run.facts for run in runs},
         "command": list(command),
-        "charts": charts,
+        "charts": drawn.charts,
     }
     summary = f'<p class="answer">{_summary(runs, len(problems) == 1)}</p>'
     try:
-        write_page(path, title, summary, [section for section in sections if section.body], data)
+        write_page(path, title, summary, sections, data)
     except OSError as error:
         raise FileError(f"{path} cannot be written: {error.strerror or error}.") from error
     return runs
 
 
 def _distinct(runs: list[FinishedRun]) -> list[FinishedRun]:
-    """Folders of the same name, and only these, are told apart by their paths, and then by
-    numbers."""
+    """Folders of one name, and only these, are told apart by their paths, then by numbers."""
     names = [run.name for run in runs]
     names = [
         str(run.folder) if names.count(name) > 1 else name
@@ -164,83 +165,39 @@ def _distinct(runs: list[FinishedRun]) -> list[FinishedRun]:
 
 
 def _summary(runs: list[FinishedRun], same: bool) -> str:
-    """Which run is the most accurate, and which the fastest; errors of different problems are not
-    compared."""
-    timed = [
-        (seconds, k)
-        for k, seconds in enumerate(_seconds(run) for run in runs)
-        if seconds is not None
-    ]
-    parts = (
-        [f"{text(runs[min(timed)[1]].name)} was the fastest, {number(min(timed)[0], 2)} s"]
-        if timed
-        else []
-    )
-    # An error that is no number is none that could be ranked.
-    measured = [run for run in runs if (run.facts.get("error") or {}).get("l2") is not None]
-    certified = [run for run in runs if (run.facts["certificate"] or {}).get("rms") is not None]
-    compared = [run for run in runs if run.facts.get("error")]
-    if same and measured and len(compared) == len(runs):
-        best = min(measured, key=lambda run: run.facts["error"]["l2"])
-        parts.insert(
-            0,
-            (
-                f"{text(best.name)} has the smallest error, "
-                f"{number(best.facts['error']['l2'], 2)} in the root mean square"
-            ),
-        )
-    elif same and certified:
-        best = min(certified, key=lambda run: run.facts["certificate"]["rms"])
-        parts.insert(
-            0,
-            (
-                f"{text(best.name)} has the smallest bound of the error, "
-                f"{number(best.facts['certificate']['rms'], 2, up=True)} in the root mean square"
-            ),
-        )
+    """Which run is the most accurate, if all have one problem, and which the fastest."""
+    ranked = []
+    if same and all(run.facts.get("error") for run in runs) and _best(runs, "error", "l2"):
+        ranked.append(("has the smallest error, {} in the root mean square", ("error", "l2"), None))
+    elif same:
+        words = "has the smallest bound of the error, {} in the root mean square"
+        ranked.append((words, ("certificate", "rms"), True))
+    ranked.append(("was the fastest, {} s", ("seconds", "solve"), None))
+    parts = []
+    for words, place, up in ranked:
+        best = _best(runs, *place)
+        if best is not None:
+            parts.append(f"{text(best.name)} {words.format(number(_at(best, *place), 2, up=up))}")
     return "; ".join(parts) + "." if parts else "Neither errors nor times are known."
 
 
-def _seconds(run: FinishedRun) -> float | None:
-    return run.facts["seconds"].get("solve")
+def _best(runs: list[FinishedRun], *place: str) -> FinishedRun | None:
+    """The run with the smallest number there; what is no number is none that could be ranked."""
+    known = [(found, k) for k, run in enumerate(runs) if (found := _at(run, *place)) is not None]
+    return runs[min(known)[1]] if known else None
 
 
 def _table(runs: list[FinishedRun], page: Path) -> str:
-    head = [
-        "run",
-        "problem",
-        "method",
-        "result",
-        "error, RMS",
-        "error, largest",
-        "bound, RMS",
-        "bound, largest",
-        "residual",
-        "parameters",
-        "seconds",
-    ]
     rows = []
     for run in runs:
-        error, certificate = run.facts.get("error") or {}, run.facts["certificate"] or {}
-        place = f"runs.{run.name}"
-        rms = "map_L2" if certificate.get("map_L2") is not None else "rms"
-        numbers = [
-            number(error.get("l2"), 2, f"{place}.error.l2"),
-            number(error.get("linf"), 2, f"{place}.error.linf"),
-            number(certificate.get(rms), 2, f"{place}.certificate.{rms}", up=True),
-            number(certificate.get("Linf"), 2, f"{place}.certificate.Linf", up=True),
-            number(run.facts.get("residual"), 2, f"{place}.residual"),
-            number(run.facts.get("parameters"), fact=f"{place}.parameters"),
-            number(_seconds(run), 3, f"{place}.seconds.solve"),
-        ]
+        of_map = _at(run, *MAP_BOUND) is not None
+        columns = COLUMNS | ({"bound, RMS": MAP_BOUND} if of_map else {})
+        words = (text(run.facts[key]) for key in ("problem", "method", "result"))
         rows.append(
             [
                 _link(run, page),
-                *(
-                    f'<span class="word">{text(run.facts[key])}</span>'
-                    for key in ("problem", "method", "result")
-                ),
-                *numbers,
+                *(f'<span class="word">{word}</span>' for word in words),
+                *(_shown(run, place) for place in columns.values()),
             ]
         )
     reasons = [
@@ -251,17 +208,24 @@ def _table(runs: list[FinishedRun], page: Path) -> str:
     notes = "".join(
         note(f"{name} has no bound: {certificate.get('reason')}.") for name, certificate in reasons
     )
-    return (
-        grid_table(
-            head,
-            rows,
-            (
-                "Seconds are those of the solve, without compilation and certificate. A dash: not "
-                "known."
-            ),
-        )
-        + notes
+    head = ["run", "problem", "method", "result", *COLUMNS]
+    caption = (
+        "Seconds are those of the solve, without compilation and certificate. A dash: not known."
     )
+    return grid_table(head, rows, caption) + notes
+
+
+def _at(run: FinishedRun, *place: str) -> float | None:
+    """A number of a result by its place there."""
+    *group, name = place
+    return ((run.facts.get(group[0]) or {}) if group else run.facts).get(name)
+
+
+def _shown(run: FinishedRun, place: tuple[str, ...]) -> str:
+    """Bounds are rounded up."""
+    digits = 3 if place[-1] in ("parameters", "solve") else 2
+    up = True if place[0] == "certificate" else None
+    return number(_at(run, *place), digits, ".".join(("runs", run.name, *place)), up)
 
 
 def _link(run: FinishedRun, page: Path) -> str:
@@ -278,7 +242,7 @@ def _link(run: FinishedRun, page: Path) -> str:
     return f'<a href="{html.escape(address)}">{text(run.name)}</a>'
 
 
-def _convergence(runs: list[FinishedRun], charts: dict[str, Any]) -> str:
+def _convergence(runs: list[FinishedRun], drawn: Drawn) -> str:
     curves = [
         Series(
             run.name,
@@ -290,28 +254,12 @@ def _convergence(runs: list[FinishedRun], charts: dict[str, Any]) -> str:
     ]
     if not curves:
         return note("None of the runs kept its steps.")
-    bodies = []
-    timed = [curve for curve in curves if np.all(np.isfinite(np.asarray(curve.x, dtype=float)))]
-    for key, label, series in (
-        ("convergence seconds", "seconds, compilation included", timed),
-        (
-            "convergence",
-            "step",
-            [Series(curve.name, list(range(len(curve.y))), curve.y) for curve in curves],
-        ),
-    ):
-        if series:
-            chart = line_chart(
-                key,
-                series,
-                label,
-                "residual",
-                logarithmic=True,
-                markers=max(len(each.x) for each in series) <= 40,
-            )
-            charts[key] = chart.data
-            bodies.append(chart.body)
-    return f'<div class="columns">{"".join(bodies)}</div>' + note(
+    steps = [Series(curve.name, list(range(len(curve.y))), curve.y) for curve in curves]
+    shown = [
+        ("convergence seconds", "seconds, compilation included", curves),
+        ("convergence", "step", steps),
+    ]
+    return residual_charts(shown, drawn) + note(
         "The scaled residual on fresh points, root mean square. Residuals of different methods "
         "are measured alike."
     )

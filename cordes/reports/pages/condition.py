@@ -3,10 +3,12 @@ of the multiplier; and the same maps as a figure."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 
+from cordes.certificates.condition import Condition
 from cordes.problems.problem import AbstractProblem
 from cordes.reports.kit.page import Section, number, table, text, write_page
 from cordes.reports.pages.answer import (
@@ -16,100 +18,60 @@ from cordes.reports.pages.answer import (
     shown_point,
 )
 from cordes.reports.pages.equation import equation
-from cordes.reports.pages.fields import condition_quantities, line_points, maps_of, planes_of
-from cordes.reports.pages.figures import figures, grouped, quantity_chart
+from cordes.reports.pages.fields import condition_quantities
+from cordes.reports.pages.figures import Drawn, grouped_figures
 from cordes.reports.plots import Panel, draw_panels, where_cut
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-    from cordes.certificates.condition import Condition
-    from cordes.solutions.solution import Solution
+from cordes.solutions.solution import Solution
 
 
 def write_check_report(
     path: str | Path,
     problem: AbstractProblem,
     facts: Mapping[str, Any],
-    condition: "Condition",
+    condition: Condition,
     command: Sequence[str] = (),
-    solution: "Solution | None" = None,
+    solution: Solution | None = None,
 ) -> Path:
-    """The page of `cordes check`; `solution` is the answer at which a nonlinear equation was
-    frozen."""
+    """The page of `cordes check`; a nonlinear equation was frozen at the answer `solution`."""
     shown = equation(problem)
-    maps: dict[str, Any] = {}
-    charts: dict[str, Any] = {}
-    body = _pictures(problem, condition, solution, maps, charts)
-    low, high = facts["multiplier_range"]
+    drawn = Drawn()
+    body = grouped_figures(
+        problem.domain,
+        lambda points: condition_quantities(problem, points, condition, solution),
+        drawn,
+    )["equation"]
+    lambda_, shown_lambda = facts["lambda"], number(facts["lambda"], 6, "lambda")
+    low, high = (
+        number(end, 4, f"multiplier_range.{k}") for k, end in enumerate(facts["multiplier_range"])
+    )
     rows = [
         ("ε", number(facts["epsilon"], 6, "epsilon")),
         ("known from", text(facts["source"])),
-        (
-            "λ",
-            number(facts["lambda"], 6, "lambda")
-            if facts["lambda"] is not None
-            else "not needed: there are no lower-order terms",
-        ),
+        ("λ", "not needed: there are no lower-order terms" if lambda_ is None else shown_lambda),
         ("worst point", shown_point(facts["worst_point"])),
-        (
-            "multiplier γ",
-            f"{number(low, 4, 'multiplier_range.0')} to {number(high, 4, 'multiplier_range.1')}",
-        ),
+        ("multiplier γ", f"{low} to {high}"),
         ("domain", text(facts["domain"])),
     ]
     sections = [
         Section("Equation", shown.parts, "equation"),
         Section("The condition", table(rows) + body, "condition"),
-    ]
-    sections.append(
         Section(
             "How it was made",
             f"<details><summary>Versions</summary>{table(made_with())}</details>{remade(command)}",
             "run",
-        )
-    )
-    summary = f'{shown.headline}<p class="answer">{condition_sentence(facts)}</p>'
-    data = {
-        "kind": "check",
-        "facts": facts,
-        "command": list(command),
-        "maps": maps,
-        "charts": charts,
-    }
-    return write_page(path, problem.name, summary, sections, data)
-
-
-def _pictures(
-    problem: AbstractProblem,
-    condition: "Condition",
-    solution: "Solution | None",
-    maps: dict[str, Any],
-    charts: dict[str, Any],
-) -> str:
-    domain = problem.domain
-    planes = planes_of(domain) if domain.dimension > 1 else []
-    points = (
-        np.concatenate([plane.points[plane.inside] for plane in planes])
-        if planes
-        else line_points(domain)
-    )
-    quantities = condition_quantities(problem, points, condition, solution)
-    if not planes:
-        return grouped({each.key: quantity_chart(each, points, charts) for each in quantities})[
-            "equation"
-        ]
-    return grouped({key: figures(each, maps) for key, each in maps_of(quantities, planes).items()})[
-        "equation"
+        ),
     ]
+    summary = f'{shown.headline}<p class="answer">{condition_sentence(facts)}</p>'
+    data = {"kind": "check", "facts": facts, "command": list(command), **drawn.data}
+    return write_page(path, problem.name, summary, sections, data)
 
 
 def plot_condition(
     problem: AbstractProblem,
-    condition: "Condition",
+    condition: Condition,
     path: str | Path | None = None,
-    solution: "Solution | None" = None,
-) -> "Figure":
+    solution: Solution | None = None,
+) -> Figure:
     """ε and the multiplier over the domain, as a figure."""
 
     def values(key: str) -> Callable[[np.ndarray], np.ndarray]:
@@ -123,11 +85,5 @@ def plot_condition(
         Panel("ε", values("epsilon"), False, shared=False),
         Panel("multiplier γ", values("multiplier"), False, shared=False),
     ]
-    return draw_panels(
-        problem.domain,
-        panels,
-        lambda: " — ".join(
-            [problem.name, *where_cut(problem.domain), f"ε = {condition.epsilon:.4g}"]
-        ),
-        path,
-    )
+    parts = [problem.name, *where_cut(problem.domain), f"ε = {condition.epsilon:.4g}"]
+    return draw_panels(problem.domain, panels, lambda: " — ".join(parts), path)

@@ -62,8 +62,7 @@ def _number(value: float) -> str:
 
 
 def _shifted(center: np.ndarray) -> str:
-    """x − m, as a tuple or, in many dimensions, by the unit vectors of the few coordinates that are
-    not zero."""
+    """x − m, as a tuple or, in many dimensions, by unit vectors of what is not zero."""
     places = np.flatnonzero(center)
     if len(places) == 0:
         return "<mi>x</mi>"

@@ -33,11 +33,8 @@ from cordes.reports.pages.coefficients import (
 )
 from cordes.reports.pages.domains import domain_formula
 
-UNKNOWN, HESSIAN, GRADIENT = (
-    "<mi>u</mi>",
-    "<mrow><msup><mi>D</mi><mn>2</mn></msup><mi>u</mi></mrow>",
-    "<mrow><mo>∇</mo><mi>u</mi></mrow>",
-)
+UNKNOWN, GRADIENT = "<mi>u</mi>", "<mrow><mo>∇</mo><mi>u</mi></mrow>"
+HESSIAN = "<mrow><msup><mi>D</mi><mn>2</mn></msup><mi>u</mi></mrow>"
 EQUALS, COLON, DOT = "<mo>=</mo>", '<mo rspace="0.2em" lspace="0.2em">:</mo>', "<mo>·</mo>"
 DETERMINANT = f"<mi>det</mi><mspace width='0.2em'/>{HESSIAN}"
 # Source terms that the gallery makes from a known solution.
@@ -71,8 +68,7 @@ class EquationShape(NamedTuple):
 
 
 def equation(problem: AbstractProblem) -> EquationHtml:
-    """The equation of a problem. Never fails: what is not understood is left out of the formulas
-    and shown as it was written."""
+    """Never fails: what is not understood is not in the formulas, but shown as it was written."""
     try:
         shape = shape_of(problem)
         reader = _reader(problem, shape)
@@ -161,8 +157,7 @@ def _(problem: Transport) -> EquationShape:
 
 
 def _given(problem: AbstractProblem, *names: str) -> dict[str, Any]:
-    """Coefficients by their names: functions, and the values of those that were given as numbers or
-    arrays."""
+    """Coefficients by name: functions, and the values of those given as numbers or arrays."""
     found: dict[str, Any] = {}
     for name in names:
         function = getattr(problem, name)
@@ -195,33 +190,31 @@ def _operator(problem: AbstractProblem, parts: Parts, left: str) -> str:
     if problem.has_drift:
         left += f"<mo>+</mo><mi>b</mi>{DOT}{GRADIENT}"
     if problem.has_reaction:
-        value = parts["c"].value if "c" in parts else None
+        value = _value(parts, "c")
         sign = "+" if value is not None and value < 0 else "−"
-        factor = (
-            "<mi>c</mi><mspace width='0.1em'/>"
-            if value is None
-            else ""
-            if abs(value) == 1
-            else constant(abs(value)).mathml + "<mo>&#x2062;</mo>"
-        )
+        factor = "<mi>c</mi><mspace width='0.1em'/>"
+        if value is not None:
+            factor = "" if abs(value) == 1 else f"{constant(abs(value)).mathml}<mo>&#x2062;</mo>"
         left += f"<mo>{sign}</mo>{factor}{UNKNOWN}"
     return left
 
 
+def _value(parts: Parts, name: str) -> float | None:
+    return parts[name].value if name in parts else None
+
+
 def _short(name: str, parts: Parts) -> str:
     """The number of a constant, else its letter."""
-    value = parts[name].value if name in parts else None
+    value = _value(parts, name)
     return f"<mi>{name}</mi>" if value is None else constant(value).mathml
 
 
 def _minus_source(parts: Parts) -> str:
     """− f inside the supremum, where a number keeps one sign."""
-    value = parts["f"].value if "f" in parts else None
-    if value is None:
-        return "<mo>−</mo><mi>f</mi>"
-    return (
-        "" if value == 0 else f"<mo>{'−' if value > 0 else '+'}</mo>{constant(abs(value)).mathml}"
-    )
+    value = _value(parts, "f")
+    if value is None or value == 0:
+        return "" if value == 0 else "<mo>−</mo><mi>f</mi>"
+    return f"<mo>{'−' if value > 0 else '+'}</mo>{constant(abs(value)).mathml}"
 
 
 # The parts ----------------------------------------------------------------------------------------
@@ -229,17 +222,10 @@ def _minus_source(parts: Parts) -> str:
 
 def _reader(problem: AbstractProblem, shape: EquationShape) -> FormulaReader:
     controls, in_file = shape.controls, _toml_of(problem) is not None
-    return FormulaReader(
-        problem.domain,
-        shape.elsewhere,
-        controls,
-        controls is not None
-        and len(controls) <= LISTED
-        and controls.ndim == 1
-        and not (in_file or shape.continuum),
-        _definitions(problem, controls) if in_file else {},
-        Names(),
-    )
+    few = controls is not None and len(controls) <= LISTED and controls.ndim == 1
+    listed = few and not (in_file or shape.continuum)
+    definitions = _definitions(problem, controls)
+    return FormulaReader(problem.domain, shape.elsewhere, controls, listed, definitions, Names())
 
 
 def _definitions(problem: AbstractProblem, controls: np.ndarray | None) -> dict[str, Callable]:
@@ -271,17 +257,14 @@ def _parts(
     return made
 
 
-def _closed(function: Callable, name: str) -> Any:
-    return inspect.getclosurevars(function).nonlocals.get(name)
-
-
 def _is_manufactured(problem: AbstractProblem, function: Any) -> bool:
     """Whether the gallery made this from the solution that the problem knows."""
     place = (getattr(function, "__module__", ""), getattr(function, "__qualname__", ""))
     if problem.exact is None or place not in MANUFACTURED:
         return False
     known = (problem.exact, getattr(problem.exact, "__wrapped__", problem.exact))
-    return any(_closed(function, name) in known for name in ("exact", "potential"))
+    closed = inspect.getclosurevars(function).nonlocals
+    return any(closed.get(name) in known for name in ("exact", "potential"))
 
 
 def _manufactured(reader: FormulaReader, name: str) -> str:
@@ -323,11 +306,9 @@ def _toml_of(problem: AbstractProblem) -> dict[str, Any] | None:
 
 def _toml_source(problem: AbstractProblem) -> str:
     text = (problem.source or {}).get("toml")
-    return (
-        f"<details><summary>The problem file</summary>{code_box(text)}</details>"
-        if text is not None
-        else ""
-    )
+    if text is None:
+        return ""
+    return f"<details><summary>The problem file</summary>{code_box(text)}</details>"
 
 
 # Sets ---------------------------------------------------------------------------------------------

@@ -7,11 +7,12 @@ block by block: in many dimensions they would not fit into memory.
 """
 
 import functools
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
+from cordes.certificates.condition import Condition
 from cordes.certificates.residual.candidate import AnswerCandidate
 from cordes.certificates.theorem import Theorem
 from cordes.jet import Jet
@@ -19,12 +20,10 @@ from cordes.problems.condition import cordes_multiplier, epsilon_at
 from cordes.problems.linear import Linear
 from cordes.problems.problem import AbstractProblem
 from cordes.reports.facts import certificate_of
-from cordes.reports.kit.maps import Map, Plane, make_plane, spread
+from cordes.reports.kit.maps import Map
+from cordes.reports.kit.planes import Plane, planes_through, square_cells
 from cordes.runtime.blocks import in_blocks
-
-if TYPE_CHECKING:
-    from cordes.certificates.condition import Condition
-    from cordes.solutions.solution import Solution
+from cordes.solutions.solution import Solution
 
 # Cells along the longer side of a map, and points of a line in one dimension.
 RESOLUTION = {2: 120, 3: 64, 4: 80, 5: 80}
@@ -36,8 +35,7 @@ CHUNK = 4096
 
 
 class Quantity(NamedTuple):
-    """A function that is drawn: a key, the title (safe HTML), a caption, values at the points, and
-    how they are coloured."""
+    """A function that is drawn: a key, a title in safe HTML, and how its values are coloured."""
 
     key: str
     title: str
@@ -48,19 +46,15 @@ class Quantity(NamedTuple):
 
 
 def planes_of(domain: Any) -> list[Plane]:
-    """One plane in two dimensions, the three coordinate planes through the centre in three, the
-    first in more."""
-    d = domain.dimension
-    axes = [(0, 1), (0, 2), (1, 2)] if d == 3 else [(0, 1)]
-    return [make_plane(domain, pair, RESOLUTION.get(d, COARSE)) for pair in axes]
+    resolution = RESOLUTION.get(domain.dimension, COARSE)
+    return [square_cells(domain, axes, resolution) for axes in planes_through(domain)]
 
 
 def line_points(domain: Any) -> np.ndarray:
     """The points of a line chart in one dimension, a hair inside."""
     lower, upper = (float(corner[0]) for corner in domain.bounding_box)
-    return np.linspace(lower + 1e-9 * (upper - lower), upper - 1e-9 * (upper - lower), LINE)[
-        :, None
-    ]
+    hair = 1e-9 * (upper - lower)
+    return np.linspace(lower + hair, upper - hair, LINE)[:, None]
 
 
 def maps_of(quantities: list[Quantity], planes: list[Plane]) -> dict[str, list[Map]]:
@@ -70,20 +64,17 @@ def maps_of(quantities: list[Quantity], planes: list[Plane]) -> dict[str, list[M
     for each in quantities:
         made[each.key] = []
         for k, (plane, values) in enumerate(zip(planes, np.split(each.values, ends), strict=True)):
-            key = each.key if len(planes) == 1 else f"{each.key} {k + 1}"
-            caption = each.caption if k == 0 else ""
-            made[each.key].append(
-                Map(
-                    key,
-                    each.title,
-                    plane,
-                    spread(plane, values),
-                    each.logarithmic,
-                    caption,
-                    each.categories,
-                    scale=each.values,
-                )
+            shown = Map(
+                each.key if len(planes) == 1 else f"{each.key} {k + 1}",
+                each.title,
+                plane,
+                plane.spread(values),
+                each.logarithmic,
+                each.caption if k == 0 else "",
+                each.categories,
+                scale=each.values,
             )
+            made[each.key].append(shown)
     return made
 
 
@@ -92,7 +83,7 @@ def maps_of(quantities: list[Quantity], planes: list[Plane]) -> dict[str, list[M
 
 @functools.singledispatch
 def quantities_of(
-    problem: AbstractProblem, solution: "Solution", points: np.ndarray, lambda_: float | None
+    problem: AbstractProblem, solution: Solution, points: np.ndarray, lambda_: float | None
 ) -> list[Quantity | None]:
     """What is drawn of an answer at points (N, d), in the order of the page; `lambda_` is that of
     the Cordès condition. For an equation of which no more is known: frozen at the answer."""
@@ -100,7 +91,8 @@ def quantities_of(
         return answer_and_error(solution, solution(points), points)
     jet = solution.jet(points)
     return [
-        *answer_and_bound(solution, np.asarray(jet.value), points),
+        *answer_and_error(solution, np.asarray(jet.value), points),
+        bound_quantity(solution, points),
         residual_quantity(solution.residual(points), f"|{problem.residual_name}|"),
         *frozen_condition(problem, points, jet, lambda_, f" of {problem.frozen_name}"),
     ]
@@ -108,14 +100,14 @@ def quantities_of(
 
 @functools.singledispatch
 def with_overlays(
-    problem: AbstractProblem, solution: "Solution", made: dict[str, list[Map]]
+    problem: AbstractProblem, solution: Solution, made: dict[str, list[Map]]
 ) -> dict[str, list[Map]]:
     """The maps of an answer in the plane, with what belongs on top of them."""
     return made
 
 
 def answer_quantities(
-    solution: "Solution", points: np.ndarray, condition: "Condition | None"
+    solution: Solution, points: np.ndarray, condition: Condition | None
 ) -> list[Quantity]:
     """All quantities of an answer at points (N, d), in the order of the page."""
     lambda_ = condition.lambda_ if condition is not None else None
@@ -124,29 +116,24 @@ def answer_quantities(
 
 
 def answer_and_error(
-    solution: "Solution", values: np.ndarray, points: np.ndarray
+    solution: Solution, values: np.ndarray, points: np.ndarray
 ) -> list[Quantity | None]:
     """u, and its error where the exact solution is known."""
     found: list[Quantity | None] = [Quantity("u", "u", "The computed solution.", values)]
-    if solution.problem.exact is not None:
-        exact = in_blocks(compiled(solution.problem.exact), (points,))
+    exact = exact_values(solution.problem, points)
+    if exact is not None:
         caption = "How far the answer is from the exact solution, which is used for nothing else."
         found.append(Quantity("error", "|u − u<sup>∗</sup>|", caption, values - exact, True))
     return found
 
 
-def answer_and_bound(
-    solution: "Solution", values: np.ndarray, points: np.ndarray
-) -> list[Quantity | None]:
-    """u, its error where the exact solution is known, and the bound of it."""
-    return [*answer_and_error(solution, values, points), _bound(solution, points)]
+def exact_values(problem: AbstractProblem, points: np.ndarray) -> np.ndarray | None:
+    if problem.exact is None:
+        return None
+    return in_blocks(jax.jit(jax.vmap(problem.exact)), (points,))
 
 
-def compiled(function: Any) -> Any:
-    return jax.jit(jax.vmap(function))
-
-
-def _bound(solution: "Solution", points: np.ndarray) -> Quantity | None:
+def bound_quantity(solution: Solution, points: np.ndarray) -> Quantity | None:
     certificate = certificate_of(solution)
     picture = certificate.picture
     if picture is None or picture.bound is None:
@@ -169,7 +156,7 @@ def residual_quantity(
 
 @quantities_of.register(Linear)
 def _linear(
-    problem: Linear, solution: "Solution", points: np.ndarray, lambda_: float | None
+    problem: Linear, solution: Solution, points: np.ndarray, lambda_: float | None
 ) -> list[Quantity | None]:
     few = points.shape[1] <= 3
     parts = [
@@ -178,14 +165,15 @@ def _linear(
     ]
     values, residual, epsilon, multiplier = map(np.concatenate, zip(*parts, strict=True))
     return [
-        *answer_and_bound(solution, values, points),
+        *answer_and_error(solution, values, points),
+        bound_quantity(solution, points),
         residual_quantity(residual),
         *condition_pair(epsilon, multiplier, lambda_),
     ]
 
 
 def _from_jet(
-    solution: "Solution", points: np.ndarray, lambda_: float | None
+    solution: Solution, points: np.ndarray, lambda_: float | None
 ) -> tuple[np.ndarray, ...]:
     """u, residual, ε and γ from one jet."""
     jet, local = solution.jet(points), solution.problem.coefficients(points)
@@ -194,7 +182,7 @@ def _from_jet(
 
 
 def _from_operator(
-    solution: "Solution", points: np.ndarray, lambda_: float | None
+    solution: Solution, points: np.ndarray, lambda_: float | None
 ) -> tuple[np.ndarray, ...]:
     """The same without the Hessian, as the certificate does it in many dimensions."""
     evaluated = AnswerCandidate(solution.problem, solution).evaluate(points)
@@ -209,13 +197,10 @@ def _from_operator(
 def condition_pair(
     epsilon: np.ndarray, multiplier: np.ndarray, lambda_: float | None, whose: str = ""
 ) -> list[Quantity]:
-    """ε and γ; `lambda_` belongs to equations with lower-order terms, which make ε smaller than A
-    alone would."""
-    largest = (
-        ": 1 where A is a multiple of the identity"
-        if lambda_ is None
-        else f", with drift and reaction, for λ = {lambda_:.4g}"
-    )
+    """ε and γ; `lambda_` belongs to lower-order terms, which make ε smaller."""
+    largest = ": 1 where A is a multiple of the identity"
+    if lambda_ is not None:
+        largest = f", with drift and reaction, for λ = {lambda_:.4g}"
     first = f"The Cordès ε{whose}{largest}; the condition fails where it is not positive."
     second = f"The Cordès multiplier tr A/|A|²{whose}, with which the residual is scaled."
     return [
@@ -225,9 +210,13 @@ def condition_pair(
 
 
 def frozen_condition(
-    problem: AbstractProblem, points: np.ndarray, jet: Jet, lambda_: float | None, whose: str
+    problem: AbstractProblem,
+    points: np.ndarray,
+    jet: Jet | None,
+    lambda_: float | None,
+    whose: str = "",
 ) -> list[Quantity]:
-    """ε and γ of the equation frozen at an answer."""
+    """ε and γ of the equation frozen at an answer; of a linear one, which needs none."""
     A, b, c, _ = problem.coefficients(points, jet)
     return condition_pair(epsilon_at(A, b, c, lambda_), cordes_multiplier(A), lambda_, whose)
 
@@ -247,15 +236,14 @@ def condition_of(
 
 @condition_of.register(Linear)
 def _(problem: Linear, points: np.ndarray, lambda_: float | None) -> list[Quantity]:
-    A, b, c, _ = problem.coefficients(points)
-    return condition_pair(epsilon_at(A, b, c, lambda_), cordes_multiplier(A), lambda_)
+    return frozen_condition(problem, points, None, lambda_)
 
 
 def condition_quantities(
     problem: AbstractProblem,
     points: np.ndarray,
-    condition: "Condition",
-    solution: "Solution | None" = None,
+    condition: Condition,
+    solution: Solution | None = None,
 ) -> list[Quantity]:
     """ε and γ of a problem before it is solved, or frozen at an answer."""
     if solution is None:

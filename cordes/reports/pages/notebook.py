@@ -66,22 +66,16 @@ def _(certificate: Certificate) -> str:
 @view.register
 def _(solution: AbstractSolution) -> str:
     problem = solution.problem
-    bound = (
-        "No certificate was made: <code>solution.certify()</code> says how wrong it can be."
-        if solution.certificate is None
-        else answer_sentence(solution.certificate, problem.domain.dimension)
-    )
-    facts = [
-        f"{text(solution.method)}: {text(solution.result.value)}",
-        f"residual {_number(solution.residual_rms)}",
-    ]
+    bound = "No certificate was made: <code>solution.certify()</code> says how wrong it can be."
+    if solution.certificate is not None:
+        bound = answer_sentence(solution.certificate, problem.domain.dimension)
+    how = text(f"{solution.method}: {solution.result.value}")
+    facts = f"{how}, residual {_number(solution.residual_rms)}"
     error = solution.error()
     if error is not None:
-        facts.append(
-            f"error {_number(error.l2)} (root mean square), {_number(error.linf)} (largest)"
-        )
-    parts = [view(problem), f"<p>{bound}<br>{', '.join(facts)}.</p>", _picture(solution)]
-    return "".join(parts)
+        sizes = f"{_number(error.l2)} (root mean square), {_number(error.linf)} (largest)"
+        facts += f", error {sizes}"
+    return f"{view(problem)}<p>{bound}<br>{facts}.</p>{_picture(solution)}"
 
 
 def _picture(solution: AbstractSolution) -> str:

@@ -9,8 +9,7 @@ from typing import Any
 
 
 def source_text(function: Any) -> str | None:
-    """The text of a function as its author wrote it, or None where there is none; of a wrapped one,
-    what is wrapped and that it is."""
+    """The text of a function as its author wrote it, also inside of wrappers; None without one."""
     if isinstance(function, types.MethodType):
         function = function.__func__
     while _compiled(function):

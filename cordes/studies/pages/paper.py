@@ -26,11 +26,11 @@ from cordes.reports.plots import (
     Panel,
     draw_panels,
     draw_row,
+    grid_lines,
     linear_scale,
     logarithmic_scale,
     slice_of,
 )
-from cordes.reports.transport_plots import grid_lines
 from cordes.solutions.solution import Error
 from cordes.surfaces.pages.plots import show_picture
 
@@ -164,7 +164,7 @@ def plot_against_reference(
     figure = _figure(PANEL_WIDTH * columns + 0.6, 3.9, headline)
     grid = figure.add_gridspec(2, columns, width_ratios=widths, height_ratios=(3, 2))
     maps = np.array([figure.add_subplot(grid[:, k]) for k in range(len(panels))])
-    draw_row(figure, maps, panels, slice_of(domain, (0, 1)), (0, 1))
+    draw_row(figure, maps, panels, slice_of(domain, (0, 1)))
     above = figure.add_subplot(grid[0, -1])
     _cross_section(above, figure.add_subplot(grid[1, -1], sharex=above), domain, reference, answers)
     return figure

@@ -1,123 +1,101 @@
 """What a report draws of control problems: the policy, and ε over all controls."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from cordes.jet import Jet
 from cordes.problems.condition import cordes_multiplier, epsilon_at
 from cordes.problems.hjb import HJB
-from cordes.problems.problem import Coefficients
 from cordes.reports.pages.fields import (
     DERIVATIVES,
     Quantity,
-    answer_and_bound,
     answer_and_error,
+    bound_quantity,
     condition_of,
     condition_pair,
     quantities_of,
     residual_quantity,
 )
+from cordes.reports.plots import control_names, control_numbers
+from cordes.solutions.solution import Solution
 
-if TYPE_CHECKING:
-    from cordes.solutions.solution import Solution
-
-# Controls whose ε is looked at one by one, and that have names on a map.
-CONTROLS, NAMED_CONTROLS = 8, 12
+# Controls whose ε is looked at one by one.
+CONTROLS = 8
 
 
 @quantities_of.register(HJB)
 def _control(
-    problem: HJB, solution: "Solution", points: np.ndarray, lambda_: float | None
+    problem: HJB, solution: Solution, points: np.ndarray, lambda_: float | None
 ) -> list[Quantity | None]:
     if problem.domain.dimension > DERIVATIVES:
         return answer_and_error(solution, solution(points), points)
     jet = solution.jet(points)
     local = problem.coefficients(points, jet)
     multiplier = cordes_multiplier(local.A)
+    # Of few controls the smallest ε, of many that of the best one.
+    if len(problem.controls) <= CONTROLS:
+        condition = _smallest_pair(problem, points, lambda_, "over all controls", multiplier)
+    else:
+        epsilon = epsilon_at(*local[:3], lambda_)
+        condition = condition_pair(epsilon, multiplier, lambda_, " of the best control")
     residual = residual_quantity(
         multiplier * local.defect(jet),
         "|scaled residual|",
         "γ(Lu − f) of the best control: how well the equation itself is satisfied.",
     )
     return [
-        *answer_and_bound(solution, np.asarray(jet.value), points),
+        *answer_and_error(solution, np.asarray(jet.value), points),
+        bound_quantity(solution, points),
         residual,
         *_policy(problem, points, jet),
-        *_controlled(problem, points, local, lambda_, multiplier),
+        *condition,
     ]
 
 
-def _controlled(
+def _smallest_pair(
     problem: HJB,
     points: np.ndarray,
-    best: Coefficients,
     lambda_: float | None,
-    multiplier: np.ndarray,
+    whose: str,
+    multiplier: np.ndarray | None = None,
 ) -> list[Quantity]:
-    """ε: the smallest over all controls where there are few, else that of the best one."""
-    if len(problem.controls) > CONTROLS:
-        epsilon = epsilon_at(*best[:3], lambda_)
-        return condition_pair(epsilon, multiplier, lambda_, " of the best control")
-    epsilon, _ = _smallest(problem, problem.controls, points, lambda_)
-    return _with_captions(
-        condition_pair(epsilon, multiplier, lambda_), "over all controls", " of the best control"
-    )
-
-
-def _smallest(
-    problem: HJB, controls: np.ndarray, points: np.ndarray, lambda_: float | None
-) -> tuple[np.ndarray, np.ndarray]:
-    """The smallest ε and γ over controls."""
-    epsilon, multiplier = np.full(len(points), np.inf), np.full(len(points), np.inf)
-    for a in controls:
+    """The smallest ε over (a sample of) all controls, and the smallest γ unless it is given."""
+    smallest = np.full((2, len(points)), np.inf)
+    for a in problem.sampled_controls(CONTROLS):
         A, b, c, _ = problem.pairs(points, np.broadcast_to(a, (len(points), *a.shape)))
-        epsilon = np.minimum(epsilon, epsilon_at(A, b, c, lambda_))
-        multiplier = np.minimum(multiplier, cordes_multiplier(A))
-    return epsilon, multiplier
-
-
-def _with_captions(pair: list[Quantity], whose: str, multiplier: str) -> list[Quantity]:
-    first = f"The Cordès ε, the smallest {whose}; the condition fails where it is not positive."
-    second = f"The Cordès multiplier tr A/|A|²{multiplier}."
-    return [pair[0]._replace(caption=first), pair[1]._replace(caption=second)]
+        smallest = np.minimum(smallest, [epsilon_at(A, b, c, lambda_), cordes_multiplier(A)])
+    whose_multiplier = f", the smallest {whose}" if multiplier is None else " of the best control"
+    epsilon, multiplier = smallest[0], smallest[1] if multiplier is None else multiplier
+    first, second = condition_pair(epsilon, multiplier, lambda_)
+    meaning = f"The Cordès ε, the smallest {whose}; the condition fails where it is not positive."
+    scaling = f"The Cordès multiplier tr A/|A|²{whose_multiplier}."
+    return [first._replace(caption=meaning), second._replace(caption=scaling)]
 
 
 def _policy(problem: HJB, points: np.ndarray, jet: Jet) -> list[Quantity | None]:
     """Which control is best where: its number where there are few, else each of its components."""
     chosen = np.asarray(problem.policy(points, jet)).reshape(len(points), -1)
-    controls = problem.controls.reshape(len(problem.controls), -1)
     caption = (
         "The control that is best at each point; where several are equally good, the choice means "
         "nothing."
     )
-    # Over a line the numbers of controls would say nothing: there the controls themselves are
-    # drawn.
-    if len(controls) <= NAMED_CONTROLS and problem.maximiser is None and points.shape[1] > 1:
-        numbers = np.argmin(np.sum((chosen[:, None, :] - controls) ** 2, axis=2), axis=1).astype(
-            float
-        )
-        names = tuple(
-            "a = "
-            + (f"({', '.join(f'{value:.3g}' for value in a)})" if len(a) > 1 else f"{a[0]:.3g}")
-            for a in controls
-        )
+    # Over a line the numbers of controls would say nothing: there controls themselves are drawn.
+    names = tuple(f"a = {name}" for name in control_names(problem))
+    if names and points.shape[1] > 1:
+        numbers = control_numbers(problem, chosen)
         return [Quantity("policy", "best control", caption, numbers, categories=names)]
     return [
         Quantity(
             f"policy a{i + 1}",
             f"best control, a<sub>{i + 1}</sub>" if chosen.shape[1] > 1 else "best control",
             caption if i == 0 else "",
-            chosen[:, i],
+            values,
         )
-        for i in range(chosen.shape[1])
+        for i, values in enumerate(chosen.T)
     ]
 
 
 @condition_of.register(HJB)
 def _(problem: HJB, points: np.ndarray, lambda_: float | None) -> list[Quantity]:
-    """The smallest values over (a sample of) all controls."""
-    chosen, count = problem.sampled_controls(CONTROLS), len(problem.controls)
-    pair = condition_pair(*_smallest(problem, chosen, points, lambda_), lambda_)
+    count = len(problem.controls)
     whose = "over all controls" if count <= CONTROLS else f"over {CONTROLS} of {count} controls"
-    return _with_captions(pair, whose, f", the smallest {whose}")
+    return _smallest_pair(problem, points, lambda_, whose)

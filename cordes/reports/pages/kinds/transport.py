@@ -1,24 +1,20 @@
 """What a report draws of transport: the map, both densities, and a grid with its image."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from cordes.problems.transport import Transport
-from cordes.reports.kit.maps import Map, make_plane, spread
+from cordes.reports.kit.maps import Map
+from cordes.reports.kit.planes import square_cells
 from cordes.reports.pages.fields import (
     Quantity,
-    compiled,
+    exact_values,
     frozen_condition,
     quantities_of,
     residual_quantity,
     with_overlays,
 )
-from cordes.reports.transport_plots import grid_lines
-from cordes.runtime.blocks import in_blocks
-
-if TYPE_CHECKING:
-    from cordes.solutions.transport import TransportSolution
+from cordes.reports.plots import grid_lines
+from cordes.solutions.transport import TransportSolution
 
 # Lines of the grid that a transport map deforms, and points on each.
 GRID_LINES, GRID_POINTS = 25, 97
@@ -26,7 +22,7 @@ GRID_LINES, GRID_POINTS = 25, 97
 
 @quantities_of.register(Transport)
 def _transport(
-    problem: Transport, solution: "TransportSolution", points: np.ndarray, lambda_: float | None
+    problem: Transport, solution: TransportSolution, points: np.ndarray, lambda_: float | None
 ) -> list[Quantity | None]:
     jet = solution.jet(points)
     gradient, hessian = np.asarray(jet.gradient), np.asarray(jet.hessian)
@@ -37,8 +33,8 @@ def _transport(
         Quantity("source", "μ", "The source density, of mass one.", source),
         Quantity("moved", "|T(x) − x|", "How far the map moves each point.", moved),
     ]
-    if problem.exact is not None:
-        exact = in_blocks(compiled(problem.exact), (points,))
+    exact = exact_values(problem, points)
+    if exact is not None:
         miss = np.linalg.norm(gradient - exact, axis=1)
         caption = "How far the map is from the exact one, which is used for nothing else."
         found.append(Quantity("error", "|T − T<sup>∗</sup>|", caption, miss, True))
@@ -54,14 +50,14 @@ def _transport(
 
 @with_overlays.register(Transport)
 def _with_grids(
-    problem: Transport, solution: "TransportSolution", made: dict[str, list[Map]]
+    problem: Transport, solution: TransportSolution, made: dict[str, list[Map]]
 ) -> dict[str, list[Map]]:
     """The source density with a grid, and the target density with the image of that grid."""
     lines = grid_lines(problem.domain, GRID_LINES, GRID_POINTS)
     lengths = np.cumsum([len(line) for line in lines])[:-1]
     images = np.split(solution.map(np.concatenate(lines)), lengths)
-    plane = make_plane(problem.target_domain, (0, 1), made["source"][0].values.shape[0])
-    density = spread(plane, problem.target_density(plane.points[plane.inside]))
+    plane = square_cells(problem.target_domain, (0, 1), made["source"][0].values.shape[0])
+    density = plane.spread(problem.target_density(plane.points[plane.inside]))
     caption = "The target density, with the image of the grid."
     target = Map("target", "ν", plane, density, caption=caption, letter="y", lines=tuple(images))
     source = made["source"][0]._replace(

@@ -1,0 +1,93 @@
+"""Planes through a domain, as grids of cells, and the values of a function there."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+# A logarithmic scale spans at least two decades, so that its bar has numbers, and at most six.
+DECADES = (2, 6)
+
+
+class Plane(NamedTuple):
+    """Cell centres of a grid in a coordinate plane through the domain, shape (n, m, d), which of
+    them lie inside, the corners of the grid, the outline of the domain."""
+
+    points: np.ndarray
+    inside: np.ndarray
+    axes: tuple[int, int]
+    lower: np.ndarray
+    upper: np.ndarray
+    outline: np.ndarray
+
+    @property
+    def edges(self) -> list[np.ndarray]:
+        """Where cells begin and end, along both axes."""
+        return [
+            np.linspace(low, high, count + 1)
+            for low, high, count in zip(self.lower, self.upper, self.inside.shape, strict=True)
+        ]
+
+    def spread(self, values: np.ndarray) -> np.ndarray:
+        """Values at the points inside, as an image with NaN elsewhere."""
+        image = np.full(self.inside.shape, np.nan)
+        image[self.inside] = values
+        return image
+
+
+def planes_through(domain: Any) -> list[tuple[int, int]]:
+    """The coordinate planes that are drawn: all in three dimensions, else the first."""
+    return [(0, 1), (0, 2), (1, 2)] if domain.dimension == 3 else [(0, 1)]
+
+
+def square_cells(domain: Any, axes: tuple[int, int], resolution: int) -> Plane:
+    """Cells that are about square, but some across a long and thin domain too."""
+    lower, upper = domain.bounding_box
+    size = np.asarray(upper - lower, dtype=float)[list(axes)]
+    counts = [round(resolution * side / max(size)) for side in size]
+    first, second = (int(np.clip(count, resolution // 3, resolution)) for count in counts)
+    return make_plane(domain, axes, (first, second))
+
+
+def make_plane(domain: Any, axes: tuple[int, int], counts: tuple[int, int]) -> Plane:
+    """So many cells over the bounding box in the plane of two coordinates through the centre: a
+    hair beside it, since interfaces often run through it, and on them a coefficient that jumps has
+    neither of its values."""
+    lower, upper = (np.asarray(corner, dtype=float) for corner in domain.bounding_box)
+    size, chosen = upper - lower, list(axes)
+    middles = [
+        lower[k] + (np.arange(n) + 0.5) / n * size[k] for k, n in zip(axes, counts, strict=True)
+    ]
+    points = np.empty((*counts, domain.dimension))
+    points[:] = np.asarray(domain.center) + 1e-6 * size
+    points[..., axes[0]], points[..., axes[1]] = np.meshgrid(*middles, indexing="ij")
+    inside = np.asarray(domain.contains(points))
+    return Plane(points, inside, axes, lower[chosen], upper[chosen], _outline(domain, chosen))
+
+
+def _outline(domain: Any, plane: list[int]) -> np.ndarray:
+    """A closed polyline around the domain in the plane through its centre, shape (n, 2)."""
+    if domain.vertices is not None:
+        return np.concatenate([domain.vertices, domain.vertices[:1]])
+    corners = (np.asarray(domain.bounding_box) - np.asarray(domain.center))[:, plane]
+    # The directions of the corners of the bounding box make the outline of a box exact.
+    toward = [np.arctan2(y, x) % (2 * np.pi) for x in corners[:, 0] for y in corners[:, 1]]
+    angles = np.sort(np.concatenate([np.linspace(0, 2 * np.pi, 721), toward]))
+    directions = np.zeros((len(angles), domain.dimension))
+    directions[:, plane] = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    return np.asarray(domain.boundary_at(directions))[:, plane]
+
+
+def logarithmic_limits(values: np.ndarray) -> tuple[float, float] | None:
+    """From the second percentile of what is positive to the largest; None where nothing is."""
+    positive = values[np.isfinite(values) & (values > 0)]
+    if not positive.size:
+        return None
+    high = float(positive.max())
+    least, most = (high * 10.0**-decades for decades in DECADES)
+    return float(np.clip(np.percentile(positive, 2), most, least)), high
+
+
+def linear_limits(values: np.ndarray, empty: tuple[float, float]) -> tuple[float, float]:
+    """The smallest and the largest finite value."""
+    finite = values[np.isfinite(values)]
+    return (float(finite.min()), float(finite.max())) if finite.size else empty
