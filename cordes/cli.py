@@ -8,6 +8,7 @@ wait for nothing numerical.
 """
 
 import contextlib
+import dataclasses
 import importlib
 import inspect
 import sys
@@ -19,16 +20,9 @@ import typer
 
 import cordes
 from cordes.citation import citation
+from cordes.commands import output
 from cordes.commands.arguments import COMMANDS
-from cordes.commands.output import (
-    DONE,
-    INTERRUPTED,
-    Report,
-    plain_warnings,
-    refuse,
-    show,
-    usage_message,
-)
+from cordes.commands.output import DONE, INTERRUPTED, Report, refuse
 from cordes.commands.process import Call, load_names
 from cordes.errors import CordesError
 
@@ -49,39 +43,30 @@ def run(arguments: Sequence[str], own_process: bool = False) -> int:
     guard = contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext()
     call = Call([word for word in arguments if word != "--json"], own_process)
     try:
-        with guard, plain_warnings():
+        with guard, output.plain_warnings():
             report = app(list(arguments), prog_name="cordes", standalone_mode=False, obj=call)
     except CordesError as error:
         return refuse(as_json, error.kind, str(error))
     except (KeyboardInterrupt, typer.Abort):
         report = INTERRUPTED
     except Exception as error:
-        # Usage errors belong to typer, or to click below it, depending on the version; both can
-        # format themselves.
+        # Usage errors belong to typer or, in some versions, to click; both format themselves.
         if hasattr(error, "format_message"):
-            return refuse(as_json, "option", usage_message(error))
+            return refuse(as_json, "option", output.usage_message(error))
         traceback.print_exc()
-        return refuse(
-            as_json,
-            "internal",
-            (
-                f"{type(error).__name__}: {error}. This is a fault of cordes, or of a function in "
-                "the problem file."
-            ),
-        )
+        fault = "This is a fault of cordes, or of a function in the problem file."
+        return refuse(as_json, "internal", f"{type(error).__name__}: {error}. {fault}")
     if report == INTERRUPTED:
-        return refuse(
-            as_json, "interrupted", "Interrupted before there was an answer.", INTERRUPTED
-        )
+        sentence = "Interrupted before there was an answer."
+        return refuse(as_json, "interrupted", sentence, INTERRUPTED)
     if isinstance(report, Report):
-        show(report, as_json)
+        output.show(report, as_json)
         return report.status
     return report if isinstance(report, int) else DONE
 
 
-def _command(name: str, arguments: Callable[..., Any]) -> Callable[..., Any]:
-    """A function for typer, which reads the options of a command from a signature: that of the
-    object that keeps them."""
+def _command(name: str, arguments: type[Any]) -> Callable[..., Any]:
+    """A function for typer, with the signature of the object that keeps the options."""
 
     def perform(context: typer.Context, **given: Any) -> Report | int:
         if name not in LIGHT:
@@ -89,34 +74,30 @@ def _command(name: str, arguments: Callable[..., Any]) -> Callable[..., Any]:
         module = importlib.import_module(f"cordes.commands.{name}")
         return module.make_report(arguments(**given), context.obj)
 
-    signature = inspect.signature(perform)
-    context = signature.parameters["context"]
+    signature, about = inspect.signature(perform), dataclasses.fields(arguments)
     wanted = inspect.signature(arguments).parameters.values()
-    vars(perform)["__signature__"] = signature.replace(parameters=[context, *wanted])
+    parameters = [
+        each.replace(annotation=Annotated[each.annotation, field.metadata["typer"]])
+        for each, field in zip(wanted, about, strict=True)
+    ]
+    context = signature.parameters["context"]
+    vars(perform)["__signature__"] = signature.replace(parameters=[context, *parameters])
     return perform
 
 
-def _print_and_exit(text: Callable[[], str]) -> Callable[[bool], None]:
+def _printing(name: str, text: Callable[[], str], what: str) -> Any:
+    """An option that prints something and ends."""
+
     def callback(wanted: bool) -> None:
         if wanted:
             print(text())
             raise typer.Exit
 
-    return callback
+    return typer.Option(name, callback=callback, is_eager=True, help=f"Show {what}")
 
 
-_VERSION = typer.Option(
-    "--version",
-    callback=_print_and_exit(lambda: f"cordes {cordes.__version__}"),
-    is_eager=True,
-    help="Show the version and exit.",
-)
-_CITATION = typer.Option(
-    "--citation",
-    callback=_print_and_exit(citation),
-    is_eager=True,
-    help="Show how to cite cordes, and exit.",
-)
+_VERSION = _printing("--version", lambda: f"cordes {cordes.__version__}", "the version and exit.")
+_CITATION = _printing("--citation", citation, "how to cite cordes, and exit.")
 app = typer.Typer(
     name="cordes",
     pretty_exceptions_enable=False,

@@ -8,7 +8,7 @@ import platform
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -56,27 +56,13 @@ def examine() -> dict[str, Any]:
     throws is a finding, and the others are still looked at."""
     facts: dict[str, Any] = {"healthy": False}
     findings: list[Finding] = []
-    looks: dict[str, Callable[[], tuple[Any, list[Finding]]]] = {
-        "versions": _versions,
-        "extras": _extras,
-        "devices": _devices,
-        "precision": _precision,
-        "cache": _cache,
-        "cores": _cores,
-        "self_test": self_test,
-    }
-    for name, look in looks.items():
+    for look in (_versions, _extras, _devices, _precision, _cache, _cores, self_test):
+        name = look.__name__.removeprefix("_")
         try:
             facts[name], found = look()
         except Exception as error:
-            facts[name], found = (
-                None,
-                [
-                    Finding(
-                        name.replace("_", "-"), "bad", f"{type(error).__name__}: {error}", REPORT_IT
-                    )
-                ],
-            )
+            thrown = f"{type(error).__name__}: {error}"
+            facts[name], found = None, [Finding(name.replace("_", "-"), "bad", thrown, REPORT_IT)]
         findings += found
     facts["findings"] = [finding._asdict() for finding in findings]
     facts["healthy"] = all(finding.status != "bad" for finding in findings)
@@ -85,34 +71,24 @@ def examine() -> dict[str, Any]:
 
 def doctor_table(facts: dict[str, Any]) -> Table:
     """The findings, one row each; what to do stands below what was found."""
-    verdict = (
-        "All is well."
-        if facts["healthy"]
-        else "Something is wrong: the lines with ✗ say what to do."
-    )
+    wrong = "Something is wrong: the lines with ✗ say what to do."
     table = Table(
         title=Text("cordes doctor", style="bold"),
         title_justify="left",
         show_header=False,
-        caption=Text(verdict),
+        caption=Text("All is well." if facts["healthy"] else wrong),
         caption_justify="left",
     )
     table.add_column(no_wrap=True)
     table.add_column(style="bold", no_wrap=True)
     table.add_column()
-    marks = {
-        "good": Text("✓", style="green"),
-        "note": Text("·", style="yellow"),
-        "bad": Text("✗", style="bold red"),
-    }
+    marks = {"good": ("✓", "green"), "note": ("·", "yellow"), "bad": ("✗", "bold red")}
     for finding in facts["findings"]:
         lines = Text(finding["found"])
         if finding["remedy"]:
-            lines.append(
-                f"\n{finding['remedy']}",
-                style="bold yellow" if finding["status"] == "bad" else "dim",
-            )
-        table.add_row(marks[finding["status"]], finding["name"], lines)
+            style = "bold yellow" if finding["status"] == "bad" else "dim"
+            lines.append(f"\n{finding['remedy']}", style=style)
+        table.add_row(Text(*marks[finding["status"]]), finding["name"], lines)
     return table
 
 
@@ -134,29 +110,20 @@ def _versions() -> tuple[dict[str, Any], list[Finding]]:
         if versions[name] and numbers(versions[name]) < numbers(least)
     ]
     shown = ", ".join(f"{name} {versions[name]}" for name in ("cordes", "python", *SHOWN))
-    if missing or old:
-        found = "; ".join(
-            [f"missing: {', '.join(missing)}"] * bool(missing)
-            + [f"too old: {', '.join(old)}"] * bool(old)
-        )
-        return versions, [
-            Finding(
-                "versions",
-                "bad",
-                found,
-                "Install cordes again in this environment: python -m pip install --upgrade cordes",
-            )
-        ]
+    finding = Finding("versions", "good", shown)
     installed = installed_version("cordes")
-    if installed not in (None, cordes.__version__):
+    if missing or old:
+        wrong = {"missing": missing, "too old": old}
+        found = "; ".join(f"{what}: {', '.join(names)}" for what, names in wrong.items() if names)
+        remedy = "Install cordes again in this environment: python -m pip install --upgrade cordes"
+        finding = Finding("versions", "bad", found, remedy)
+    elif installed not in (None, cordes.__version__):
         remedy = (
             "The package was installed before its version changed: python -m pip install "
             "--editable . in the checkout."
         )
-        return versions, [
-            Finding("versions", "note", f"{shown}; installed as cordes {installed}", remedy)
-        ]
-    return versions, [Finding("versions", "good", shown)]
+        finding = Finding("versions", "note", f"{shown}; installed as cordes {installed}", remedy)
+    return versions, [finding]
 
 
 def _extras() -> tuple[dict[str, bool], list[Finding]]:
@@ -177,14 +144,14 @@ def _extras() -> tuple[dict[str, bool], list[Finding]]:
 
 def _devices() -> tuple[list[str], list[Finding]]:
     devices = [f"{device.platform}:{device.id} {device.device_kind}" for device in jax.devices()]
-    unused = jax.default_backend() == "cpu" and shutil.which("nvidia-smi") is not None
-    if unused:
+    finding = Finding("devices", "good", ", ".join(devices))
+    if jax.default_backend() == "cpu" and shutil.which("nvidia-smi") is not None:
         remedy = (
             'There is an NVIDIA card that JAX does not use: python -m pip install "jax[cuda13]" '
             "(or cuda12), or unset JAX_PLATFORMS."
         )
-        return devices, [Finding("devices", "note", ", ".join(devices), remedy)]
-    return devices, [Finding("devices", "good", ", ".join(devices))]
+        finding = finding._replace(status="note", remedy=remedy)
+    return devices, [finding]
 
 
 def _precision() -> tuple[dict[str, Any], list[Finding]]:
@@ -210,11 +177,8 @@ def _precision() -> tuple[dict[str, Any], list[Finding]]:
             f"At most {limit:.0e} is right. Unset JAX_DEFAULT_MATMUL_PRECISION and "
             "NVIDIA_TF32_OVERRIDE, and do not change jax_default_matmul_precision."
         )
-        findings.append(
-            Finding(f"{name} products", "good", found)
-            if error <= limit
-            else Finding(f"{name} products", "bad", found, remedy)
-        )
+        status, remedy = ("good", None) if error <= limit else ("bad", remedy)
+        findings.append(Finding(f"{name} products", status, found, remedy))
     return facts, findings
 
 
@@ -234,33 +198,26 @@ def product_error(dtype: Any) -> float:
 
 
 def _cache() -> tuple[dict[str, Any], list[Finding]]:
-    """The folder in which compiled programs are kept: the first solve of a kind compiles for
-    seconds, the next ones do not."""
+    """Where compiled programs are kept, which the first solve of a kind makes within seconds."""
     folder = _setting("jax_compilation_cache_dir")
     facts: dict[str, Any] = {"folder": folder, "bytes": None, "files": None, "writable": None}
     if folder is None:
-        return facts, [
-            Finding(
-                "cache",
-                "note",
-                "off: every run compiles anew",
-                "Unset CORDES_CACHE to keep compiled programs between runs.",
-            )
-        ]
+        remedy = "Unset CORDES_CACHE to keep compiled programs between runs."
+        return facts, [Finding("cache", "note", "off: every run compiles anew", remedy)]
     sizes = list(_sizes(Path(folder)))
     facts |= {"bytes": sum(sizes), "files": len(sizes), "writable": _writable(Path(folder))}
     found = f"{folder}: {len(sizes)} files, {sum(sizes) / 1e6:.0f} MB"
+    finding = Finding("cache", "good", found)
     if not facts["writable"]:
         remedy = (
             "Make it writable, or set XDG_CACHE_HOME to a folder that is; CORDES_CACHE=0 does "
             "without, and every run compiles anew."
         )
-        return facts, [Finding("cache", "bad", f"{found}, cannot be written", remedy)]
-    if sum(sizes) > LARGE_CACHE:
-        return facts, [
-            Finding("cache", "note", found, "It may be deleted at any time; it fills again.")
-        ]
-    return facts, [Finding("cache", "good", found)]
+        finding = Finding("cache", "bad", f"{found}, cannot be written", remedy)
+    elif sum(sizes) > LARGE_CACHE:
+        remedy = "It may be deleted at any time; it fills again."
+        finding = finding._replace(status="note", remedy=remedy)
+    return facts, [finding]
 
 
 def _sizes(folder: Path) -> Iterator[int]:
@@ -297,16 +254,11 @@ def _cores() -> tuple[dict[str, Any], list[Finding]]:
         f"{usable} of {os.cpu_count()} usable, load {load:.1f}, BLAS threads "
         f"{', '.join(str(pool['threads']) for pool in pools) or 'unknown'}"
     )
+    finding = Finding("cores", "good", found)
     if load > 1.5 * usable:
-        return facts, [
-            Finding(
-                "cores",
-                "note",
-                found,
-                "Other programs use the cores: solves will take longer than they need to.",
-            )
-        ]
-    return facts, [Finding("cores", "good", found)]
+        remedy = "Other programs use the cores: solves will take longer than they need to."
+        finding = finding._replace(status="note", remedy=remedy)
+    return facts, [finding]
 
 
 # The self-test ------------------------------------------------------------------------------------
@@ -348,30 +300,17 @@ def judge_self_test(facts: dict[str, Any]) -> Finding:
     error, bound = facts["error"], facts["bound"]
     shown = f"{facts['result']} in {facts['seconds']:.1f} s: error {error['l2']:.1e}"
     if bound["rms"] is None or bound["Linf"] is None:
-        remedy = (
-            "Without float64 there is none: look at the line above."
-            if not _setting("jax_enable_x64")
-            else REPORT_IT
-        )
-        return Finding(
-            "self-test", "bad", f"{shown}, but no certificate: {facts['reason']}", remedy
-        )
+        shown += f", but no certificate: {facts['reason']}"
+        without = "Without float64 there is none: look at the line above."
+        remedy = REPORT_IT if _setting("jax_enable_x64") else without
+        return Finding("self-test", "bad", shown, remedy)
     shown += f", certified {bound['rms']:.1e}"
-    if not (
-        math.isfinite(error["linf"])
-        and error["l2"] <= bound["rms"]
-        and error["linf"] <= bound["Linf"]
-    ):
-        return Finding(
-            "self-test",
-            "bad",
-            f"{shown}: the bound is smaller than the error",
-            f"Trust no certificate here. {REPORT_IT}",
-        )
+    below = error["l2"] <= bound["rms"] and error["linf"] <= bound["Linf"]
+    if not (math.isfinite(error["linf"]) and below):
+        shown += ": the bound is smaller than the error"
+        return Finding("self-test", "bad", shown, f"Trust no certificate here. {REPORT_IT}")
     if facts["result"] != "converged" or error["linf"] > SELF_TEST_ERROR:
-        remedy = (
-            f"An error below {SELF_TEST_ERROR:.0e} is right: look at the precision above. "
-            f"{REPORT_IT}"
-        )
-        return Finding("self-test", "bad", f"{shown}, largest error {error['linf']:.1e}", remedy)
+        shown += f", largest error {error['linf']:.1e}"
+        right = f"An error below {SELF_TEST_ERROR:.0e} is right: look at the precision above."
+        return Finding("self-test", "bad", shown, f"{right} {REPORT_IT}")
     return Finding("self-test", "good", shown)

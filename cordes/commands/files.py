@@ -37,8 +37,7 @@ def files_for(problem: AbstractProblem) -> list[str]:
 
 
 def prepare_folder(folder: Path, names: Sequence[str]) -> Path:
-    """Make the folder and try to write there: an output that cannot be written is refused before
-    the solve, not after."""
+    """Make the folder and try to write there: what cannot be written is refused before a solve."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -76,14 +75,9 @@ def write_files(
     names = files_for(solution.problem)
     if certificate.picture is None:
         names.remove("certificate.png")
-    return write_all(
-        folder,
-        "result.json",
-        facts,
-        {name: write for name, write in writers.items() if name in names},
-        stale=[*writers, "policy.png"],
-        last=timed,
-    )
+    wanted = {name: write for name, write in writers.items() if name in names}
+    stale = [*writers, "policy.png"]
+    return write_all(folder, "result.json", facts, wanted, stale, timed)
 
 
 def write_all(
@@ -123,11 +117,8 @@ def _written(path: Path, write: Callable[[Path], Any]) -> bool:
     try:
         write(path)
     except Exception as error:
-        why = (
-            str(error)
-            if isinstance(error, OSError | FileError)
-            else f"{type(error).__name__}: {error}"
-        )
+        plain = isinstance(error, OSError | FileError)
+        why = str(error) if plain else f"{type(error).__name__}: {error}"
         complain(f"Warning: {path} could not be written: {why}", "yellow")
         # Half a file would be taken for a whole one.
         with contextlib.suppress(OSError):

@@ -1,9 +1,7 @@
-"""What a command has to say, and how it is said: a table for people, one object for programs, one
-line for what is wrong."""
+"""What a command has to say, and how: to people, to programs, and about what is wrong."""
 
 import contextlib
 import json
-import math
 import warnings
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -15,8 +13,7 @@ DONE, NOT_AS_ASKED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 
 
 class Report(NamedTuple):
-    """What a command has to say: facts for programs, the same as a table for people, and the exit
-    status."""
+    """Facts for programs, the same as a table for people, and the exit status."""
 
     facts: dict[str, Any]
     table: RenderableType
@@ -39,8 +36,7 @@ def refuse(as_json: bool, kind: str, message: str, status: int = BAD_INPUT) -> i
 
 
 def complain(message: str, style: str) -> None:
-    """One line on standard error; a message is never read as markup nor broken, since it may hold
-    brackets and code."""
+    """One line on standard error, neither read as markup nor broken: it may hold brackets."""
     Console(stderr=True, highlight=False).print(Text(message, style=style), soft_wrap=True)
 
 
@@ -52,22 +48,11 @@ def usage_message(error: Any) -> str:
 
 
 def as_json_text(facts: Any) -> str:
-    """One object for programs; numbers of NumPy are written as Python's."""
+    """One object for programs."""
     # Imported here: a shell that completes a word waits for no NumPy.
-    from cordes.runtime.plain import plain
+    from cordes.runtime.plain import as_json
 
-    return json.dumps(without_nonfinite(plain(facts)), allow_nan=False)
-
-
-def without_nonfinite(value: Any) -> Any:
-    """JSON has no NaN and no infinity: both become null."""
-    if isinstance(value, dict):
-        return {key: without_nonfinite(entry) for key, entry in value.items()}
-    if isinstance(value, list | tuple):
-        return [without_nonfinite(entry) for entry in value]
-    if isinstance(value, float):
-        return float(value) if math.isfinite(value) else None
-    return value
+    return json.dumps(as_json(facts), allow_nan=False)
 
 
 @contextlib.contextmanager

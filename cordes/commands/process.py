@@ -1,5 +1,4 @@
-"""The process that a command runs in: whether it is the command line's own, since when, and when it
-loads what is numerical."""
+"""The process of a command: whether it is its own, since when, and when it loads JAX."""
 
 import contextlib
 import importlib
@@ -29,8 +28,7 @@ def is_command() -> bool:
 
 
 def load_names() -> None:
-    """What `import cordes` does in every other process, where this does nothing: the public names,
-    and JAX as it is needed."""
+    """What `import cordes` does in every other process, where this does nothing."""
     names = vars(sys.modules["cordes"])
     if "__all__" not in names:
         public = importlib.import_module("cordes.public")

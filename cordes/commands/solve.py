@@ -4,12 +4,7 @@ import dataclasses
 
 import cordes
 from cordes.commands.arguments import SolveArguments
-from cordes.commands.files import (
-    files_for,
-    needs_answer,
-    prepare_folder,
-    write_files,
-)
+from cordes.commands.files import files_for, needs_answer, prepare_folder, write_files
 from cordes.commands.output import DONE, NOT_AS_ASKED, Report
 from cordes.commands.process import Call, process_seconds
 from cordes.errors import OptionError

@@ -4,14 +4,7 @@
     inf over all controls a of  A(x, a):D²u + b(x, a)·∇u - c(x, a)u - f(x, a)  =  0 in the domain,
     u = g(x) on its boundary
 
-    cordes check @file
-    cordes solve @file
-    cordes solve @file --tol 1e-4 --out @name-result
-    python @file
-
-Coefficients are functions of one point x, an array with as many entries as there are dimensions,
-written with jax.numpy; or constants. A line such as "# exact=…," is an option that is not used:
-take the # away.
+@usage
 """
 
 import cordes
@@ -27,9 +20,7 @@ def cheapest(x, jet):
 steps = jnp.linspace(-1, 1, 5)
 problem = cordes.HJB(
     domain=cordes.Ball([0, 0], 1),
-    # Bounded and convex. Others: Box([-1, -1], [1, 1]), Ball([0, 0], 1), Ellipsoid([0, 0], [2, 1]),
-    # Polygon([[0, 0], [2, 0], [1, 2]]); all but the last in any dimension. Your own: a subclass of
-    # AbstractDomain.
+    # @domains
     # The leading axis runs over the controls, here 25 velocities.
     controls=jnp.stack(jnp.meshgrid(steps, steps), axis=-1).reshape(-1, 2),
     # The best control in closed form, where the controls are a continuum; left out, the best of

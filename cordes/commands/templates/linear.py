@@ -3,14 +3,7 @@ at the rate c; it jitters more on the right.
 
     A(x):D²u + b(x)·∇u - c(x)u = f(x) in the domain,     u = g(x) on its boundary
 
-    cordes check @file
-    cordes solve @file
-    cordes solve @file --tol 1e-4 --out @name-result
-    python @file
-
-Coefficients are functions of one point x, an array with as many entries as there are dimensions,
-written with jax.numpy; or constants. A line such as "# exact=…," is an option that is not used:
-take the # away.
+@usage
 """
 
 import cordes
@@ -23,9 +16,7 @@ def diffusion(x):
 
 problem = cordes.Linear(
     domain=cordes.Box([-1, -1], [1, 1]),
-    # Bounded and convex. Others: Box([-1, -1], [1, 1]), Ball([0, 0], 1), Ellipsoid([0, 0], [2, 1]),
-    # Polygon([[0, 0], [2, 0], [1, 2]]); all but the last in any dimension. Your own: a subclass of
-    # AbstractDomain.
+    # @domains
     A=diffusion,  # symmetric and positive definite
     b=lambda x: -x / 2,  # drift, here towards the centre; zero if left out
     c=1.0,  # mind the sign: c ≥ 0 is the good case; 0 if left out

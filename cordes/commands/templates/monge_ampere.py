@@ -2,14 +2,7 @@
 
     det D²u = f(x) in the domain,  u convex,     u = g(x) on its boundary
 
-    cordes check @file
-    cordes solve @file
-    cordes solve @file --tol 1e-4 --out @name-result
-    python @file
-
-Coefficients are functions of one point x, an array with as many entries as there are dimensions,
-written with jax.numpy; or constants. A line such as "# exact=…," is an option that is not used:
-take the # away.
+@usage
 """
 
 import cordes
@@ -17,9 +10,7 @@ import jax.numpy as jnp
 
 problem = cordes.MongeAmpere(
     domain=cordes.Ball([0, 0], 1),
-    # Bounded and convex. Others: Box([-1, -1], [1, 1]), Ball([0, 0], 1), Ellipsoid([0, 0], [2, 1]),
-    # Polygon([[0, 0], [2, 0], [1, 2]]); all but the last in any dimension. Your own: a subclass of
-    # AbstractDomain.
+    # @domains
     f=lambda x: 1 + 2 * jnp.exp(-jnp.sum((x - jnp.array([0.3, 0.0])) ** 2)),  # never negative
     g=0.0,  # boundary values; convex along straight edges
     # f and D²u may jump where these are zero: declare every such line.

@@ -3,14 +3,7 @@ u.
 
     target(∇u(x)) det D²u = source(x) in the domain,     ∇u takes the domain onto the target domain
 
-    cordes check @file
-    cordes solve @file
-    cordes solve @file --tol 1e-4 --out @name-result
-    python @file
-
-Coefficients are functions of one point x, an array with as many entries as there are dimensions,
-written with jax.numpy; or constants. A line such as "# exact=…," is an option that is not used:
-take the # away.
+@usage
 """
 
 import cordes
@@ -18,9 +11,7 @@ import jax.numpy as jnp
 
 problem = cordes.Transport(
     domain=cordes.Ball([0, 0], 1),
-    # Bounded and convex. Others: Box([-1, -1], [1, 1]), Ball([0, 0], 1), Ellipsoid([0, 0], [2, 1]),
-    # Polygon([[0, 0], [2, 0], [1, 2]]); all but the last in any dimension. Your own: a subclass of
-    # AbstractDomain.
+    # @domains
     source=lambda x: jnp.exp(-x[0]),  # a positive density
     # Another convex domain; left out, the domain itself.
     target_domain=cordes.Ellipsoid([0, 0], [2, 1]),
