@@ -321,7 +321,7 @@ def _density(figure: Figure, axes: Axes, domain: Any, density: Any, label: str) 
     image = plane.spread(density(plane.points[plane.inside]))
     highest = float(np.nanmax(image))
     flat = highest - float(np.nanmin(image)) <= 1e-9 * highest
-    limits = {"vmin": 0.0, "vmax": 1.5 * highest} if flat else {}
+    limits: dict[str, Any] = {"vmin": 0.0, "vmax": 1.5 * highest} if flat else {}
     mesh = axes.pcolormesh(*plane.edges, image.T, cmap="viridis", rasterized=True, **limits)
     axes.set(xlabel="$x_1$", ylabel="$x_2$")
     _frame(axes, plane, 0.03)

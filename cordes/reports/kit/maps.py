@@ -178,7 +178,7 @@ def _thinned(outline: np.ndarray) -> np.ndarray:
     directions = np.unwrap(np.arctan2(turns[:, 1], turns[:, 0]))
     sharp = np.flatnonzero(np.abs(np.diff(directions)) > 0.1) + 1
     even = np.arange(0, len(outline), -(-len(outline) // OUTLINE))
-    return outline[np.unique([*even, *sharp, len(outline) - 1])]
+    return outline[np.unique(np.concatenate([even, sharp, [len(outline) - 1]]))]
 
 
 def _widened(indices: np.ndarray) -> np.ndarray:

@@ -256,7 +256,7 @@ def shown_point(point: Sequence[float]) -> str:
 
 def _transport_rows(found: Mapping[str, Any]) -> list[tuple[str, str]]:
     def shown(digits: int, *place: str) -> str:
-        value = functools.reduce(lambda group, key: group[key], place, found)
+        value: Any = functools.reduce(lambda group, key: group[key], place, found)
         return number(value, digits, ".".join(("transport", *place)))
 
     low, high = (

@@ -41,9 +41,9 @@ class Drawn:
     def data(self) -> dict[str, Any]:
         return {"maps": self.maps, "charts": self.charts}
 
-    def chart(self, key: str, series: list[Series], *labels: str, **settings: Any) -> str:
+    def chart(self, key: str, series: list[Series], x: str, y: str, **settings: Any) -> str:
         """The HTML of `line_chart`."""
-        made = line_chart(key, series, *labels, **settings)
+        made = line_chart(key, series, x, y, **settings)
         self.charts[key] = made.data
         return made.body
 

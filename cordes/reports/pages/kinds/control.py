@@ -63,11 +63,11 @@ def _smallest_pair(
     for a in problem.sampled_controls(CONTROLS):
         A, b, c, _ = problem.pairs(points, np.broadcast_to(a, (len(points), *a.shape)))
         smallest = np.minimum(smallest, [epsilon_at(A, b, c, lambda_), cordes_multiplier(A)])
-    whose_multiplier = f", the smallest {whose}" if multiplier is None else " of the best control"
-    epsilon, multiplier = smallest[0], smallest[1] if multiplier is None else multiplier
-    first, second = condition_pair(epsilon, multiplier, lambda_)
+    scaled = f", the smallest {whose}" if multiplier is None else " of the best control"
+    chosen = smallest[1] if multiplier is None else multiplier
+    first, second = condition_pair(smallest[0], chosen, lambda_)
     meaning = f"The Cordès ε, the smallest {whose}; the condition fails where it is not positive."
-    scaling = f"The Cordès multiplier tr A/|A|²{whose_multiplier}."
+    scaling = f"The Cordès multiplier tr A/|A|²{scaled}."
     return [first._replace(caption=meaning), second._replace(caption=scaling)]
 
 
