@@ -22,6 +22,7 @@ from cordes.ansatz.networks.mlp import MLP
 from cordes.ansatz.networks.network import AbstractNetwork
 from cordes.ansatz.points import Points
 from cordes.jet import Jet, contract, jet_of
+from cordes.problems.condition import cordes_multiplier
 from cordes.problems.problem import AbstractProblem
 from cordes.solutions.solution import error_points
 from cordes.solvers.adam import PAPER
@@ -179,7 +180,7 @@ class Ensemble:
         A, b, c, f = self._equation_at(parameters, x)
         factor = jnp.full(len(x), len(x) ** -0.5)
         if self.method.multiplier:
-            factor *= _multiplier(A)
+            factor *= cordes_multiplier(A)
         weighted = factor[:, None, None] * A, factor[:, None] * b, factor * c, factor * f
         return cast(self.system.ansatz.freeze_block(x, *weighted), self.dtype)
 
@@ -292,12 +293,8 @@ class Ensemble:
         w = self._jet(parameters, x, with_lift=False)
         A = self._equation_at(parameters, x).A
         laplacian = jnp.trace(w.hessian, axis1=1, axis2=2)
-        difference = laplacian - _multiplier(A) * contract(A, w.hessian)
+        difference = laplacian - cordes_multiplier(A) * contract(A, w.hessian)
         anisotropy = jnp.trace(A, axis1=1, axis2=2) ** 2 / jnp.sum(A**2, axis=(1, 2))
         epsilon = jnp.min(anisotropy) - (d - 1)
         bound = jnp.where(epsilon > 0, jnp.sqrt(1 - jnp.minimum(epsilon, 1.0)), jnp.nan)
         return jnp.linalg.norm(difference) / jnp.linalg.norm(laplacian), bound
-
-
-def _multiplier(A: Array) -> Array:
-    return jnp.trace(A, axis1=1, axis2=2) / jnp.sum(A**2, axis=(1, 2))

@@ -7,17 +7,16 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-import jax
 import numpy as np
 from matplotlib.figure import Figure
 
 import cordes
 from cordes.domains import Box
 from cordes.errors import FileError, OptionError, unknown
+from cordes.problems.coefficients import at_points
 from cordes.problems.problem import AbstractProblem
 from cordes.reports.facts import REFERENCES
 from cordes.reports.plots import where_cut
-from cordes.runtime.blocks import in_blocks
 from cordes.runtime.files import check_writable
 from cordes.solutions.solution import Error, Solution
 from cordes.studies.pages.paper import (
@@ -131,8 +130,7 @@ def _answers(name: str, trained: Solution | None, report: Say) -> dict[str, Solu
 
 def _exact(problem: AbstractProblem) -> Values:
     assert problem.exact is not None
-    compiled = jax.jit(jax.vmap(problem.exact))
-    return lambda points: in_blocks(compiled, (points,))
+    return at_points(problem.exact)
 
 
 def _measured(

@@ -13,11 +13,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 
 import cordes
 from cordes.errors import OptionError
+from cordes.problems.coefficients import sample
 from cordes.problems.problem import AbstractProblem
 from cordes.runtime.progress import Progress
 from cordes.runtime.threads import share_cores
@@ -34,6 +34,7 @@ from cordes.studies.time_to_accuracy import (
     contraction_facts,
     curves,
     finals,
+    finite,
     milestones,
     speed_up,
     targets_of,
@@ -95,7 +96,7 @@ class Study:
     def _truth(self) -> np.ndarray:
         points = error_points(self.problem.domain)
         if self.problem.exact is not None:
-            return np.asarray(jax.jit(jax.vmap(self.problem.exact))(points))
+            return sample(self.problem.exact, points)
         return solve(self.problem, certify=False)(points)
 
     def costs(self, runs: Mapping[str, Run]) -> dict[str, Any]:
@@ -178,8 +179,7 @@ class Study:
         return self._settled[method]
 
     def _multiplier(self) -> dict[str, float]:
-        choices = choices_of(self.problem) or None
-        return multiplier_spread(self.problem, self.settled("C-PINN"), choices)
+        return multiplier_spread(self.problem, self.settled("C-PINN"), choices_of(self.problem))
 
     def _auto(self) -> dict[str, Any]:
         return bench(self.problem, repeats=1, steps=5) | {"machine": machine()}
@@ -187,33 +187,37 @@ class Study:
     def _landscapes(self, methods: list[str]) -> dict[str, Any]:
         surfaces = {name: self._surface(name, 0, RESOLUTION, POINTS) for name in methods}
         plot_landscape(surfaces, self.folder / "landscape.png", title=self.problem.name)
-        others = {
-            name: [
-                self._surface(name, seed, COARSE, COARSE_POINTS).measures
-                for seed in range(DIRECTIONS)
-            ]
-            for name in methods
-        }
         return {
             name: {
                 "form": self._form(name),
-                "picture": surfaces[name].as_data(),
-                "directions": _over_directions(others[name]),
+                "picture": surface.as_data(),
+                "directions": self._over_directions(name),
             }
-            for name in methods
+            for name, surface in surfaces.items()
         }
+
+    def _over_directions(self, method: str) -> dict[str, Any]:
+        """Each measure over several pairs of directions, median and range: one pair decides
+        nothing."""
+        pairs = [self._surface(method, seed, COARSE, COARSE_POINTS) for seed in range(DIRECTIONS)]
+        facts: dict[str, Any] = {"pairs": len(pairs)}
+        for name in Measures._fields:
+            values = [float(getattr(pair.measures, name)) for pair in pairs]
+            found = (float(np.median(values)), min(values), max(values))
+            facts[name] = [finite(value) for value in found]
+        return facts
 
     def _form(self, method: str) -> str:
         return "direct" if not self.problem.linear and method == "PINN" else "frozen"
 
     def _surface(self, method: str, seed: int, resolution: int, points: int) -> Landscape:
         form, state = self._form(method), self.settled(method)
-        choices = choices_of(self.problem) or None if form == "frozen" else None
+        choices = choices_of(self.problem) if form == "frozen" else None
         options = {"points": points, "form": form, "choices": choices}
         return landscape(self.problem, state, method == "C-PINN", seed, resolution, **options)
 
     def _conditioning(self) -> dict[str, Any]:
-        problem, choices = self.problem, choices_of(self.problem) or None
+        problem, choices = self.problem, choices_of(self.problem)
         found = {"end": spectra(problem, self.settled("C-PINN"), choices=choices)}
         if problem.linear or not problem.convex:
             # The warm-up of Monge–Ampère problems begins with the Laplacian, whose multiplier is
@@ -234,18 +238,6 @@ class Study:
         facts = json.loads(path.read_text(encoding="utf-8"))
         same = all(facts.get(key) == value for key, value in self._settings().items())
         return facts if same and same_equation(facts.get("probe"), self.problem) else None
-
-
-def _over_directions(measures: list[Measures]) -> dict[str, Any]:
-    """Each measure over several pairs of directions, median and range: one pair decides nothing."""
-    facts: dict[str, Any] = {"pairs": len(measures)}
-    for name in Measures._fields:
-        values = [float(getattr(one, name)) for one in measures]
-        facts[name] = [
-            value if np.isfinite(value) else None
-            for value in (float(np.median(values)), min(values), max(values))
-        ]
-    return facts
 
 
 def write_json(path: Path, facts: Mapping[str, Any]) -> None:

@@ -149,14 +149,14 @@ def speed_up(found: Sequence[Mapping[str, Any]], rival: str = "PINN") -> dict[st
         return {
             "target": target,
             "rival": rival,
-            "ratios": [_finite(ratio) for ratio in ratios],
-            "median": _finite(float(np.median(ratios))),
+            "ratios": [finite(ratio) for ratio in ratios],
+            "median": finite(float(np.median(ratios))),
             "last": last,
         }
     return None
 
 
-def _finite(value: float) -> float | None:
+def finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
@@ -215,4 +215,4 @@ def contraction_facts(run: Run) -> dict[str, Any]:
 
 def _significant(value: Any) -> float | None:
     """Four digits: these are curves to look at."""
-    return float(f"{value:.4g}") if np.isfinite(value) else None
+    return finite(float(f"{value:.4g}"))

@@ -19,14 +19,13 @@ from cordes.surfaces.files import read_mesh
 from cordes.surfaces.flatten import FlatSurface, Flattened, flatten
 from cordes.surfaces.folded import folded_surface
 from cordes.surfaces.pages import plots as surface_plots
-from cordes.surfaces.pages.plots import plot_surface
+from cordes.surfaces.pages.plots import plot_surface, star_ratios, thinned, view_data
 from cordes.surfaces.pages.surface import (
     map_labels,
     moved,
     off_by,
     write_surface_report,
 )
-from cordes.surfaces.pages.view import star_ratios, thinned, view_data
 from cordes.surfaces.topology import prepare
 
 MESHES = Path(__file__).parents[3] / "shared" / "data"

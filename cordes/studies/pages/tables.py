@@ -9,6 +9,13 @@ from rich.text import Text
 
 from cordes.studies.time_to_accuracy import Summary, paper_epochs
 
+# Lines about the facts of a study.
+MULTIPLIER = "γ from {min:.3g} to {max:.3g}, deviation / mean {variation:.2g}"
+CONTRACTION = "{first:.3g} at first, {last:.3g} at last, largest {largest:.3g}"
+BOUND = "at most {bound:.3g} by the theorem, exceeded {exceeded} of {records} times"
+LOST = ", the condition fails at {without_condition}"
+AUTO = "l2 {l2:.1e}, linf {linf:.1e}; {solve_s:.2g} s, {epochs_equivalent:.3g} plain epochs"
+
 
 def study_table(facts: Mapping[str, Any]) -> RenderableType:
     """Milestones, then where the runs ended and what the multiplier changed."""
@@ -60,38 +67,18 @@ def _lines(facts: Mapping[str, Any]) -> Table:
             f"{ratio['rival']} takes {_times(ratio['median'])} times the epochs of C-PINN to "
             f"{ratio['target']:.0e} ({len(ratio['ratios'])} seeds)",
         )
-    spread = facts["multiplier"]
-    table.add_row(
-        "multiplier",
-        f"γ from {spread['min']:.3g} to {spread['max']:.3g}, deviation / mean "
-        f"{spread['variation']:.2g}",
-    )
+    table.add_row("multiplier", MULTIPLIER.format(**facts["multiplier"]))
     for name, found in facts["contraction"].items():
-        if not found["records"]:
-            continue
-        bound = (
-            f"at most {found['bound']:.3g} by the theorem, exceeded {found['exceeded']} of "
-            f"{found['records']} times"
-            if found["bound"] is not None
-            else "no bound"
-        )
-        failed = found["without_condition"]
-        lost = f", the condition fails at {failed}" if failed else ""
-        table.add_row(
-            "contraction",
-            f"{name}: {found['first']:.3g} at first, {found['last']:.3g} at last, largest "
-            f"{found['largest']:.3g}; {bound}{lost}",
-        )
+        if found["records"]:
+            bound = "no bound" if found["bound"] is None else BOUND.format(**found)
+            lost = LOST.format(**found) if found["without_condition"] else ""
+            table.add_row("contraction", f"{name}: {CONTRACTION.format(**found)}; {bound}{lost}")
     for when, spectra in facts["conditioning"].items():
         kappas = ", ".join(f"{name} {_short(one['kappa_10'])}" for name, one in spectra.items())
         table.add_row("conditioning", f"κ₁₀ at the {when}: {kappas}")
     auto = facts["auto"]
     if auto["l2"] is not None:
-        table.add_row(
-            "auto",
-            f"l2 {auto['l2']:.1e}, linf {auto['linf']:.1e}; {auto['solve_s']:.2g} s, "
-            f"{auto['epochs_equivalent']:.3g} plain epochs",
-        )
+        table.add_row("auto", AUTO.format(**auto))
     if facts.get("files"):
         table.add_row("files", Text("\n".join(facts["files"])))
     return table

@@ -27,8 +27,7 @@ from cordes.reports.kit.stills import address, still
 from cordes.surfaces.distortion import star_sums
 from cordes.surfaces.flatten import FlatSurface
 from cordes.surfaces.mesh import corner_angles
-from cordes.surfaces.pages.plots import colour_limit, face_ratios
-from cordes.surfaces.pages.view import star_ratios, view_data
+from cordes.surfaces.pages.plots import colour_limit, face_ratios, star_ratios, view_data
 
 TURNING = (
     "Two fingers zoom, or the wheel after a click; arrow keys turn, + and − zoom, Home goes back. "
