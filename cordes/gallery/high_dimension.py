@@ -41,9 +41,8 @@ def _pair(z: Array) -> Array:
 
 def coupled(x: Array) -> Array:
     """w at one point."""
-    return jnp.dot(
-        jnp.asarray(amplitudes(len(x))), jax.vmap(_pair)(jnp.stack([x[:-1], x[1:]], axis=1))
-    )
+    pairs = jnp.stack([x[:-1], x[1:]], axis=1)
+    return jnp.dot(jnp.asarray(amplitudes(len(x))), jax.vmap(_pair)(pairs))
 
 
 def _coupled_parts(x: Array, A: Array) -> tuple[Array, Array, Array]:
@@ -144,9 +143,8 @@ def coupled_hjb(d: int) -> HJB:
 
     def f(x, a):
         psi = x[0] - x[1] ** 2
-        return source(_controlled_matrix(x, a), x, _ball_parts) + jnp.maximum(
-            jnp.where(a > 0.5, -psi, psi), 0.0
-        )
+        excess = jnp.maximum(jnp.where(a > 0.5, -psi, psi), 0.0)
+        return source(_controlled_matrix(x, a), x, _ball_parts) + excess
 
     exact, name = _times_coupled(_ball), f"coupled-hjb-{d}"
     return HJB(Ball([0] * d, 1), [0.0, 1.0], _controlled_matrix, f, exact=exact, name=name)

@@ -39,9 +39,8 @@ def feng_neilan_schnake() -> Linear:
         return jnp.array([[z + 1, -z], [-z, 5 * z + 1]])
 
     def exact(x):
-        return (
-            jnp.sin(2 * jnp.pi * x[0]) * jnp.sin(2 * jnp.pi * x[1]) * jnp.exp(x[0] * jnp.cos(x[1]))
-        )
+        waves = jnp.sin(2 * jnp.pi * x[0]) * jnp.sin(2 * jnp.pi * x[1])
+        return waves * jnp.exp(x[0] * jnp.cos(x[1]))
 
     return known(Box([-0.5, -0.5], [0.5, 0.5]), A, exact, name="feng-neilan-schnake-5.1")
 
@@ -160,9 +159,8 @@ def discontinuous_axis() -> Linear:
         square = jnp.dot(x, x)
         # At the origin itself any elliptic value will do; the inner choice keeps the quotient
         # finite there.
-        return jnp.eye(3) + 9 * jnp.where(
-            square > 0, jnp.outer(x, x) / jnp.where(square > 0, square, 1.0), 0.0
-        )
+        axes = jnp.outer(x, x) / jnp.where(square > 0, square, 1.0)
+        return jnp.eye(3) + 9 * jnp.where(square > 0, axes, 0.0)
 
     return Linear(Ball([0, 0, 0], 1), A, 24.0, name="discontinuous-3d")
 

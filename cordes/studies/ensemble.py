@@ -186,9 +186,8 @@ class Ensemble:
 
     def _equation_at(self, parameters: Array, x: Array) -> Any:
         """A, b, c and f of the equation frozen at the network."""
-        return jax.vmap(lambda x, *jet: self.problem.linearise(x, Jet(*jet), **self.choices))(
-            x, *self._jet(parameters, x)
-        )
+        frozen = jax.vmap(lambda x, *jet: self.problem.linearise(x, Jet(*jet), **self.choices))
+        return frozen(x, *self._jet(parameters, x))
 
     def _jet(self, parameters: Array, x: Array, with_lift: bool = True) -> Jet:
         """The jet of u (or of u without its lift) in double precision."""

@@ -115,9 +115,8 @@ def landscape(
     _check(resolution, radius, points, form)
     state = state_of(solution)
     system = system_at(problem, solution, multiplier, choices)
-    loss, blocks = (_frozen if form == "frozen" else _direct)(
-        system, solution, points, seed, choices or {}
-    )
+    made = _frozen if form == "frozen" else _direct
+    loss, blocks = made(system, solution, points, seed, choices or {})
     directions = tuple(filter_normalised(state, seed, which) for which in (0, 1))
     state, directions = cast((state, directions), jnp.float32)
     coordinates = radius * np.linspace(-1, 1, resolution)

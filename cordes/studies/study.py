@@ -158,10 +158,7 @@ class Study:
             kept = {"epochs": lengths}
         makers: dict[str, tuple[str, Callable[[], Any]]] = {
             "multiplier": ("the spread of the multiplier", self._multiplier),
-            "landscape": (
-                "the landscape around the minima",
-                lambda: self._landscapes(list(runs)),
-            ),
+            "landscape": ("the landscape around the minima", lambda: self._landscapes(list(runs))),
             "conditioning": ("the spectra of the Gauss–Newton matrix", self._conditioning),
             "auto": ("what `auto` reaches", self._auto),
         }

@@ -44,14 +44,14 @@ class FlatMap:
 
 def flat_areas(uv: np.ndarray, faces: np.ndarray) -> np.ndarray:
     """Signed areas of flat faces: negative where a face is turned over."""
-    return turn(uv[faces[:, 1]] - uv[faces[:, 0]], uv[faces[:, 2]] - uv[faces[:, 0]]) / 2
+    return plane_cross(uv[faces[:, 1]] - uv[faces[:, 0]], uv[faces[:, 2]] - uv[faces[:, 0]]) / 2
 
 
 def count_flipped(uv: np.ndarray, faces: np.ndarray) -> int:
     return int(np.sum(flat_areas(uv, faces) <= 0))
 
 
-def turn(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def plane_cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Signed areas of the parallelograms between plane vectors (n, 2)."""
     return a[:, 0] * b[:, 1] - a[:, 1] * b[:, 0]
 
@@ -276,7 +276,7 @@ def _best_position(vertex: int, star: np.ndarray, uv: np.ndarray, wanted: np.nda
     # In units of the star: areas are otherwise too small for the solver's tolerances.
     origin, scale = uv[vertex], np.sqrt(np.sum(wanted))
     a, b = (a - origin) / scale, (b - origin) / scale
-    constant = turn(a, b) / 2
+    constant = plane_cross(a, b) / 2
     slope = np.stack([a[:, 1] - b[:, 1], b[:, 0] - a[:, 0]], axis=1) / 2
     sides = np.column_stack([-slope, wanted / scale**2])
     free = [(None, None)] * 3

@@ -137,9 +137,8 @@ def _gathered(
     and there a statistic of the medians of the seeds."""
     edges = np.unique(np.round(np.geomspace(1, len(x) + 1, SMOOTH)).astype(int)) - 1
     groups = [slice(start, stop) for start, stop in pairwise(edges)]
-    return [float(np.median(x[group])) for group in groups], [
-        float(over_seeds(np.median(values[group], axis=0))) for group in groups
-    ]
+    middles = [float(np.median(x[group])) for group in groups]
+    return middles, [float(over_seeds(np.median(values[group], axis=0))) for group in groups]
 
 
 # What the multiplier changes ----------------------------------------------------------------------

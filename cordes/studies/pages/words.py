@@ -145,10 +145,7 @@ def correlation_sentences(found: Mapping[str, Any]) -> list[str]:
         "all": "over all {} problems",
         "rest": "over the {} problems without the two widest multipliers",
     }
-    causes = {
-        "variation": "how much γ varies",
-        "gain": "how much γ improves the conditioning",
-    }
+    causes = {"variation": "how much γ varies", "gain": "how much γ improves the conditioning"}
     said = []
     for which, key in itertools.product(problems, causes):
         value = found[which][key]

@@ -20,7 +20,7 @@ from matplotlib.colors import Normalize, to_rgb
 from matplotlib.figure import Figure
 
 from cordes.runtime.files import check_writable
-from cordes.surfaces.conformal import cotangent_laplacian, flat_areas, turn
+from cordes.surfaces.conformal import cotangent_laplacian, flat_areas, plane_cross
 from cordes.surfaces.density import subdivision
 from cordes.surfaces.distortion import log_area_ratio, measure, star_sums
 from cordes.surfaces.mesh import Mesh, SurfaceError, face_normals
@@ -249,9 +249,9 @@ def _at_centers(corner: np.ndarray, centers: np.ndarray, weights: np.ndarray) ->
     """Barycentric coordinates of the centres of the pixels, which makes straight lines straight;
     kept as they are in faces seen from the edge."""
     a, b, c = corner[:, 1] - corner[:, 0], corner[:, 2] - corner[:, 0], centers - corner[:, 0]
-    area = turn(a, b)
+    area = plane_cross(a, b)
     safe = np.where(np.abs(area) > 1e-9, area, np.inf)
-    second, third = turn(c, b) / safe, turn(a, c) / safe
+    second, third = plane_cross(c, b) / safe, plane_cross(a, c) / safe
     exact = np.stack([1 - second - third, second, third], axis=1)
     usable = np.isfinite(safe) & np.all(np.abs(exact - weights) < 1, axis=1)
     return np.where(usable[:, None], exact, weights)
