@@ -1,25 +1,24 @@
 """Named problems: `cordes.gallery["ex4.2-continuous"]`. A problem is made, and checked, when it is
 first asked for."""
 
-from collections.abc import Callable, Iterator, Mapping
+import functools
+import importlib
+import tomllib
+from collections.abc import Iterator, Mapping
+from importlib.resources import files
 
 from cordes.errors import unknown
-from cordes.gallery import (
-    high_dimension,
-    literature_linear,
-    literature_nonlinear,
-    paper_linear,
-    paper_nonlinear,
-    transport_problems,
-)
 from cordes.problems.problem import AbstractProblem
+
+# Which function of which module makes which problem; its names are also those of completion.
+LISTED = tomllib.loads((files(__name__) / "problems.toml").read_text(encoding="utf-8"))
 
 
 class Gallery(Mapping[str, AbstractProblem]):
     """A mapping from names to problems (`Linear`, `HJB`, `MongeAmpere`), made lazily;
     `describe(name)` is a line about one: the first paragraph of what its maker says of itself."""
 
-    def __init__(self, entries: Mapping[str, Callable[[], AbstractProblem]]):
+    def __init__(self, entries: Mapping[str, functools.partial[AbstractProblem]]):
         self._entries = entries
         self._made: dict[str, AbstractProblem] = {}
 
@@ -40,14 +39,16 @@ class Gallery(Mapping[str, AbstractProblem]):
         return name in self._entries
 
     def describe(self, name: str) -> str:
-        return " ".join((self._entries[name].__doc__ or "").split("\n\n")[0].split())
+        entry = self._entries[name]
+        line = " ".join((entry.func.__doc__ or "").split("\n\n")[0].split())
+        return f"{entry.args[0]} dimensions, {line}" if entry.args else line
 
 
-gallery = Gallery(
-    paper_linear.PROBLEMS
-    | paper_nonlinear.PROBLEMS
-    | literature_linear.PROBLEMS
-    | literature_nonlinear.PROBLEMS
-    | transport_problems.PROBLEMS
-    | high_dimension.PROBLEMS
-)
+def _entries() -> Iterator[tuple[str, functools.partial[AbstractProblem]]]:
+    for module, problems in LISTED.items():
+        makers = importlib.import_module(f"cordes.gallery.{module}")
+        for name, (function, *arguments) in problems.items():
+            yield name, functools.partial(getattr(makers, function), *arguments)
+
+
+gallery = Gallery(dict(_entries()))

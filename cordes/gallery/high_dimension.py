@@ -8,9 +8,7 @@ that f = A:D²u costs no d×d derivatives of a program. Whoever solves the probl
 alone.
 """
 
-import functools
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -25,7 +23,6 @@ from cordes.problems.linear import Linear
 
 # Seed of the coefficients cᵢ, together with the dimension.
 SEED = 20_240
-DIMENSIONS = (10, 20, 50, 100)
 
 
 def amplitudes(d: int) -> np.ndarray:
@@ -119,6 +116,8 @@ def _times_coupled(distance: Callable[[Array], Array]) -> Callable[[Array], Arra
 
 
 def coupled_ball(d: int) -> Linear:
+    """unit ball, coupled solution, dense A(x)"""
+
     def f(x):
         return source(_ball_matrix(x), x, _ball_parts)
 
@@ -128,6 +127,8 @@ def coupled_ball(d: int) -> Linear:
 
 
 def coupled_cube(d: int) -> Linear:
+    """cube, coupled solution, dense A(x)"""
+
     def f(x):
         return source(_cube_matrix(x), x, _cube_parts)
 
@@ -138,7 +139,9 @@ def coupled_cube(d: int) -> Linear:
 
 
 def coupled_hjb(d: int) -> HJB:
-    """Two controls: A¹ = 2I + xxᵀ, A² = 2I + ½diag(sin 3x); the first is best where ψ = x₁ - x₂² <
+    """unit ball, two controls that switch on ψ = x1 - x2²
+
+    Two controls: A¹ = 2I + xxᵀ, A² = 2I + ½diag(sin 3x); the first is best where ψ = x₁ - x₂² <
     0, the second where ψ > 0, by |ψ|."""
 
     def f(x, a):
@@ -148,21 +151,3 @@ def coupled_hjb(d: int) -> HJB:
 
     exact, name = _times_coupled(_ball), f"coupled-hjb-{d}"
     return HJB(Ball([0] * d, 1), [0.0, 1.0], _controlled_matrix, f, exact=exact, name=name)
-
-
-def _entry(make: Callable[[int], Any], d: int, words: str) -> Callable[[], Any]:
-    entry = functools.partial(make, d)
-    entry.__doc__ = f"{d} dimensions, {words}"
-    return entry
-
-
-FAMILIES = (
-    ("ball", coupled_ball, DIMENSIONS, "unit ball, coupled solution, dense A(x)"),
-    ("cube", coupled_cube, DIMENSIONS, "cube, coupled solution, dense A(x)"),
-    ("hjb", coupled_hjb, (10, 100), "unit ball, two controls that switch on ψ = x1 - x2²"),
-)
-PROBLEMS: dict[str, Callable[[], Any]] = {
-    f"coupled-{kind}-{d}": _entry(make, d, words)
-    for kind, make, dimensions, words in FAMILIES
-    for d in dimensions
-}

@@ -6,8 +6,6 @@ Constants are quoted as (ε, ρ', smallest eigenvalue, largest eigenvalue) of A 
 solution by automatic differentiation. Only u is differentiated, never A, which may have cusps.
 """
 
-from collections.abc import Callable
-
 import jax.numpy as jnp
 from jax import Array
 
@@ -163,16 +161,3 @@ def discontinuous_axis() -> Linear:
         return jnp.eye(3) + 9 * jnp.where(square > 0, axes, 0.0)
 
     return Linear(Ball([0, 0, 0], 1), A, 24.0, name="discontinuous-3d")
-
-
-PROBLEMS: dict[str, Callable[[], Linear]] = {
-    "smears-suli-2013": smears_suli,
-    "feng-neilan-schnake-5.1": feng_neilan_schnake,
-    "lakkis-pryer-4.1": lakkis_pryer_cusp,
-    "lakkis-pryer-4.2": lakkis_pryer_layer,
-    "weak-ellipticity": weak_ellipticity,
-    "constant-3d": constant_axis,
-    "rotating-3d": rotating_axis,
-    "turning-3d": turning_axis,
-    "discontinuous-3d": discontinuous_axis,
-}

@@ -1,7 +1,6 @@
 """Nonlinear problems of the literature, a control problem whose policy switches along a curve, and
 a Monge–Ampère equation in three dimensions."""
 
-from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
@@ -146,11 +145,3 @@ def logarithm_of_exponentials() -> MongeAmpere:
         return jnp.log(1 + jnp.sum(jnp.exp(x)))
 
     return MongeAmpere(Box([0] * 3, [1] * 3), f, g=exact, exact=exact, name="monge-ampere-3d")
-
-
-PROBLEMS: dict[str, Callable[[], HJB | MongeAmpere]] = {
-    "smears-suli-2014": rotated_diffusions,
-    "switching-control": switching_control,
-    "froese-oberman-c1": degenerate_disk,
-    "monge-ampere-3d": logarithm_of_exponentials,
-}

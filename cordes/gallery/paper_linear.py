@@ -163,15 +163,3 @@ def discontinuous_unknown() -> Linear:
     return Linear(
         SQUARE, _checkerboard, 2.0, _identity, 3.0, interfaces=AXES, name="ex4.4-discontinuous"
     )
-
-
-PROBLEMS: dict[str, Callable[[], Linear]] = {
-    "ex4.1-smooth": smooth_diffusion,
-    "ex4.1-singular": singular_diffusion,
-    "ex4.2-continuous": continuous_lower_order,
-    "ex4.2-discontinuous": discontinuous_lower_order,
-    "ex4.3-ellipsoid": ellipsoid,
-    "ex4.3-cube5": cube,
-    "ex4.4-continuous": continuous_unknown,
-    "ex4.4-discontinuous": discontinuous_unknown,
-}

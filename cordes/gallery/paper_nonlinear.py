@@ -1,6 +1,5 @@
 """The nonlinear examples of the paper, 4.5 and 4.6."""
 
-from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
@@ -49,9 +48,3 @@ def smooth_determinant() -> MongeAmpere:
         return jnp.exp(jnp.dot(x, x) / 2)
 
     return MongeAmpere(UNIT, f, g=exact, exact=exact, name="ex4.6-monge-ampere")
-
-
-PROBLEMS: dict[str, Callable[[], HJB | MongeAmpere]] = {
-    "ex4.5-hjb": two_controls,
-    "ex4.6-monge-ampere": smooth_determinant,
-}

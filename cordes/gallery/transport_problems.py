@@ -166,14 +166,3 @@ def folded_surface_density() -> Transport:
     values = surface_density(disk, flat.uv, flat.size, 64, 1.5)
     density = grid_density(values, np.zeros(2), flat.size)
     return Transport(Box(np.zeros(2), flat.size), density, normalise=True, name="ex5.2-surface")
-
-
-PROBLEMS: dict[str, Callable[[], Transport]] = {
-    "ex5.1-square": square,
-    "ex5.2-surface": folded_surface_density,
-    "transport-ellipses": ellipses,
-    "transport-ellipses-nonuniform": nonuniform_ellipses,
-    "transport-disk-to-pentagon": disk_to_pentagon,
-    "transport-box": box,
-    "transport-box-3d": box_3d,
-}

@@ -22,7 +22,7 @@ import cordes
 from cordes.citation import TITLE
 from cordes.commands import doctor
 from cordes.commands.arguments import COMMANDS
-from cordes.commands.completion import GALLERY_NAMES
+from cordes.commands.completion import gallery_names
 from cordes.commands.new import new_problem
 from cordes.commands.templates import KINDS, TEMPLATES
 from cordes.errors import CordesError
@@ -192,7 +192,7 @@ def test_what_new_refuses(invoke, tmp_path, arguments, message):
 
 
 def test_the_light_names_are_those_of_the_gallery():
-    assert list(GALLERY_NAMES) == list(cordes.gallery)
+    assert gallery_names() == list(cordes.gallery)
 
 
 @pytest.mark.parametrize("command", ["check", "solve", "bench", "study"])

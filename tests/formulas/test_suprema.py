@@ -11,7 +11,7 @@ from interval_cells import contained, points_in, sampled
 import cordes
 from cordes.formulas.intervals import enclose, hull, infimum, supremum
 from cordes.formulas.intervals.arithmetic import point
-from cordes.gallery.paper_linear import PROBLEMS
+from cordes.gallery import LISTED
 
 INFINITY = np.inf
 
@@ -68,11 +68,11 @@ def largest_anisotropy(A, domain, samples=4096, **options):
     )
 
 
-@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize("name", LISTED["paper_linear"])
 def test_paper_problems(name):
     """The data are enclosed, and the condition is known to one per cent, never better than at
     200,000 points inside and 20,000 on the boundary."""
-    problem = PROBLEMS[name]()
+    problem = cordes.gallery[name]
     values = jax.jit(jax.vmap(problem.linearise))
     low, high = problem.domain.bounding_box
     generator = np.random.default_rng(11)

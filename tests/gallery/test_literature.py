@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize
 
 import cordes
-from cordes.gallery.literature_linear import PROBLEMS
+from cordes.gallery import LISTED
 from cordes.jet import jet_of
 from cordes.problems.condition import CordesConditionWarning, epsilon_at
 
@@ -124,7 +124,7 @@ def test_no_constant_preconditioner_rescues_an_axis_in_every_direction():
     assert worst(np.zeros(6)) == pytest.approx(1.5, abs=1e-12)
 
 
-@pytest.mark.parametrize("name", list(PROBLEMS))
+@pytest.mark.parametrize("name", list(LISTED["literature_linear"]))
 def test_everything_is_finite_at_special_points(name):
     problem = cordes.gallery[name]
     points = grid(problem, 5)

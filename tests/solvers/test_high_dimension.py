@@ -16,7 +16,8 @@ from cordes.ansatz.networks.directional import (
     quadratic,
 )
 from cordes.errors import OptionError
-from cordes.gallery.high_dimension import PROBLEMS, coupled, coupled_ball, coupled_cube, coupled_hjb
+from cordes.gallery import LISTED
+from cordes.gallery.high_dimension import coupled, coupled_ball, coupled_cube, coupled_hjb
 from cordes.jet import jet_of
 from cordes.problems.coefficients import DiagonalPlusRank
 from cordes.problems.condition import epsilon_at
@@ -118,8 +119,8 @@ def test_the_gallery_has_the_problems():
     assert {f"coupled-{kind}-{d}" for kind in ("ball", "cube") for d in (10, 20, 50, 100)} | {
         "coupled-hjb-10",
         "coupled-hjb-100",
-    } == set(PROBLEMS)
-    assert all(name in cordes.gallery for name in PROBLEMS)
+    } == set(LISTED["high_dimension"])
+    assert all(name in cordes.gallery for name in LISTED["high_dimension"])
 
 
 # Derivatives --------------------------------------------------------------------------------------
