@@ -4,7 +4,7 @@ A residual that vanishes proves nothing for a function whose second derivatives 
 gradient: min(x, 1 - x, y, 1 - y) solves Δu = 0 almost everywhere. So `kink` looks at every
 operation that is not smooth everywhere, at where its operand vanishes in the domain (interval
 arithmetic on cells, refined where it is undecided) and at how the result is used
-(`cordes.formulas.orders`: x|x| has no kink). `jump` asks in the same way whether a coefficient
+(`orders.py`: x|x| has no kink). `jump` asks in the same way whether a coefficient
 is continuous.
 
 The answer None is a proof, up to what `orders` assumes. The answers are one-sided: a description
