@@ -26,8 +26,7 @@ import numpy as np
 import cordes
 from cordes.certificates.certificate import Certificate
 from cordes.certificates.hjb.certify import controlled_bounds
-from cordes.certificates.hjb.compared import Compared, ControlState
-from cordes.certificates.hjb.equation import ControlledEquation
+from cordes.certificates.hjb.equation import Compared, ControlledEquation, ControlState
 from cordes.certificates.residual.norms import fixed_rule
 from cordes.domains import Ball, Box, Ellipsoid, Polygon
 from cordes.domains.constants import first_eigenvalue

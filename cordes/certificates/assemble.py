@@ -11,11 +11,16 @@ import numpy as np
 from cordes.certificates.certificate import Certificate, Picture
 from cordes.certificates.reason import Reason, Why
 from cordes.certificates.residual.hypotheses import Gap
-from cordes.certificates.residual.norms import Measure, Quadrature, bounded, unresolved
+from cordes.certificates.residual.norms import (
+    UNRESOLVED_REMEDY,
+    Measure,
+    Quadrature,
+    bounded,
+    unresolved,
+)
 from cordes.certificates.theorem import Citation, Theorem
 from cordes.certificates.theorems.contraction import AbstractCoverage
-from cordes.certificates.theorems.energy_bounds import EnergyBound, about_laplacian, energy_bounds
-from cordes.certificates.theorems.equation import AbstractEquation
+from cordes.certificates.theorems.energy_bounds import AbstractEquation, EnergyBound, energy_bounds
 from cordes.certificates.theorems.maximum import ABP, LIKE_A_POLE, Maximum
 from cordes.domains.constants import polar_factor
 from cordes.domains.domain import AbstractDomain
@@ -44,26 +49,15 @@ def chosen(
     it."""
     if not best.converged:
         spread = max(norm.spread for norm in best.norms)
-        return no_maxima(
-            Why.not_converged,
-            f"the ABP norm did not converge: {unresolved(equation.measure, spread)}",
-            spread=spread,
-        )
-    if not math.isfinite(best.bound):
-        return Maxima(None, [], _no_maximum(size))
-    return Maxima(best, others)
-
-
-def _no_maximum(size: np.ndarray) -> Reason:
-    """Why the bounds of the maximum are infinite."""
+        sentence = f"the ABP norm did not converge: {unresolved(equation.measure, spread)}"
+        return no_maxima(Why.not_converged, sentence, spread=spread)
+    if math.isfinite(best.bound):
+        return Maxima(best, others)
     if bounded(size, LIKE_A_POLE):
-        return Reason(Why.large_drift, "the drift is too large for the ABP bound")
-    return Reason(
-        Why.pole,
-        f"no bound of the largest error: the residual has a pole, it reaches {np.max(size):.3g} "
-        "at the points of the norms",
-        {"size": float(np.max(size))},
-    )
+        return no_maxima(Why.large_drift, "the drift is too large for the ABP bound")
+    largest = float(np.max(size))
+    sentence = "no bound of the largest error: the residual has a pole, it reaches"
+    return no_maxima(Why.pole, f"{sentence} {largest:.3g} at the points of the norms", size=largest)
 
 
 def best_bounds(
@@ -73,6 +67,8 @@ def best_bounds(
 ) -> Certificate:
     """All theorems applied to one equation whose residual is known on a measure. `maximum` gives
     what the maximum principle says, once the energy bounds are known."""
+    if reason := coverage.not_elliptic():
+        return Certificate(reasons=(reason,))
     energies, failures = energy_bounds(equation, coverage)
     disagreement = disagreement_of(equation.measure, energies)
     energies = [energy for energy in energies if energy.norm.converged]
@@ -86,14 +82,9 @@ def disagreement_of(measure: Measure, energies: list[EnergyBound]) -> list[Reaso
     spreads = [energy.norm.spread for energy in energies]
     if not energies or min(spreads) <= 0.01:
         return []
-    remedy = (
-        "; a jump or a peak may be unresolved: declare the interface, or solve more accurately"
-        if min(spreads) < math.inf
-        else ""
-    )
-    sentence = (
-        f"the norm of the residual did not converge: {unresolved(measure, min(spreads))}{remedy}"
-    )
+    sentence = f"the norm of the residual did not converge: {unresolved(measure, min(spreads))}"
+    if min(spreads) < math.inf:
+        sentence += f"; {UNRESOLVED_REMEDY}"
     return [Reason(Why.not_converged, sentence, {"spread": min(spreads)})]
 
 
@@ -111,22 +102,14 @@ def assemble(
         energies = [energy for energy in energies if energy.contraction.source != "sampled"]
     tops = _tops(domain, energies, maximum)
     Linf, highest = min(tops, key=_named, default=(None, None))
-    L2, theorem = min(
-        _squares(equation, best, maximum, Linf, highest), key=_named, default=(None, None)
-    )
+    squares = _squares(equation, best, maximum, Linf, highest)
+    L2, theorem = min(squares, key=_named, default=(None, None))
     points = len(measure.points)
     if L2 is None:
-        none = (Reason(Why.no_theorem, "no theorem applies"),)
-        return Certificate(
-            reasons=tuple(reasons) or none,
-            points=points,
-            picture=_picture(equation, [], None),
-        )
-    curvature = min(
-        (energy for energy in energies if energy.H2 is not None),
-        key=lambda energy: energy.H2 or 0.0,
-        default=None,
-    )
+        why = tuple(reasons) or (Reason(Why.no_theorem, "no theorem applies"),)
+        return Certificate(reasons=why, points=points, picture=_picture(equation, [], None))
+    curved = [energy for energy in energies if energy.H2 is not None]
+    curvature = min(curved, key=lambda energy: energy.H2 or 0.0, default=None)
     slope = min(energies, key=lambda energy: energy.H1, default=None)
     energy, lambda_ = _energy(energies)
     cited = {
@@ -146,11 +129,11 @@ def assemble(
         lambda_=lambda_,
         citation=theorem,
         maximum_citation=highest,
-        contraction=best.contraction.value if best is not None else None,
-        constant=best.constant if best is not None else None,
+        contraction=best and best.contraction.value,
+        constant=best and best.constant,
         level=measure.level,
         confidence=measure.confidence,
-        epsilon_source=best.contraction.source if best is not None else None,
+        epsilon_source=best and best.contraction.source,
         reasons=tuple(reasons),
         points=points,
         spread=_spread(best, maximum),
@@ -210,42 +193,32 @@ def _energy(energies: list[EnergyBound]) -> tuple[tuple[float, float] | None, fl
     """The bracket of ‖Δv - λv‖: from M = I where such a theorem holds, else from ‖M:D²v‖ ≤ |M| ‖Δv‖
     and ‖Δv‖ ≤ √d ‖D²v‖ with λ = 0."""
     plain = [energy for energy in energies if energy.transform is None]
-    identity = [energy for energy in plain if about_laplacian(energy)]
+    identity = [energy for energy in plain if energy.about_laplacian]
     if identity:
         best = min(identity, key=lambda energy: energy.upper / max(energy.lower, 1e-300))
-        same = [energy for energy in identity if energy.scheme.lambda_ == best.scheme.lambda_]
-        return (
-            max(energy.lower for energy in same),
-            min(energy.upper for energy in same),
-        ), best.scheme.lambda_
+        lambda_ = best.scheme.lambda_
+        same = [energy for energy in identity if energy.scheme.lambda_ == lambda_]
+        lower, upper = max(energy.lower for energy in same), min(energy.upper for energy in same)
+        return (lower, upper), lambda_
     free = [energy for energy in plain if energy.scheme.lambda_ == 0]
     if not free:
         return None, None
     lower = max(energy.lower / float(np.linalg.norm(energy.matrix)) for energy in free)
-    upper = min(
-        math.sqrt(len(energy.matrix)) * energy.upper / np.linalg.eigvalsh(energy.matrix)[0]
-        for energy in free
-    )
+    root = math.sqrt(len(free[0].matrix))
+    upper = min(root * each.upper / np.linalg.eigvalsh(each.matrix)[0] for each in free)
     return (lower, float(upper)), 0.0
 
 
 def _picture(equation: AbstractEquation, others: list[Maximum], largest: float | None) -> Picture:
     """The pointwise bound is that of ABP, cut at the best bound of the maximum."""
-    size = next(
-        (each.norms[0].upper for each in others if each.theorem == ABP and each.converged), None
-    )
+    sizes = [each.norms[0].upper for each in others if each.theorem == ABP and each.converged]
+    cut = math.inf if largest is None else largest
 
     def bound(points: np.ndarray) -> np.ndarray:
-        return np.minimum(
-            polar_factor(equation.domain, points) * size, math.inf if largest is None else largest
-        )
+        return np.minimum(polar_factor(equation.domain, points) * sizes[0], cut)
 
-    return Picture(
-        equation.problem,
-        equation.residual_at,
-        bound if size is not None else None,
-        equation.measure.points,
-    )
+    points = equation.measure.points
+    return Picture(equation.problem, equation.residual_at, bound if sizes else None, points)
 
 
 def with_gap(
@@ -262,25 +235,15 @@ def with_gap(
     if certificate.rms is None or certificate.L2 is None:
         return certificate
     why = None if gap.exact else no_maximum_principle()
+    missed = f"the boundary values miss g by {gap.size:.2g}"
     if why is not None:
-        return Certificate(
-            reasons=(
-                Reason(
-                    Why.boundary_gap,
-                    f"the boundary values miss g by {gap.size:.2g}, and what follows from it is "
-                    f"not known: {why}",
-                    {"gap": gap.size},
-                ),
-            )
-        )
-    more, picture = gap.addition, certificate.picture
-    shape = (
-        certificate.L2 / certificate.rms
-        if certificate.rms > 0
-        else math.sqrt(picture.problem.domain.volume)
-        if picture is not None
-        else 1.0
-    )
+        sentence = f"{missed}, and what follows from it is not known: {why}"
+        return Certificate(reasons=(Reason(Why.boundary_gap, sentence, {"gap": gap.size}),))
+    more, picture, shape = gap.addition, certificate.picture, 1.0
+    if certificate.rms > 0:
+        shape = certificate.L2 / certificate.rms
+    elif picture is not None:
+        shape = math.sqrt(picture.problem.domain.volume)
     certificate = replace(
         certificate,
         L2=certificate.L2 + more * shape,
@@ -291,19 +254,9 @@ def with_gap(
     )
     if gap.exact:
         return certificate
-    reason = Reason(
-        Why.boundary_gap,
-        f"no bounds of ∇v and D²v: the boundary values miss g by {gap.size:.2g}",
-        {"gap": gap.size},
-    )
-    return replace(
-        certificate,
-        H2=None,
-        H1=None,
-        energy=None,
-        lambda_=None,
-        reasons=(*certificate.reasons, reason),
-    )
+    reason = Reason(Why.boundary_gap, f"no bounds of ∇v and D²v: {missed}", {"gap": gap.size})
+    reasons = (*certificate.reasons, reason)
+    return replace(certificate, H2=None, H1=None, energy=None, lambda_=None, reasons=reasons)
 
 
 def _raised(

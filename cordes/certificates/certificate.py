@@ -24,11 +24,8 @@ def directed(value: float, digits: int, up: bool) -> float:
     if not math.isfinite(value):
         return value
     rounding = decimal.ROUND_CEILING if up else decimal.ROUND_FLOOR
-    return float(
-        decimal.Context(prec=digits, rounding=rounding).create_decimal(
-            decimal.Decimal(float(value))
-        )
-    )
+    context = decimal.Context(prec=digits, rounding=rounding)
+    return float(context.create_decimal_from_float(float(value)))
 
 
 class Picture(NamedTuple):
@@ -162,25 +159,20 @@ class Certificate:
 
     def _level(self) -> str:
         if self.level == "quadrature":
-            agreement = (
-                f", n and 2n per direction agree to {100 * self.spread:.2g} %"
-                if self.spread is not None
-                else ""
-            )
+            agreement = ""
+            if self.spread is not None:
+                agreement = f", n and 2n per direction agree to {100 * self.spread:.2g} %"
             return f"quadrature: {self.points:,} points{agreement}; converged, not proved"
         if self.confidence is not None:
-            return (
-                f"{self.level}: {self.points:,} independent points, confidence "
-                f"{100 * self.confidence:g} %"
-            )
+            points = f"{self.points:,} independent points"
+            return f"{self.level}: {points}, confidence {100 * self.confidence:g} %"
         return f"{self.level}: true at {self.points:,} points only"
 
     def __str__(self) -> str:
         rows = self.rows()
         width = max(len(name) for name, _ in rows)
-        return "\n".join(
-            ["Certificate (v = u - u_θ)", *(f"  {name:<{width}}  {value}" for name, value in rows)]
-        )
+        lines = [f"  {name:<{width}}  {value}" for name, value in rows]
+        return "\n".join(["Certificate (v = u - u_θ)", *lines])
 
     def plot(self, path: str | Path | None = None) -> "Figure":
         """Where the residual lives, and the pointwise bound of the error."""

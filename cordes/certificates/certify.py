@@ -18,7 +18,8 @@ from cordes.certificates.residual.candidate import (
     AnswerCandidate,
     FunctionCandidate,
 )
-from cordes.certificates.residual.rays import kink_across_rays
+from cordes.certificates.residual.jumps import kink_across_rays
+from cordes.certificates.theorems.barrier import NO_QUADRATURE
 from cordes.certificates.transport.certify import certify_transport
 from cordes.errors import OptionError, unknown
 from cordes.gallery.names import as_problem
@@ -99,23 +100,17 @@ def certify(
     if norm is not None and norm not in NORMS:
         raise unknown("norm", norm, NORMS)
     if not 0.5 <= confidence < 1:
-        raise OptionError(
-            f"confidence = {confidence!r}: it must lie between 0.5 and 1, for example 0.99."
-        )
+        wrong = f"confidence = {confidence!r}"
+        raise OptionError(f"{wrong}: it must lie between 0.5 and 1, for example 0.99.")
     if residual_bound is not None and not 0 < residual_bound < np.inf:
         raise OptionError(f"residual_bound = {residual_bound!r}: it must be a positive number.")
     if barrier and norm not in (None, "Linf"):
         raise OptionError(f"barrier=True bounds the largest error: pass norm='Linf', not {norm!r}.")
     if barrier and (problem.domain.dimension > 3 or residual_bound is not None):
-        raise OptionError(
-            "barrier=True needs quadrature, which there is in up to three dimensions and "
-            "without residual_bound: leave it out here."
-        )
+        raise OptionError(NO_QUADRATURE)
     if not problem.linear and (barrier or residual_bound is not None):
-        name = "barrier=True" if barrier else "residual_bound"
-        raise OptionError(
-            f"{name} is for linear problems, not for {type(problem).__name__}: leave it out."
-        )
+        name, kind = "barrier=True" if barrier else "residual_bound", type(problem).__name__
+        raise OptionError(f"{name} is for linear problems, not for {kind}: leave it out.")
     candidate, singular = _candidate(problem, answer)
     request = Request(candidate, singular, confidence, residual_bound, barrier)
     certificate = certified(problem, request)
@@ -130,10 +125,8 @@ def _without_kinks(solution: Solution, certificate: Certificate) -> Certificate:
     jump = kink_across_rays(solution)
     if jump * float(np.max(upper - lower)) <= KINK * certificate.rms:
         return certificate
-    sentence = (
-        f"the gradient of the answer jumps by {jump:.2g} across a ray of the singular "
-        "functions; solve with singular=False"
-    )
+    sentence = f"the gradient of the answer jumps by {jump:.2g} across a ray of the singular"
+    sentence += " functions; solve with singular=False"
     return Certificate(reasons=(Reason(Why.kink, sentence, {"jump": jump}),))
 
 
@@ -150,11 +143,9 @@ def _candidate(
     domain = problem.domain
     check_shape("answer", answer, (), np.asarray(domain.center))  # pyright: ignore
     # Singular functions belong to boundary values that are given.
-    points = (
-        find_singular_points(domain, problem.interfaces, problem.coefficients)
-        if problem.takes_boundary_values
-        else []
-    )
+    points = []
+    if problem.takes_boundary_values:
+        points = find_singular_points(domain, problem.interfaces, problem.coefficients)
     locations = np.array([point.location for point in points]).reshape(-1, domain.dimension)
     return FunctionCandidate(problem, answer), locations
 

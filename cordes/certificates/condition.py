@@ -77,6 +77,14 @@ class Condition:
         )
 
 
+class Worst(NamedTuple):
+    """The smallest ε, how it is known, and where it is."""
+
+    epsilon: float
+    source: str
+    point: np.ndarray
+
+
 class Sampled(NamedTuple):
     """The equations of a problem at points, perhaps several at each, with the λ that is best for
     all, and ε."""
@@ -87,29 +95,15 @@ class Sampled(NamedTuple):
     epsilon: np.ndarray
 
     @property
-    def worst(self) -> "Worst":
+    def worst(self) -> Worst:
         least = int(np.argmin(self.epsilon))
         return Worst(float(self.epsilon[least]), "sampled", self.points[least % len(self.points)])
 
-    def condition(self, domain: AbstractDomain, worst: "Worst") -> Condition:
-        multiplier = cordes_multiplier(self.local.A)
-        return Condition(
-            worst.epsilon,
-            worst.epsilon > 0,
-            self.lambda_,
-            worst.point,
-            (float(multiplier.min()), float(multiplier.max())),
-            worst.source,
-            negative_reaction(domain, self.points, self.local.c),
-        )
-
-
-class Worst(NamedTuple):
-    """The smallest ε, how it is known, and where it is."""
-
-    epsilon: float
-    source: str
-    point: np.ndarray
+    def condition(self, domain: AbstractDomain, worst: Worst) -> Condition:
+        (epsilon, source, point), multiplier = worst, cordes_multiplier(self.local.A)
+        reach = float(multiplier.min()), float(multiplier.max())
+        negative = negative_reaction(domain, self.points, self.local.c)
+        return Condition(epsilon, epsilon > 0, self.lambda_, point, reach, source, negative)
 
 
 def check(given: AbstractProblem | Solution | str | Path) -> Condition:
@@ -138,13 +132,12 @@ def checked(problem: AbstractProblem) -> Condition:
 def _linear(problem: Linear) -> Condition:
     points = _points(problem.domain)
     seen = _sampled(problem, points, problem.family(points))
-    if problem.constant_coefficients and problem.epsilon is None:
-        return seen.condition(problem.domain, seen.worst._replace(source="analytic"))
-    return seen.condition(
-        problem.domain,
-        _claimed(problem, seen.worst)
-        or _covered(problem.domain, problem.linearise, problem.coefficients, seen),
-    )
+    worst = _claimed(problem, seen.worst)
+    if worst is None and problem.constant_coefficients:
+        worst = seen.worst._replace(source="analytic")
+    elif worst is None:
+        worst = _covered(problem.domain, problem.linearise, problem.coefficients, seen)
+    return seen.condition(problem.domain, worst)
 
 
 @checked.register
@@ -223,27 +216,20 @@ def _covered(
     d, lambda_, worst = domain.dimension, seen.lambda_, seen.worst
     if d == 1 and lambda_ is None:
         return Worst(1.0, "analytic", worst.point)
-    coverage = Coverage(
-        domain,
-        lambda x: linearise(x)[:3],
-        lambda x: Local(*coefficients(x)[:3]),
-        seen.points,
-        seen.local,
-        False,
-    )
-    scheme = (
-        TraceSplit()
-        if lambda_ is None
-        else Weighted(lambda_, (1 / d, 1.0, 2 * lambda_, lambda_**2))
-    )
-    found = coverage.contraction(scheme, np.eye(d), TOLERANCE)
-    epsilon = (
-        d / (1 + found.value**2 / (d - 1)) - (d - 1) if lambda_ is None else 1 - found.value**2
-    )
+
+    def values(x: np.ndarray) -> Local:
+        return Local(*coefficients(x)[:3])
+
+    coverage = Coverage(domain, lambda x: linearise(x)[:3], values, seen.points, seen.local, False)
+    if lambda_ is None:
+        found = coverage.contraction(TraceSplit(), np.eye(d), TOLERANCE)
+        epsilon = d / (1 + found.value**2 / (d - 1)) - (d - 1)
+    else:
+        scheme = Weighted(lambda_, (1 / d, 1.0, 2 * lambda_, lambda_**2))
+        found = coverage.contraction(scheme, np.eye(d), TOLERANCE)
+        epsilon = 1 - found.value**2
     # A violation between the samples is reported even where the search did not finish; rounding
     # must not make the sampled value look better.
-    return (
-        Worst(min(epsilon, worst.epsilon), found.source, found.point)
-        if found.source == "interval" or epsilon < worst.epsilon
-        else worst
-    )
+    if found.source == "interval" or epsilon < worst.epsilon:
+        return Worst(min(epsilon, worst.epsilon), found.source, found.point)
+    return worst

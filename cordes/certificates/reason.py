@@ -84,14 +84,9 @@ def contraction_too_large(
 ) -> Reason:
     """A theorem whose contraction, with the preconditioner `matrix`, is not below one."""
     place = ", ".join(f"{coordinate:.4g}" for coordinate in point)
-    with_matrix = (
-        ""
-        if np.array_equal(matrix, np.eye(len(matrix)))
-        else " with the best constant preconditioner"
-    )
-    sentence = (
-        f"{theorem} needs a contraction below 1 and has {value:.4g} near x = ({place}){with_matrix}"
-    )
+    sentence = f"{theorem} needs a contraction below 1 and has {value:.4g} near x = ({place})"
+    if not np.array_equal(matrix, np.eye(len(matrix))):
+        sentence += " with the best constant preconditioner"
     return Reason(Why.contraction, sentence, {"contraction": value, "point": np.asarray(point)})
 
 

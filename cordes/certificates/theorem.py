@@ -15,8 +15,7 @@ class Needed(enum.Enum):
 
 
 class Theorem(enum.Enum):
-    """A name, what it says in a sentence, the supremum that it needs, and whether it rests on the
-    maximum principle of linear equations."""
+    """A name, what it says in a sentence, and the supremum that it needs."""
 
     T1b = (
         "T1b",
@@ -46,15 +45,11 @@ class Theorem(enum.Enum):
         "ABP",
         "the maximum principle of Aleksandrov, Bakelman and Pucci bounds the error by an integral "
         "of the residual",
-        Needed.contraction,
-        True,
     )
     barrier = (
         "barrier",
         "a barrier, a function that the operator takes below the residual, lies above the error "
         "by the maximum principle",
-        Needed.contraction,
-        True,
     )
     T4 = (
         "T4",
@@ -69,15 +64,13 @@ class Theorem(enum.Enum):
         Needed.curvature,
     )
 
-    def __init__(
-        self,
-        label: str,
-        gloss: str,
-        supremum: Needed = Needed.contraction,
-        maximum_principle: bool = False,
-    ):
-        self.label, self.gloss = label, gloss
-        self.supremum, self.maximum_principle = supremum, maximum_principle
+    def __init__(self, label: str, gloss: str, supremum: Needed = Needed.contraction):
+        self.label, self.gloss, self.supremum = label, gloss, supremum
+
+    @property
+    def maximum_principle(self) -> bool:
+        """Whether it rests on the maximum principle of linear equations."""
+        return self in (Theorem.ABP, Theorem.barrier)
 
 
 class Modifier(enum.Enum):
@@ -131,18 +124,15 @@ class Citation(NamedTuple):
     @property
     def gloss(self) -> str:
         """What it says; a modifier may say it better."""
-        said = [modifier.gloss for modifier in self.modifiers if modifier.gloss is not None]
-        return said[-1] if said else self.theorem.gloss
+        return [each.gloss for each in (self.theorem, *self.modifiers) if each.gloss][-1]
 
     @property
     def supremum(self) -> Needed:
         """What must be known over the whole domain."""
-        needed = [modifier.supremum for modifier in self.modifiers if modifier.supremum is not None]
-        return needed[-1] if needed else self.theorem.supremum
+        return [each.supremum for each in (self.theorem, *self.modifiers) if each.supremum][-1]
 
     @property
     def maximum_principle(self) -> bool:
         """Whether it, or the theorem behind it, rests on the maximum principle."""
-        return self.theorem.maximum_principle or (
-            self.behind is not None and self.behind.maximum_principle
-        )
+        behind = self.behind is not None and self.behind.maximum_principle
+        return self.theorem.maximum_principle or behind

@@ -17,8 +17,8 @@ from cordes.certificates.residual.candidate import (
     FunctionCandidate,
 )
 from cordes.certificates.residual.cells import CellMesh
+from cordes.certificates.residual.measured import adaptive_nodes
 from cordes.certificates.residual.norms import Quadrature, Sample
-from cordes.certificates.residual.refinement import adaptive_nodes
 from cordes.certificates.theorems import barrier as module
 from cordes.certificates.theorems import barrier_training
 from cordes.certificates.theorems.barrier import Trained, network_bound
@@ -254,7 +254,7 @@ def test_a_bad_barrier_gives_a_valid_bound(torsion, monkeypatch, size):
     true."""
     problem, candidate, principle = torsion
 
-    def random(setting, steps, progress):
+    def random(setting, steps):
         features = BarrierFeatures(
             setting.problem, setting.singular, setting.principle.measure.points, 0
         )

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 import cordes
-from cordes.certificates.hjb import compared as hjb_compared
+from cordes.certificates.hjb import certify as hjb_certify
 from cordes.certificates.hjb import energy as hjb_energy
-from cordes.certificates.hjb import maximum as hjb_maximum
+from cordes.certificates.hjb import equation as hjb_equation
 from cordes.certificates.hjb.certify import certify_hjb
 from cordes.certificates.linear import certify_linear
 from cordes.certificates.residual.candidate import FunctionCandidate
@@ -172,15 +172,17 @@ def test_the_sides_of_the_maximum(sense):
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 @pytest.mark.parametrize("sense", ["sup", "inf"])
 def test_each_side_holds(monkeypatch, sense, sign):
-    """One by one: `right` without extremes bounds u_θ - u for a supremum, with them u - u_θ; the
-    other way round for an infimum."""
+    """One by one: the side whose equation is known bounds u_θ - u for a supremum, the one with the
+    worst of all equations u - u_θ; the other way round for an infimum."""
     found = []
-    original = hjb_maximum.maxima
-    monkeypatch.setattr(
-        hjb_maximum,
-        "maxima",
-        lambda side: found.append((side.extremes is None, original(side))) or found[-1][1],
-    )
+    original = hjb_certify.maxima
+
+    def recorded(side):
+        own = determinant_root(side.evaluated.local.A)
+        found.append((np.array_equal(side.operators.root, own), original(side)))
+        return found[-1][1]
+
+    monkeypatch.setattr(hjb_certify, "maxima", recorded)
 
     def v(x):
         return sign * bump(x)
@@ -200,7 +202,7 @@ def test_rounding_is_counted(monkeypatch, direct):
     falls. With derivatives both diagonal entries count, twice."""
     problem, candidate, _ = two_speeds("sup", 8.9)
     if not direct:
-        monkeypatch.setattr(hjb_compared, "DIRECT", 0)
+        monkeypatch.setattr(hjb_equation, "DIRECT", 0)
     plain, original = certify_hjb(problem, candidate, NOWHERE), candidate.applied
     candidate.applied = lambda x, A, b, c: (original(x, A, b, c)[0], np.full(len(x), 1e-3))
     coarse = certify_hjb(problem, candidate, NOWHERE)
@@ -213,7 +215,7 @@ def test_both_ways_to_see_an_answer(monkeypatch):
     """Controls applied one by one and derivatives applied to controls give the same numbers."""
     problem = manufactured(SQUARE, wave, 3, "sup")
     direct = certify_hjb(problem, answer(problem, wave, bump), NOWHERE)
-    monkeypatch.setattr(hjb_compared, "DIRECT", 0)
+    monkeypatch.setattr(hjb_equation, "DIRECT", 0)
     other = certify_hjb(problem, answer(problem, wave, bump), NOWHERE)
     assert direct.energy == pytest.approx(other.energy, rel=1e-6)
     assert direct.Linf == pytest.approx(other.Linf, rel=1e-6)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import cordes
-from cordes.certificates.residual.layers import unseen_layers
+from cordes.certificates.residual.measured import unseen_layers
 from cordes.certificates.residual.norms import bounded
 
 SQUARE = cordes.Box([0, 0], [1, 1])

@@ -17,9 +17,9 @@ from cordes.certificates.residual.norms import Norm
 from cordes.certificates.transport import bounds as transport_bounds
 from cordes.certificates.transport import certify as transport
 from cordes.certificates.transport import map as transport_map
+from cordes.certificates.transport.bounds import Flux
 from cordes.certificates.transport.certify import bounds
-from cordes.certificates.transport.flux import Flux
-from cordes.certificates.transport.image import gauge, image_of_boundary
+from cordes.certificates.transport.target import gauge, image_of_boundary
 from cordes.problems.transport import Transport
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))

@@ -7,8 +7,8 @@ from transport_maps import CUBE, DISK, INTERVAL, SQUARE
 
 import cordes
 from cordes.certificates.residual.norms import Quadrature, fixed_rule
-from cordes.certificates.transport.conjugate import integral
-from cordes.certificates.transport.flux import Flux
+from cordes.certificates.transport.bounds import Flux
+from cordes.certificates.transport.map import integral
 from cordes.certificates.transport.target import ball_zero, describe_target, uniform_poincare
 from cordes.problems.transport import Transport
 

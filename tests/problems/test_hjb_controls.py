@@ -11,7 +11,6 @@ from hjb_cases import NOWHERE, SQUARE, answer, bump, check_all, truth, wave
 
 import cordes
 from cordes.certificates.hjb.certify import certify_hjb
-from cordes.certificates.hjb.compared import Compared
 from cordes.certificates.hjb.coverage import (
     CommonTriangle,
     ContinuumCoverage,
@@ -19,6 +18,7 @@ from cordes.certificates.hjb.coverage import (
     choose_common,
     depends_on,
 )
+from cordes.certificates.hjb.equation import Compared
 from cordes.certificates.residual.candidate import FunctionCandidate
 from cordes.certificates.residual.measured import pilot_points_of
 from cordes.certificates.theorems.contraction import AbstractCoverage

@@ -2,6 +2,7 @@
 the truth."""
 
 import functools
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +10,8 @@ import numpy as np
 
 import cordes
 from cordes.certificates.residual.candidate import FunctionCandidate
-from cordes.certificates.transport.certify import certify_transport, transport_facts
+from cordes.certificates.transport.certify import certify_transport, examined
+from cordes.certificates.transport.map import integral
 from cordes.problems.transport import Transport
 from cordes.runtime.blocks import in_blocks
 
@@ -24,7 +26,35 @@ def certified(problem, potential):
 
 
 def facts(problem, potential):
-    return transport_facts(problem, FunctionCandidate(problem, potential))
+    """What is known of a computed map T = ∇φ: `alpha` and `beta` bound D²φ, `chi` is the distance
+    of the densities in χ², `delta` ≥ W₂(T_#μ, ν), `mass` that of ν that T reaches, `outside` how
+    far T(∂X) leaves the target, and of q = ν(T) det D²φ/μ its extremes, the total variation, the
+    mean square and the largest |q - 1|."""
+    computed, curvature, image, _, measure, raw, found = examined(
+        problem, FunctionCandidate(problem, potential)
+    )
+    volume, mass = problem.domain.volume, found.reached
+    if image.shrink > 0:
+        raw = computed.evaluate(measure.points, 0.0)
+        mass = integral(measure, raw.G, volume)
+    q = raw.G / raw.mu
+    variation = integral(measure, np.abs(raw.mu - raw.G) / 2, volume)[1]
+    return SimpleNamespace(
+        alpha=curvature.alpha,
+        beta=curvature.beta,
+        chi=found.chi.upper,
+        delta=found.delta + found.moved.upper,
+        mass=sum(mass) / 2,
+        total_variation=variation + max(1 - mass[0], 0.0) / 2,
+        largest_q=np.max(q),
+        smallest_q=np.min(q),
+        density_L2=measure.norm((q - 1) * np.sqrt(raw.mu)).upper,
+        density_max=np.max(np.abs(q - 1)),
+        outside=image.outside,
+        shrink=image.shrink,
+        uncovered=image.gap,
+        onto=image.onto,
+    )
 
 
 def at(function, x):

@@ -3,37 +3,63 @@ alone.
 
 Energy: the theorems of the linear equation with a supremum over the controls, multiplier inside
 (`energy`); without a maximiser for the finite set `controls`, exactly; with one, for the continuum
-that it stands for, with a multiplier common to all controls (`coverage`). Maximum: `maximum`.
+that it stands for, with a multiplier common to all controls (`coverage`).
+
+Maximum: with ϱ = F[u_θ], L^a v ≤ -ϱ for the control a that is best for u_θ, and L^{a'} v ≥ -ϱ for
+the control a' that is best for u and that nobody knows. So ϱ⁻ with the equation of a bounds sup(u_θ
+- u), and ϱ⁺ with the worst of all equations sup(u - u_θ). For an infimum the sides change places.
 """
 
-import numpy as np
+from functools import partial
 
-from cordes.certificates.assemble import best_bounds, with_gap
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from cordes.certificates.assemble import Maxima, best_bounds, chosen, no_maxima, with_gap
 from cordes.certificates.certificate import Certificate
-from cordes.certificates.hjb.compared import Compared, ControlState, unusable
-from cordes.certificates.hjb.coverage import ControlCoverage
+from cordes.certificates.hjb.coverage import ContinuumCoverage, ControlCoverage, local_of
 from cordes.certificates.hjb.equation import (
     AbstractControlEquation,
+    Compared,
     ContinuumEquation,
     ControlledEquation,
+    ControlState,
+    unusable,
 )
-from cordes.certificates.hjb.maximum import AnyCoverage, maximum_of, no_maximum_principle
 from cordes.certificates.linear import SAMPLE_SEED
 from cordes.certificates.reason import Reason, Why
-from cordes.certificates.residual.candidate import AbstractCandidate
+from cordes.certificates.residual.candidate import AbstractCandidate, Evaluated
 from cordes.certificates.residual.hypotheses import boundary_gap, not_seen, refusal
-from cordes.certificates.residual.layers import refusal_of
 from cordes.certificates.residual.measured import (
     Sampling,
     Watched,
     measured_closely,
     pilot_points_of,
+    refusal_of,
 )
+from cordes.certificates.theorems.energy import TraceSplit
+from cordes.certificates.theorems.maximum import (
+    Limits,
+    Maximum,
+    MaximumPrinciple,
+    Operators,
+    best_of,
+    determinant_root,
+    maxima,
+    needs_cordes_or_continuity,
+    negative_reaction,
+    unbounded_drift,
+)
+from cordes.certificates.theorems.preconditioner import preconditioners
+from cordes.formulas.regularity import jump
 from cordes.problems.hjb import HJB
-from cordes.runtime.plain import show
 
 # Norms for which one sample serves at most: energy, the two sides of ABP, the drift of each.
 NORMS_OF_A_SAMPLE = 5
+# Controls whose matrices are searched for jumps.
+LOOKED_AT = 64
+AnyCoverage = ControlCoverage | ContinuumCoverage
 
 
 def certify_hjb(
@@ -41,30 +67,22 @@ def certify_hjb(
 ) -> Certificate:
     """The best bounds that the theorems give. `singular` (K, d) are points around which the
     residual may be large."""
-    reason = refusal(problem, candidate)
-    if reason is not None:
+    if reason := refusal(problem, candidate):
         return Certificate(reasons=(reason,))
     pilot_points = pilot_points_of(problem.domain)
     compared = Compared(problem, candidate, pilot_points)
     pilot = compared.evaluate(pilot_points)
-    reason = unusable(problem, pilot, pilot_points)
-    if reason is not None:
+    if reason := unusable(problem, pilot, pilot_points):
         return Certificate(reasons=(reason,))
-    measure, state, layers = measured_closely(
-        problem,
-        Watched(compared.evaluate, compared.densities),
-        Sampling(SAMPLE_SEED, NORMS_OF_A_SAMPLE, confidence).with_matrices(
-            problem.domain.dimension
-        ),
-        singular,
-        _limits,
-    )
-    reason = (
+    watched = Watched(compared.evaluate, compared.densities)
+    sampling = Sampling(SAMPLE_SEED, NORMS_OF_A_SAMPLE, confidence)
+    sampling = sampling.with_matrices(problem.domain.dimension)
+    measure, state, layers = measured_closely(problem, watched, sampling, singular, _limits)
+    if reason := (
         unusable(problem, state, measure.points)
         or not_seen(problem, candidate, measure.points)
         or refusal_of(layers)
-    )
-    if reason is not None:
+    ):
         return Certificate(reasons=(reason,))
     kind = ControlledEquation if problem.maximiser is None else ContinuumEquation
     equation = kind(problem, compared, measure, state, pilot, pilot_points)
@@ -83,13 +101,75 @@ def _limits(state: ControlState) -> tuple[np.ndarray, np.ndarray]:
 
 def controlled_bounds(equation: AbstractControlEquation, coverage: AnyCoverage) -> Certificate:
     """All theorems applied to one equation that is known on a measure."""
-    degenerate = coverage.degenerate_point() if isinstance(coverage, ControlCoverage) else None
-    if degenerate is not None:
-        sentence = (
-            f"A is not positive definite for every control near x = {show(degenerate)}: the "
-            "equation is not elliptic there"
-        )
-        return Certificate(reasons=(Reason(Why.not_elliptic, sentence, {"point": degenerate}),))
     return best_bounds(
         equation, coverage, lambda energies: maximum_of(equation, coverage, bool(energies))
     )
+
+
+# The maximum principle ----------------------------------------------------------------------------
+
+
+def maximum_of(equation: AbstractControlEquation, coverage: AnyCoverage, cordes: bool) -> Maxima:
+    """The best bound from the maximum principle and those that have it on both sides, or why there
+    is none; `cordes`: the Cordès condition is known to hold for all controls."""
+    if why := no_maximum_principle(equation, coverage, cordes):
+        return Maxima(None, [], why)
+    best, points = equation.evaluated.plain, equation.measure.points
+    local = local_of(equation.problem, points, equation.evaluated.control)
+    evaluated = Evaluated(local, (best.lower + best.upper) / 2, (best.upper - best.lower) / 2)
+    extremes = equation.pairs.extremes(points)
+    if np.min(extremes.reaction) < 0:
+        smallest = float(np.min(extremes.reaction))
+        return Maxima(None, [], negative_reaction("for some control", smallest))
+    below, above = np.maximum(-best.lower, 0.0), np.maximum(best.upper, 0.0)
+    root, ratio, diagonal, drift, reaction = extremes
+    continuum = isinstance(coverage, ContinuumCoverage)
+    if continuum:
+        smallest = coverage.smallest_root()
+        if smallest is None or equation.problem.has_drift:
+            sentence = "no bound of the largest error by the maximum principle: its constants"
+            sentence += " are not known for all controls of the continuum"
+            return no_maxima(Why.unknown_constants, sentence)
+        root = np.minimum(smallest / coverage.scale(points), determinant_root(local.A))
+    limits = Limits(np.min(diagonal, axis=0), np.max(drift, axis=0), float(np.min(reaction)))
+    worst = Operators(root, ratio, limits, partial(equation.pairs.lowest_operator, points))
+    given = equation.domain, equation.measure, evaluated, equation.problem.has_drift
+    # For one sign the equation is known; for the other the worst one of all controls counts.
+    sides = MaximumPrinciple(*given, below), MaximumPrinciple(*given, above, worst)
+    # Barriers need min -L^a w over the controls: of a continuum only ABP is left.
+    first, second = ([side.estimate()] if continuum else maxima(side) for side in sides)
+    found = [_both(one, two) for one in first for two in second if one.theorem == two.theorem]
+    return chosen(equation, _both(best_of(first), best_of(second)), found, best.size)
+
+
+def _both(one: Maximum, two: Maximum) -> Maximum:
+    """|v| is bounded by the larger one of the bounds of v and of -v."""
+    first, second = sorted((one, two), key=lambda each: -each.bound)
+    same = first.theorem == second.theorem
+    cited = first.theorem if same else first.theorem._replace(behind=second.theorem)
+    pointwise = np.maximum(one.pointwise, two.pointwise)
+    return Maximum(first.bound, cited, pointwise, (*first.norms, *second.norms))
+
+
+def no_maximum_principle(
+    equation: AbstractControlEquation, coverage: AnyCoverage, cordes: bool
+) -> Reason | None:
+    """c ≥ 0 and hypothesis (H): two dimensions, or the Cordès condition for all controls, or
+    coefficients that are continuous."""
+    problem = equation.problem
+    if not coverage.nonnegative_reaction()[0]:
+        return negative_reaction("for some control", float(np.min(coverage.local.c)))
+    if problem.domain.dimension > 2 and not cordes:
+        matrix = preconditioners(coverage.local)[-1]
+        if not coverage.contraction(TraceSplit(), matrix).value < 1:
+            everywhere = jnp.asarray(problem.controls)
+
+            def matrices(x: Array) -> Array:
+                return jnp.stack([problem.A(x, a) for a in everywhere[:LOOKED_AT]])
+
+            found = jump(matrices, problem.domain)
+            if found is not None or len(everywhere) > LOOKED_AT or problem.maximiser is not None:
+                return needs_cordes_or_continuity(
+                    found or f"{len(everywhere)} controls are too many to tell"
+                )
+    return unbounded_drift(problem, coverage)

@@ -14,13 +14,11 @@ from typing import Any, NamedTuple, final
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.optimize import minimize
 
 from cordes.certificates.hjb.energy import Pairs
 from cordes.certificates.theorem import Citation, Theorem
 from cordes.certificates.theorems.cell_bounds import CoefficientBall, cell_bound
 from cordes.certificates.theorems.contraction import (
-    LARGEST_COVERED,
     AbstractCoverage,
     Contraction,
 )
@@ -34,7 +32,6 @@ from cordes.certificates.theorems.energy import (
     gradient_factor,
 )
 from cordes.domains import Box
-from cordes.formulas.intervals import UnsupportedOperation, enclose
 from cordes.problems.hjb import HJB
 from cordes.runtime.blocks import in_blocks
 
@@ -60,34 +57,34 @@ def depends_on(function: Callable, arguments: tuple, number: int) -> bool:
 
 
 @functools.lru_cache(maxsize=64)
-def _varies(A: Callable, b: Callable, c: Callable, dimension: int, shape: tuple[int, ...]) -> bool:
-    """Whether the coefficients depend on x."""
-    return depends_on(
-        lambda x, a: (A(x, a), b(x, a), c(x, a)), (jnp.zeros(dimension), jnp.zeros(shape)), 0
-    )
+def _varies(functions: tuple[Callable, ...], dimension: int, shape: tuple[int, ...]) -> bool:
+    """Whether functions of (x, a) depend on x."""
+    places = jnp.zeros(dimension), jnp.zeros(shape)
+    return depends_on(lambda x, a: [function(x, a) for function in functions], places, 0)
 
 
-def varies_in_space(problem: HJB) -> bool:
-    return _varies(
-        problem.A, problem.b, problem.c, problem.domain.dimension, problem.controls.shape[1:]
-    )
+def varies_in_space(problem: HJB, *functions: Callable) -> bool:
+    """Whether the functions, all coefficients if none is named, depend on x."""
+    given = functions or (problem.A, problem.b, problem.c)
+    return _varies(given, problem.domain.dimension, problem.controls.shape[1:])
 
 
-def drift_varies_in_space(problem: HJB) -> bool:
-    return depends_on(
-        problem.b, (jnp.zeros(problem.domain.dimension), jnp.zeros(problem.controls.shape[1:])), 0
-    )
-
-
-def _coefficients(problem: HJB, x: Any, a: Any) -> tuple:
+def _coefficients(problem: HJB, a: Any, x: Any) -> tuple:
     """A, b, c without the right-hand side, which may be long."""
     return problem.A(x, a), problem.b(x, a), problem.c(x, a)
+
+
+def local_of(problem: HJB, points: np.ndarray, controls: np.ndarray) -> Local:
+    """The equations of pairs of points and controls."""
+    return Local(*(np.asarray(part) for part in problem.pairs(points, controls)[:3]))
 
 
 @final
 class ControlCoverage(AbstractCoverage):
     """A finite set of controls; `points` and `local` are pairs. The largest defects at the points
     of the measure count where nothing better is known."""
+
+    always = " for every control"
 
     def __init__(
         self,
@@ -100,59 +97,32 @@ class ControlCoverage(AbstractCoverage):
     ):
         """`enclosed` is the largest number of controls that get enclosures."""
         self.problem, self.pairs, self.measured = problem, pairs, measured
-        super().__init__(
-            problem.domain, None, self._values, points, local, not varies_in_space(problem)
-        )
-        self._few = len(problem.controls) <= enclosed
-        if not self.constant and self._few and problem.domain.dimension <= LARGEST_COVERED:
-            self._enclosure = self._enclosed(points)
+        self._few, constant = len(problem.controls) <= enclosed, not varies_in_space(problem)
+        controls = jnp.asarray(problem.controls) if self._few else ()
+        linearise = [functools.partial(_coefficients, problem, a) for a in controls]
+        super().__init__(problem.domain, linearise, self._values, points, local, constant)
         self.share = min(1.0, FULL_BUDGET / len(problem.controls))
-
-    def _enclosed(self, points: np.ndarray) -> Any:
-        """What the enclosures of all controls give, in one list: a cell is as bad as its worst
-        control."""
-        enclosures = [
-            enclose(lambda x, a=a: _coefficients(self.problem, x, jnp.asarray(a)))
-            for a in self.problem.controls
-        ]
-        try:
-            for enclosure in enclosures:
-                enclosure(points[:1], points[:1])
-        except UnsupportedOperation as error:
-            self.unsupported = str(error)
-            return None
-        return lambda lower, upper: [
-            piece for enclosure in enclosures for piece in enclosure(lower, upper)
-        ]
 
     def _values(self, x: np.ndarray) -> Local:
         """The equations of all controls at points, one control after the other."""
         controls = self.problem.controls
-        return Local(
-            *(
-                np.asarray(part)
-                for part in self.problem.pairs(
-                    np.tile(x, (len(controls), 1)), np.repeat(controls, len(x), axis=0)
-                )[:3]
-            )
+        return local_of(
+            self.problem, np.tile(x, (len(controls), 1)), np.repeat(controls, len(x), axis=0)
         )
 
     def drift_bounded_without_cells(self) -> bool:
         """Nothing is known of the drift of more controls than get enclosures, unless it does not
         depend on x."""
-        return self._few or not drift_varies_in_space(self.problem)
+        return self._few or not varies_in_space(self.problem, self.problem.b)
 
     def seen_elsewhere(self, found: Contraction, scheme: Scheme, matrix: np.ndarray) -> Contraction:
         """The points of the measure, with all controls."""
         columns, _ = self.pairs.defects(scheme, self.measured, matrix)
         value = float(np.sum(np.max(columns, axis=0)))
-        return (
-            found
-            if found.value >= value
-            else Contraction(
-                value, "sampled", self.measured[int(np.argmax(np.sum(columns, axis=1)))]
-            )
-        )
+        if found.value >= value:
+            return found
+        worst = int(np.argmax(np.sum(columns, axis=1)))
+        return Contraction(value, "sampled", self.measured[worst])
 
 
 @final
@@ -169,7 +139,6 @@ class ContinuumCoverage(AbstractCoverage):
         problem: HJB,
         points: np.ndarray,
         controls: np.ndarray,
-        local: Local,
         pairs: Pairs,
         measured: np.ndarray,
         chosen_controls: np.ndarray,
@@ -191,32 +160,21 @@ class ContinuumCoverage(AbstractCoverage):
         def scale(x: Any) -> Any:
             return d / jnp.mean(jax.vmap(lambda a: jnp.trace(problem.A(x, a)))(chosen))
 
-        self._center = jnp.asarray(problem.domain.center)
-        self._scale, self._scaled = (
-            jax.jit(jax.vmap(scale)),
-            jax.jit(jax.vmap(lambda z: self._linearise(z))),
-        )
-        box = [
-            np.concatenate([side[: self.inside], end[self._free]])
-            for side, end in zip(problem.domain.bounding_box, (low, high), strict=True)
-        ]
-
         def linearise(z: Any) -> tuple:
             x, a = self._parts(z)
-            return tuple(scale(x) * part for part in _coefficients(problem, x, a))
+            return tuple(scale(x) * part for part in _coefficients(problem, a, x))
 
-        self._linearise = linearise
-        rows = np.concatenate(
-            [points[:, : self.inside], controls.reshape(len(points), -1)[:, self._free]], axis=1
-        )
-        h = self.scale(points)
-        scaled = Local(local.A * h[:, None, None], local.b * h[:, None], local.c * h)
+        self._center = jnp.asarray(problem.domain.center)
+        self._scale, scaled = jax.jit(jax.vmap(scale)), jax.jit(jax.vmap(linearise))
+        ends = zip(problem.domain.bounding_box, (low, high), strict=True)
+        rows = [points[:, : self.inside], controls.reshape(len(points), -1)[:, self._free]]
+        h, local = self.scale(points), local_of(problem, points, controls)
         super().__init__(
-            Box(*box),
+            Box(*(np.concatenate([x[: self.inside], a[self._free]]) for x, a in ends)),
             linearise,
-            lambda z: Local(*in_blocks(self._scaled, (z,), CELLS)),
-            rows,
-            scaled,
+            lambda z: Local(*in_blocks(scaled, (z,), CELLS)),
+            np.concatenate(rows, axis=1),
+            Local(local.A * h[:, None, None], local.b * h[:, None], local.c * h),
             not len(self._free) and not self.inside,
         )
 
@@ -231,20 +189,16 @@ class ContinuumCoverage(AbstractCoverage):
         """h at points."""
         return in_blocks(self._scale, (x,))
 
+    def not_elliptic(self) -> None:
+        """Not looked for: the points are pairs."""
+
     def _parts(self, z: Any) -> tuple:
         """x and the control."""
         x = z[: self.inside] if self.inside else self._center
         place = {int(k): self.inside + number for number, k in enumerate(self._free)}
-        a = jnp.stack(
-            [
-                z[place[k]] if k in place else jnp.asarray(value)
-                for k, value in enumerate(self._fixed)
-            ]
-        )
-        return x, a.reshape(self._shape)
-
-    def drift_bounded_without_cells(self) -> bool:
-        return True
+        entries = enumerate(self._fixed)
+        a = [z[place[k]] if k in place else jnp.asarray(value) for k, value in entries]
+        return x, jnp.stack(a).reshape(self._shape)
 
     def seen_elsewhere(self, found: Contraction, scheme: Scheme, matrix: np.ndarray) -> Contraction:
         """The points of the measure, with the sampled controls."""
@@ -288,17 +242,10 @@ class CommonTriangle(NamedTuple):
 
     def defects(self, at: Invariants) -> np.ndarray:
         d, G = at.dimension, self.factor
+        trace, deviation = np.abs(G * at.trace / d - 1), math.sqrt(1 - 1 / d) * G * at.deviation
         drift = gradient_factor(self.eigenvalue, self.lambda_) * G * at.drift
         reaction = np.abs(G * at.reaction - self.lambda_) / (self.eigenvalue + self.lambda_)
-        return np.stack(
-            [
-                np.abs(G * at.trace / d - 1),
-                math.sqrt(1 - 1 / d) * G * at.deviation,
-                drift,
-                reaction,
-            ],
-            axis=1,
-        )
+        return np.stack([trace, deviation, drift, reaction], axis=1)
 
 
 @cell_bound.register
@@ -366,21 +313,10 @@ def choose_common(pilot: Pilot, evaluations: int = 400) -> Sequence[Scheme]:
     found: list[Scheme] = [
         CommonTriangle(value, pilot.eigenvalue, factor) for value in dict.fromkeys((middle, 0.0))
     ]
-    thinned = pilot.thinned()
 
     def scheme_of(theta: np.ndarray) -> CommonWeighted:
         return CommonWeighted(*pilot.weights_of(theta[:5]), bounded_exponential(theta[5]))
 
-    def objective(theta: np.ndarray) -> float:
-        scheme = scheme_of(theta)
-        s = thinned.contraction(scheme)
-        return math.log(max(thinned.size(scheme, s), 1e-300)) if s < 0.999 else 1e3 + min(s, 1e6)
-
-    guess = max(middle, 1e-3 * pilot.eigenvalue)
-    start = np.log(
-        [0.1, 1.0, 0.3 * pilot.eigenvalue, 0.1 * (pilot.eigenvalue + guess) ** 2, guess, factor]
-    )
-    simplex = np.concatenate([start[None], start + 0.5 * np.eye(6)])
-    options = {"maxfev": evaluations, "initial_simplex": simplex, "fatol": 1e-3, "xatol": 1e-3}
-    found.append(scheme_of(minimize(objective, start, method="Nelder-Mead", options=options).x))
+    start = np.append(pilot.neutral_start(middle), math.log(factor))
+    found.append(pilot.thinned().searched(scheme_of, start, 0.5, evaluations, 1e6))
     return sorted(found, key=pilot.size)

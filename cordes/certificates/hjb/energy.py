@@ -12,6 +12,7 @@ first.
 """
 
 import functools
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -46,13 +47,11 @@ class Rounding(NamedTuple):
     def at(self, jet: Jet) -> Jet:
         """The bounds at points. Derivatives larger than any that were seen (at a singular point)
         are known to a share of what they are larger by."""
-        parts = zip(self.bound, self.size, jet, strict=True)
-        return Jet(
-            *(
-                bound + ROUNDING_OF_TERMS * np.maximum(np.abs(np.asarray(value)) - size, 0.0)
-                for bound, size, value in parts
-            )
-        )  # pyright: ignore[reportArgumentType]
+        parts: Any = (
+            bound + ROUNDING_OF_TERMS * np.maximum(np.abs(np.asarray(value)) - size, 0.0)
+            for bound, size, value in zip(self.bound, self.size, jet, strict=True)
+        )
+        return Jet(*parts)
 
 
 def rounding_of(candidate: AbstractCandidate, points: np.ndarray) -> Rounding:
@@ -67,17 +66,13 @@ def rounding_of(candidate: AbstractCandidate, points: np.ndarray) -> Rounding:
         return CAUTION * float(np.max(rounding)), float(np.max(np.abs(value)))
 
     value = largest(A, b, c - 1)
-    gradient = [largest(A, b + direction, c) for direction in np.eye(d)]
+    gradient = np.transpose([largest(A, b + direction, c) for direction in np.eye(d)])
     hessian = np.zeros((2, d, d))
-    for i in range(d):
-        for j in range(i + 1):
-            unit = np.zeros((d, d))
-            unit[i, j] += 0.5
-            unit[j, i] += 0.5
-            hessian[:, i, j] = hessian[:, j, i] = largest(A + unit, b, c)
-    return Rounding(
-        *(Jet(value[k], np.array([pair[k] for pair in gradient]), hessian[k]) for k in range(2))
-    )  # pyright: ignore[reportArgumentType]
+    for i, j in itertools.combinations_with_replacement(range(d), 2):
+        unit = np.outer(np.eye(d)[i], np.eye(d)[j])
+        hessian[:, i, j] = hessian[:, j, i] = largest(A + (unit + unit.T) / 2, b, c)
+    parts: Any = zip(value, gradient, hessian, strict=True)
+    return Rounding(*(Jet(*part) for part in parts))
 
 
 class Seen(NamedTuple):
@@ -91,12 +86,8 @@ class Seen(NamedTuple):
     rounding: np.ndarray | None = None
 
     @staticmethod
-    def nothing(count: int, dimension: int) -> "Seen":
-        zero: Any = (
-            np.zeros(count),
-            np.zeros((count, dimension)),
-            np.zeros((count, dimension, dimension)),
-        )
+    def nothing(n: int, d: int) -> "Seen":
+        zero: Any = (np.zeros(n), np.zeros((n, d)), np.zeros((n, d, d)))
         return Seen(Jet(*zero), Jet(*zero))
 
 
@@ -137,12 +128,8 @@ def _compiled(A: Callable, b: Callable, c: Callable, f: Callable) -> dict[str, C
 
     def equation(a: Any, root: Any, x: Any, *parts: Any) -> tuple:
         """tr A, |A₀|, |b| in the coordinates y = M^{-1/2}x, c, L^a u - f^a and its rounding."""
-        matrix = A(x, a)
-        drift = b(x, a)
-        reaction = c(x, a)
-        right = f(x, a)
-        jet = Jet(*parts[:3])
-        error = Jet(*parts[3:])
+        matrix, drift, reaction, right = (function(x, a) for function in (A, b, c, f))
+        jet, error = Jet(*parts[:3]), Jet(*parts[3:])
         carried = root @ matrix @ root
         trace, size = jnp.trace(carried), jnp.maximum(jnp.max(jnp.abs(carried)), 1e-300)
         rest = (carried - trace / len(x) * jnp.eye(len(x))) / size
@@ -152,50 +139,33 @@ def _compiled(A: Callable, b: Callable, c: Callable, f: Callable) -> dict[str, C
             + jnp.sum(jnp.abs(drift) * error.gradient)
             + jnp.abs(reaction) * error.value
         )
-        rounding = inherited + ROUNDING_OF_EQUATIONS * EPSILON * sum(
-            jnp.sum(jnp.abs(term)) for term in terms
-        )
-        return (
-            trace,
-            size * jnp.sqrt(jnp.sum(rest**2)),
-            jnp.linalg.norm(root @ drift),
-            reaction,
-            sum(jnp.sum(term) for term in terms),
-            rounding,
-        )
+        sizes = sum(jnp.sum(jnp.abs(term)) for term in terms)
+        rounding = inherited + ROUNDING_OF_EQUATIONS * EPSILON * sizes
+        deviation, slope = size * jnp.sqrt(jnp.sum(rest**2)), jnp.linalg.norm(root @ drift)
+        return trace, deviation, slope, reaction, sum(jnp.sum(term) for term in terms), rounding
 
     def matrices(a: Any, _: Any, x: Any) -> tuple:
         """The entries of `Extremes` for one control."""
         matrix, drift = A(x, a), b(x, a)
         size = jnp.max(jnp.abs(matrix))
         root = size * jnp.linalg.det(matrix / size) ** (1 / len(x))
-        return (
-            root,
-            jnp.linalg.norm(drift) / root,
-            jnp.diag(matrix),
-            jnp.abs(drift),
-            jnp.asarray(c(x, a)),
-        )
+        ratio = jnp.linalg.norm(drift) / root
+        return root, ratio, jnp.diag(matrix), jnp.abs(drift), jnp.asarray(c(x, a))
 
     def operator(a: Any, _: Any, x: Any, w: Any, gradient: Any, curvature: Any) -> Any:
         """-L^a w for a function whose Hessian is diagonal."""
         return c(x, a) * w - jnp.dot(jnp.diag(A(x, a)), curvature) - jnp.dot(b(x, a), gradient)
 
     def compiled(function: Callable) -> Callable:
-        def at_point(controls: Any, constants: Any, *point: Any) -> Any:
-            return jax.vmap(lambda a: function(a, constants, *point))(controls)
+        def at_points(controls: Any, constants: Any, *points: Any) -> Any:
+            def at_point(*point: Any) -> Any:
+                return jax.vmap(lambda a: function(a, constants, *point))(controls)
 
-        return jax.jit(
-            lambda controls, constants, *points: jax.vmap(
-                lambda *point: at_point(controls, constants, *point)
-            )(*points)
-        )
+            return jax.vmap(at_point)(*points)
 
-    return {
-        "equation": compiled(equation),
-        "matrices": compiled(matrices),
-        "operator": compiled(operator),
-    }
+        return jax.jit(at_points)
+
+    return {each.__name__: compiled(each) for each in (equation, matrices, operator)}
 
 
 class Pairs:
@@ -206,11 +176,10 @@ class Pairs:
         self.problem, controls = problem, problem.controls
         # A power of two: few sizes are compiled.
         size = min(1 << (len(controls) - 1).bit_length(), TOGETHER)
-        starts = range(0, len(controls), size)
-        order = [np.minimum(np.arange(k, k + size), len(controls) - 1) for k in starts]
+        last = len(controls) - 1
         self._blocks = [
-            (k, min(size, len(controls) - k), controls[index])
-            for k, index in zip(starts, order, strict=True)
+            (k, min(size, last + 1 - k), controls[np.minimum(np.arange(k, k + size), last)])
+            for k in range(0, len(controls), size)
         ]
         self._compiled = _compiled(problem.A, problem.b, problem.c, problem.f)
 
@@ -235,9 +204,8 @@ class Pairs:
         pairs one point after the other."""
         empty = Seen.nothing(*x.shape)
         arrays: Any = (*(seen.jet or empty.jet), *(seen.error or empty.error))  # pyright: ignore
-        for first, (*parts, defect, rounding) in self._over_blocks(
-            "equation", inverse_root(matrix), x, *arrays
-        ):
+        blocks = self._over_blocks("equation", inverse_root(matrix), x, *arrays)
+        for first, (*parts, defect, rounding) in blocks:
             at = Invariants(x.shape[1], *(part.ravel() for part in parts))
             last = first + defect.shape[1]
             if seen.defect is None or seen.rounding is None:
@@ -274,13 +242,8 @@ class Pairs:
         return found
 
     def largest_rounding(self, x: np.ndarray, seen: Seen) -> np.ndarray:
-        return np.max(
-            [
-                np.max(rounding, axis=1)
-                for *_, rounding in self.equations(x, seen, np.eye(x.shape[1]))
-            ],
-            axis=0,
-        )
+        blocks = self.equations(x, seen, np.eye(x.shape[1]))
+        return np.max([np.max(rounding, axis=1) for *_, rounding in blocks], axis=0)
 
     def defects(
         self, scheme: Scheme, x: np.ndarray, matrix: np.ndarray, scale: np.ndarray | None = None
@@ -304,26 +267,14 @@ class Pairs:
         return largest, worst
 
     def extremes(self, x: np.ndarray) -> Extremes:
-        blocks = [Extremes(*block) for _, block in self._over_blocks("matrices", np.zeros(0), x)]
-
-        def over(function: Callable, name: str) -> np.ndarray:
-            return function([function(getattr(block, name), axis=1) for block in blocks], axis=0)
-
-        return Extremes(
-            over(np.min, "root"),
-            over(np.max, "ratio"),
-            over(np.min, "diagonal"),
-            over(np.max, "drift"),
-            over(np.min, "reaction"),
-        )
+        blocks = [block for _, block in self._over_blocks("matrices", np.zeros(0), x)]
+        # In the order of the fields: smallest root, largest ratio, …
+        extremes = (np.min, np.max, np.min, np.max, np.min)
+        parts = zip(extremes, zip(*blocks, strict=True), strict=True)
+        return Extremes(*(most([most(b, axis=1) for b in part], axis=0) for most, part in parts))
 
     def lowest_operator(self, x: np.ndarray, profile: Profile) -> np.ndarray:
         """min_a (-L^a w)."""
         arrays = (x, profile.value, profile.gradient, profile.curvature)
-        return np.min(
-            [
-                np.min(block, axis=1)
-                for _, block in self._over_blocks("operator", np.zeros(0), *arrays)
-            ],
-            axis=0,
-        )
+        blocks = self._over_blocks("operator", np.zeros(0), *arrays)
+        return np.min([np.min(block, axis=1) for _, block in blocks], axis=0)

@@ -20,17 +20,24 @@ needs no convexity. The sharper bound from the convex envelope of w is left out:
 samples bounds nothing between them.
 """
 
+import itertools
 import math
 
 import numpy as np
 
 from cordes.certificates.certificate import Certificate, Picture
-from cordes.certificates.monge_ampere.density import SEARCH_SEED, check_density
-from cordes.certificates.monge_ampere.sides import EPSILON, Densities, Sides, root_differences
+from cordes.certificates.monge_ampere.sides import (
+    SEARCH_SEED,
+    Densities,
+    Sides,
+    check_density,
+    root_differences,
+)
 from cordes.certificates.reason import NoBoundError, Reason, Why
 from cordes.certificates.residual.candidate import AbstractCandidate, FunctionCandidate
 from cordes.certificates.residual.convexity import (
     Convexity,
+    cofactor_rounding,
     cofactors_of,
     edge_points,
     eigenvalues,
@@ -40,7 +47,12 @@ from cordes.certificates.residual.convexity import (
 )
 from cordes.certificates.residual.hypotheses import boundary_gap, not_seen, refusal
 from cordes.certificates.residual.measured import Sampling, Watched, measured
-from cordes.certificates.residual.norms import AGREEMENT, Measure, Quadrature
+from cordes.certificates.residual.norms import (
+    AGREEMENT,
+    UNRESOLVED_REMEDY,
+    Measure,
+    Quadrature,
+)
 from cordes.certificates.theorem import Citation, Modifier, Theorem
 from cordes.domains.constants import circumscribed, largest_polar_factor
 from cordes.problems.monge_ampere import MongeAmpere
@@ -74,12 +86,10 @@ def certify_monge_ampere(
 ) -> Certificate:
     """The bounds that the theorem gives, or the reason why there are none. `singular` (K, d) are
     points around which the residual may be large."""
-    reason = refusal(problem, candidate)
-    if reason is not None:
+    if reason := refusal(problem, candidate):
         return Certificate(reasons=_Attempt(problem, candidate).with_convexity(reason))
-    return bounds(
-        problem, candidate, singular, confidence, boundary_gap(problem, candidate).addition
-    )
+    gap = boundary_gap(problem, candidate).addition
+    return bounds(problem, candidate, singular, confidence, gap)
 
 
 def bounds(
@@ -108,8 +118,7 @@ class _Attempt:
         convexity = self._search()
         shift = self._shift(convexity)
         measure, local = self._measured(singular, confidence, shift)
-        unseen = not_seen(self.problem, self.candidate, measure.points)
-        if unseen is not None:
+        if unseen := not_seen(self.problem, self.candidate, measure.points):
             return Certificate(reasons=(unseen,))
         convexity, shift, local = self._seen_again(convexity, shift, measure, local)
         check_density(self.problem, measure, local.f)
@@ -129,30 +138,27 @@ class _Attempt:
         convexity = self._search()
         if convexity is None or not convexity.smallest < -LOST * self.problem.curvature:
             return (reason,)
-        lost = Reason(
-            Why.convexity_lost,
-            f"convexity lost: D²w has the eigenvalue {convexity.smallest:.4g} at x = "
-            f"{show(convexity.point)}",
-            {"eigenvalue": convexity.smallest, "point": convexity.point},
-        )
+        smallest, point, *_ = convexity
+        sentence = f"convexity lost: D²w has the eigenvalue {smallest:.4g} at x = {show(point)}"
+        lost = Reason(Why.convexity_lost, sentence, {"eigenvalue": smallest, "point": point})
         rough = self.problem.rough
         data = () if rough is None else (Reason(Why.rough_data, rough.why),)
         return lost, *data, reason
 
+    def _hessian(self, x: np.ndarray) -> np.ndarray:
+        return self.candidate.jet(x).hessian
+
     def _smallest(self, x: np.ndarray) -> np.ndarray:
-        return eigenvalues(np.asarray(self.candidate.jet(x).hessian))[:, 0]
+        return eigenvalues(self._hessian(x))[:, 0]
 
     def _search(self) -> Convexity | None:
         """The smallest eigenvalue of D²w, None in one dimension, where it does not matter."""
         if self.dimension == 1:
             return None
         function = self.candidate.plain if isinstance(self.candidate, FunctionCandidate) else None
-        points = self.domain.interior_points(
-            SEARCH_POINTS if function is None else FUNCTION_POINTS, SEARCH_SEED, "sobol"
-        )
-        found = smallest_eigenvalue(
-            self.domain, lambda x: np.asarray(self.candidate.jet(x).hessian), points
-        )
+        count = SEARCH_POINTS if function is None else FUNCTION_POINTS
+        points = self.domain.interior_points(count, SEARCH_SEED, "sobol")
+        found = smallest_eigenvalue(self.domain, self._hessian, points)
         return found if function is None else proved(self.domain, function, self._smallest, found)
 
     def _shift(self, convexity: Convexity | None) -> float:
@@ -161,30 +167,21 @@ class _Attempt:
         if convexity is None:
             return 0.0
         if not np.isfinite(convexity.smallest):
-            raise NoBoundError(
-                Why.not_finite,
-                "the second derivatives of the answer are not finite numbers near x = "
-                f"{show(convexity.point)}",
-                point=convexity.point,
-            )
-        rounding = 2 * self._eigenvalue_rounding(convexity.point)
-        return (
-            max(rounding - convexity.lower, 0.0)
-            if convexity.lower < rounding or convexity.lower < 0
-            else 0.0
-        )
+            sentence = "the second derivatives of the answer are not finite numbers near x = "
+            point = convexity.point
+            raise NoBoundError(Why.not_finite, f"{sentence}{show(point)}", point=point)
+        lower, rounding = convexity.lower, 2 * self._eigenvalue_rounding(convexity.point)
+        return max(rounding - lower, 0.0) if lower < rounding or lower < 0 else 0.0
 
     def _eigenvalue_rounding(self, point: np.ndarray) -> float:
         """More than the rounding error of an eigenvalue at a point, by Weyl's inequality from those
         of the entries."""
-        d, x, total = self.dimension, point[None], 0.0
-        for i in range(d):
-            for j in range(i + 1):
-                unit = np.zeros((1, d, d))
-                unit[0, i, j] = unit[0, j, i] = 1.0
-                total += (
-                    float(self.candidate.applied(x, unit, np.zeros((1, d)), np.zeros(1))[1][0]) ** 2
-                )
+        d, total = self.dimension, 0.0
+        for i, j in itertools.combinations_with_replacement(range(d), 2):
+            unit = np.zeros((1, d, d))
+            unit[0, i, j] = unit[0, j, i] = 1.0
+            rounding = self.candidate.applied(point[None], unit, np.zeros((1, d)), np.zeros(1))[1]
+            total += float(rounding[0]) ** 2
         return math.sqrt(total)
 
     def _seen_again(
@@ -195,31 +192,21 @@ class _Attempt:
         if convexity is None:
             return None, shift, local
         x, values = measure.points, eigenvalues(local.hessian)[:, 0]
-        least = int(np.argmin(values))
-        if values[least] >= convexity.smallest:
+        least, point = float(np.min(values)), x[int(np.argmin(values))]
+        if least >= convexity.smallest:
             return convexity, shift, local
-        if values[least] >= STILL * convexity.smallest > 0:
-            return (
-                convexity._replace(
-                    smallest=float(values[least]),
-                    point=x[least],
-                    lower=min(convexity.lower, float(values[least])),
-                ),
-                shift,
-                local,
-            )
+        if least >= STILL * convexity.smallest > 0:
+            lower = min(convexity.lower, least)
+            return convexity._replace(smallest=least, point=point, lower=lower), shift, local
         if convexity.source == "sampled":
             found = polished(self.domain, self._smallest, x, values)
             convexity = found._replace(lower=min(found.lower, convexity.lower))
         # A proof stands, but rounding at a point may still need a larger shift than it asks for.
-        larger = max(shift, self._shift(convexity), -float(values[least]))
-        if larger == shift:
-            return convexity, shift, local
-        return (
-            convexity,
-            larger,
-            local._replace(rounding=self._determinant_rounding(x, local.hessian, larger)),
-        )
+        larger = max(shift, self._shift(convexity), -least)
+        if larger != shift:
+            rounding = self._determinant_rounding(x, local.hessian, larger)
+            local = local._replace(rounding=rounding)
+        return convexity, larger, local
 
     # Densities and norms
 
@@ -227,47 +214,32 @@ class _Attempt:
         f = np.asarray(self.problem.source_density(x), dtype=np.float64)
         if not np.all(np.isfinite(f)):
             bad = int(np.argmax(~np.isfinite(f)))
-            raise NoBoundError(
-                Why.not_a_density,
-                f"f is not a density: f = {f[bad]} at x = {show(x[bad])}; the bound needs an f "
-                "that is finite at almost every point",
-                point=x[bad],
-            )
+            sentence = f"f is not a density: f = {f[bad]} at x = {show(x[bad])}; the bound needs"
+            sentence += " an f that is finite at almost every point"
+            raise NoBoundError(Why.not_a_density, sentence, point=x[bad])
         if np.min(f) < 0:
-            bad = int(np.argmin(f))
-            raise NoBoundError(
-                Why.not_a_density,
-                f"f is negative: f = {f[bad]:.6g} at x = {show(x[bad])}; no convex function "
-                "solves this. Use jnp.maximum(f, 0) if rounding is the cause.",
-                point=x[bad],
-                value=float(f[bad]),
-            )
-        hessian = np.asarray(self.candidate.jet(x).hessian, dtype=np.float64)
+            value, point = float(np.min(f)), x[int(np.argmin(f))]
+            sentence = f"f is negative: f = {value:.6g} at x = {show(point)}; no convex function"
+            sentence += " solves this. Use jnp.maximum(f, 0) if rounding is the cause."
+            raise NoBoundError(Why.not_a_density, sentence, point=point, value=value)
+        hessian = self._hessian(x)
         finite = np.all(np.isfinite(hessian), axis=(1, 2))
-        rounding = self._determinant_rounding(
-            x, np.where(finite[:, None, None], hessian, 0.0), shift
-        )
+        known = np.where(finite[:, None, None], hessian, 0.0)
+        rounding = self._determinant_rounding(x, known, shift)
         finite &= np.isfinite(rounding)
         if not np.all(finite):
-            raise NoBoundError(
-                Why.not_finite,
-                "the answer or its second derivatives are not finite numbers at x = "
-                f"{show(x[int(np.argmin(finite))])}",
-                point=x[int(np.argmin(finite))],
-            )
+            point = x[int(np.argmin(finite))]
+            sentence = "the answer or its second derivatives are not finite numbers at x = "
+            raise NoBoundError(Why.not_finite, f"{sentence}{show(point)}", point=point)
         return Densities(f, hessian, rounding)
 
     def _determinant_rounding(self, x: np.ndarray, hessian: np.ndarray, shift: float) -> np.ndarray:
         """The determinant changes by cof(D²w + δI):E to first order if E is the rounding error of
         D²w; the candidate bounds such sums."""
-        n, d = x.shape
-        moved = hessian + shift * np.eye(d)
+        moved = hessian + shift * np.eye(self.dimension)
         cofactors = cofactors_of(moved)
-        _, rounding = self.candidate.applied(x, cofactors, np.zeros((n, d)), np.zeros(n))
-        # The second part is the rounding of the eigenvalues and of the cofactors themselves.
-        return rounding + 8 * d * EPSILON * np.linalg.norm(moved, axis=(1, 2)) * np.linalg.norm(
-            cofactors, axis=(1, 2)
-        )
+        _, rounding = self.candidate.applied(x, cofactors, np.zeros_like(x), np.zeros(len(x)))
+        return rounding + cofactor_rounding(moved, cofactors)
 
     def _measured(
         self, singular: np.ndarray, confidence: float, shift: float
@@ -292,50 +264,38 @@ class _Attempt:
             norm if norm.converged else both
             for norm in (measure.norm(values, self.dimension) for values in (upper, lower))
         )
-        center, radius = circumscribed(self.domain)
-        return Sides(above, below, shift, np.asarray(center), radius, gap)
+        return Sides(above, below, shift, *circumscribed(self.domain), gap)
 
     # What can go wrong
 
     def _check_convergence(self, sides: Sides, largest: float) -> None:
         """What n and 2n points make of the norms matters as far as it changes the whole bound."""
-        if not 0 < largest < math.inf:
-            spread = 0.0 if largest == 0 else math.inf
-        else:
+        spread = 0.0 if largest == 0 else math.inf
+        if 0 < largest < math.inf:
             share = self.dimension * largest_polar_factor(self.domain) / largest
             spread = max(share * norm.upper * norm.spread for norm in (sides.upper, sides.lower))
         if not spread <= AGREEMENT:
-            raise NoBoundError(
-                Why.not_converged,
-                "the norm of the residual did not converge: n and 2n points per direction differ "
-                f"by {100 * spread:.2g} %; a jump or a peak may be unresolved: declare the "
-                "interface, or solve more accurately",
-                spread=spread,
-            )
+            sentence = "the norm of the residual did not converge: n and 2n points per direction"
+            sentence += f" differ by {100 * spread:.2g} %; {UNRESOLVED_REMEDY}"
+            raise NoBoundError(Why.not_converged, sentence, spread=spread)
 
     def _check_use(self, convexity: Convexity, sides: Sides, largest: float) -> None:
-        x = np.concatenate(
-            [self.domain.interior_points(SEARCH_POINTS, SEARCH_SEED), edge_points(self.domain)]
-        )
+        interior = self.domain.interior_points(SEARCH_POINTS, SEARCH_SEED)
+        x = np.concatenate([interior, edge_points(self.domain)])
         reach = float(np.ptp(self.candidate.value(x)[0]))
-        if (
-            sides.shift > 0
-            and largest > reach
-            and (sides.raised > BLAME * largest or sides.raised > reach)
-        ):
-            rough = self.problem.rough
-            remedy = (
-                "start from a convex function, or solve with more features"
-                if rough is None
-                else f"{rough.why}, so that D²u is not bounded there"
-            )
+        to_blame = sides.raised > BLAME * largest or sides.raised > reach
+        if sides.shift > 0 and largest > reach and to_blame:
+            rough, (smallest, point, *_) = self.problem.rough, convexity
+            remedy = "start from a convex function, or solve with more features"
+            if rough is not None:
+                remedy = f"{rough.why}, so that D²u is not bounded there"
             raise NoBoundError(
                 Why.convexity_lost,
-                f"convexity lost: D²w has the eigenvalue {convexity.smallest:.4g} at x = "
-                f"{show(convexity.point)}. Made convex, the answer would be known to "
-                f"{largest:.2g} only, more than its own range {reach:.2g}: {remedy}",
-                eigenvalue=convexity.smallest,
-                point=convexity.point,
+                f"convexity lost: D²w has the eigenvalue {smallest:.4g} at x = {show(point)}. Made "
+                f"convex, the answer would be known to {largest:.2g} only, more than its own range "
+                f"{reach:.2g}: {remedy}",
+                eigenvalue=smallest,
+                point=point,
             )
 
     # The result
@@ -343,7 +303,7 @@ class _Attempt:
     def _assemble(
         self, measure: Measure, sides: Sides, largest: float, convexity: Convexity | None
     ) -> Certificate:
-        domain, candidate, problem = self.domain, self.candidate, self.problem
+        domain = self.domain
         theorem = Citation(Theorem.T4)
         if sides.shift > 0:
             theorem = theorem.with_(Modifier.shifted)
@@ -355,18 +315,16 @@ class _Attempt:
             L2 = min(L2, norm.upper) if norm.converged else L2
         reasons = [NO_ENERGY]
         if convexity is not None and sides.shift > 0:
-            reasons.append(
-                Reason(
-                    Why.negative_eigenvalue,
-                    f"D²w has the eigenvalue {convexity.smallest:.3g} at x = "
-                    f"{show(convexity.point)}; making it positive costs {sides.raised:.2g} of the "
-                    "bound",
-                    {"eigenvalue": convexity.smallest, "point": convexity.point},
-                )
-            )
+            values = {"eigenvalue": convexity.smallest, "point": convexity.point}
+            sentence = f"D²w has the eigenvalue {convexity.smallest:.3g} at x ="
+            sentence += f" {show(convexity.point)}; making it positive costs {sides.raised:.2g}"
+            reasons.append(Reason(Why.negative_eigenvalue, f"{sentence} of the bound", values))
 
         def residual(x: np.ndarray) -> np.ndarray:
-            return np.linalg.det(np.asarray(candidate.jet(x).hessian)) - problem.source_density(x)
+            return np.linalg.det(self._hessian(x)) - self.problem.source_density(x)
+
+        def pointwise(x: np.ndarray) -> np.ndarray:
+            return np.minimum(sides.pointwise(domain, x), largest)
 
         return Certificate(
             L2=L2,
@@ -382,10 +340,5 @@ class _Attempt:
             spread=max(sides.upper, sides.lower, key=lambda norm: norm.upper).spread,
             citations={"L2": theorem, "Linf": theorem},
             alternatives={str(theorem): largest},
-            picture=Picture(
-                problem,
-                residual,
-                lambda x: np.minimum(sides.pointwise(domain, x), largest),
-                measure.points,
-            ),
+            picture=Picture(self.problem, residual, pointwise, measure.points),
         )

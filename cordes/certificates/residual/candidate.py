@@ -53,15 +53,18 @@ class Evaluated(NamedTuple):
         """|r|, rounded down."""
         return np.maximum(np.abs(self.residual) - self.rounding, 0.0)
 
-    def not_finite(self) -> np.ndarray:
-        """The numbers of the points at which something is not a finite number."""
-        parts = [
-            part.reshape(len(self.residual), -1)
-            for part in (*self.local, self.residual, self.rounding)
-        ]
-        return np.flatnonzero(
-            ~np.all([np.all(np.isfinite(part), axis=1) for part in parts], axis=0)
-        )
+
+def not_finite(*parts: np.ndarray) -> np.ndarray:
+    """The numbers of the points, along the first axis, at which something is not a finite
+    number."""
+    flat = [part.reshape(len(part), -1) for part in parts]
+    return np.flatnonzero(~np.all(np.isfinite(np.concatenate(flat, axis=1)), axis=1))
+
+
+def operator_terms(jet: Jet, A: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """The terms of A:D²u + b·∇u - cu at points, (N, d² + d + 1)."""
+    second = (A * jet.hessian).reshape(len(c), -1)
+    return np.column_stack([second, b * jet.gradient, -(c * jet.value)])
 
 
 class AbstractCandidate(abc.ABC):
@@ -128,19 +131,16 @@ class AnswerCandidate(AbstractCandidate):
     def _chunk(self, x: np.ndarray) -> Evaluated:
         A, b, c, f = self.problem.coefficients(x)
         applied, size = self._operator(x, A, b, c)
-        residual = f - applied
-        return Evaluated(
-            Local(A, b, c), residual, EPSILON * (ROUNDING_OF_SUMS * size + 4 * np.abs(f))
-        )
+        rounding = EPSILON * (ROUNDING_OF_SUMS * size + 4 * np.abs(f))
+        return Evaluated(Local(A, b, c), f - applied, rounding)
 
     def value(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         n, d = x.shape
         value, size = self._operator(x, np.zeros((n, d, d)), np.zeros((n, d)), -np.ones(n))
         # Singular functions vanish on the edges by cancellation: there the size of their values
         # says nothing about their rounding.
-        return value, EPSILON * ROUNDING_OF_SUMS * (
-            size + float(np.sum(np.abs(self.solution.amplitudes)))
-        )
+        size = size + float(np.sum(np.abs(self.solution.amplitudes)))
+        return value, EPSILON * ROUNDING_OF_SUMS * size
 
     def kink(self) -> str | None:
         """The parts of the ansatz one by one: those of the problem that the answer was found for,
@@ -175,23 +175,16 @@ def _same(one: AbstractDomain, other: AbstractDomain) -> bool:
 
 def _is_rule(equation: Any) -> bool:
     """Whether an operation has derivatives that its operations do not say."""
-    return equation.primitive.name == "stop_gradient" or equation.primitive.name.startswith(
-        "custom_"
-    )
+    name = equation.primitive.name
+    return name == "stop_gradient" or name.startswith("custom_")
 
 
 def bodies(equation: Any) -> list[Any]:
     """The bodies of calls, loops and choices."""
-    values = [
-        value
-        for entry in equation.params.values()
-        for value in (entry if isinstance(entry, (tuple, list)) else (entry,))
-    ]
-    return [
-        getattr(value, "jaxpr", value)
-        for value in values
-        if hasattr(getattr(value, "jaxpr", value), "eqns")
-    ]
+    entries = equation.params.values()
+    lists = [entry if isinstance(entry, (tuple, list)) else (entry,) for entry in entries]
+    plain = [getattr(value, "jaxpr", value) for values in lists for value in values]
+    return [value for value in plain if hasattr(value, "eqns")]
 
 
 def operations(jaxpr: Any) -> Iterator[Any]:
@@ -212,35 +205,25 @@ def formula(function: Callable) -> Callable:
     are taken out, in the bodies of loops and choices too."""
 
     def run(jaxpr: Any, constants: Any, *arguments: Any) -> list:
-        values = dict(zip(jaxpr.constvars, constants, strict=True)) | dict(
-            zip(jaxpr.invars, arguments, strict=True)
-        )
+        names = (*jaxpr.constvars, *jaxpr.invars)
+        values = dict(zip(names, (*constants, *arguments), strict=True))
 
         def read(variable: Any) -> Any:
             return variable.val if hasattr(variable, "val") else values[variable]
 
         for equation in jaxpr.eqns:
             inputs = [read(variable) for variable in equation.invars]
-            inner = next(
-                (
-                    equation.params[name]
-                    for name in ("call_jaxpr", "fun_jaxpr", "jaxpr")
-                    if name in equation.params
-                ),
-                None,
-            )
-            name = equation.primitive.name
+            params, name = equation.params, equation.primitive.name
+            inner = [params[key] for key in ("call_jaxpr", "fun_jaxpr", "jaxpr") if key in params]
             if name == "stop_gradient":
                 outputs = inputs
-            elif inner is not None and (name.startswith("custom_") or name in CALLS):
-                closed = hasattr(inner, "consts")
-                outputs = run(
-                    inner.jaxpr if closed else inner, inner.consts if closed else (), *inputs
-                )
+            elif inner and (name.startswith("custom_") or name in CALLS):
+                closed = hasattr(inner[0], "consts")
+                body, held = (inner[0].jaxpr, inner[0].consts) if closed else (inner[0], ())
+                outputs = run(body, held, *inputs)
             else:
-                outputs = equation.primitive.bind(
-                    *inputs, **{key: stripped(value) for key, value in equation.params.items()}
-                )
+                plain = {key: stripped(value) for key, value in params.items()}
+                outputs = equation.primitive.bind(*inputs, **plain)
                 outputs = outputs if equation.primitive.multiple_results else [outputs]
             values.update(zip(equation.outvars, outputs, strict=True))
         return [read(variable) for variable in jaxpr.outvars]
@@ -248,11 +231,8 @@ def formula(function: Callable) -> Callable:
     def stripped(value: Any) -> Any:
         """A parameter of an operation; bodies (with their constants) are made plain."""
         if isinstance(value, tuple):
-            return (
-                tuple(stripped(entry) for entry in value)
-                if any(hasattr(entry, "consts") for entry in value)
-                else value
-            )
+            closed = any(hasattr(entry, "consts") for entry in value)
+            return tuple(stripped(entry) for entry in value) if closed else value
         if not (hasattr(value, "consts") and hasattr(value, "jaxpr")):
             return value
         return jax.make_jaxpr(lambda *arguments: run(value.jaxpr, value.consts, *arguments))(
@@ -264,6 +244,12 @@ def formula(function: Callable) -> Callable:
         return run(closed.jaxpr, closed.consts, x)[0]
 
     return plain
+
+
+def _at_points(function: Callable) -> Callable[[np.ndarray], Any]:
+    """A function of one point at many."""
+    compiled = jax.jit(jax.vmap(function))
+    return lambda x: in_blocks(compiled, (x,))
 
 
 @final
@@ -278,23 +264,12 @@ class FunctionCandidate(AbstractCandidate):
             A, b, c, f = problem.at(x)
             value, gradient, hessian = jet_of(function)(x)
             terms = jnp.stack([jnp.sum(A * hessian), jnp.dot(b, gradient), -c * value])
-            return (
-                A,
-                b,
-                c,
-                f - jnp.sum(terms),
-                jnp.sum(jnp.abs(A * hessian))
-                + jnp.sum(jnp.abs(b * gradient))
-                + jnp.abs(c * value)
-                + jnp.abs(f),
-            )
+            size = jnp.sum(jnp.abs(A * hessian)) + jnp.sum(jnp.abs(b * gradient))
+            return A, b, c, f - jnp.sum(terms), size + jnp.abs(c * value) + jnp.abs(f)
 
-        compiled = jax.jit(jax.vmap(parts))
-        values = jax.jit(jax.vmap(function))
-        jets = jax.jit(jax.vmap(jet_of(function)))
-        self._parts = lambda x: in_blocks(compiled, (x,))
-        self._values = lambda x: in_blocks(values, (x,))
-        self._jets = lambda x: in_blocks(jets, (x,))
+        self._parts = _at_points(parts)
+        self._values = _at_points(function)
+        self._jets = _at_points(jet_of(function))
         self.has_rules = has_rules(function, jnp.asarray(problem.domain.center))
 
     @functools.cached_property
@@ -303,12 +278,9 @@ class FunctionCandidate(AbstractCandidate):
         return formula(self.function) if self.has_rules else self.function
 
     @functools.cached_property
-    def _plain_jets(self) -> Callable:
-        return jax.jit(jax.vmap(jet_of(self.plain)))
-
-    def plain_jet(self, x: np.ndarray) -> Jet:
+    def plain_jet(self) -> Callable[[np.ndarray], Jet]:
         """The derivatives of the formula itself."""
-        return in_blocks(self._plain_jets, (x,))
+        return _at_points(jet_of(self.plain))
 
     def jet(self, x: np.ndarray) -> Jet:
         return self._jets(x)
@@ -316,10 +288,7 @@ class FunctionCandidate(AbstractCandidate):
     def applied(
         self, x: np.ndarray, A: np.ndarray, b: np.ndarray, c: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        value, gradient, hessian = self.jet(x)
-        terms = np.concatenate(
-            [(A * hessian).reshape(len(x), -1), b * gradient, -(c * value)[:, None]], axis=1
-        )
+        terms = operator_terms(self.jet(x), A, b, c)
         return np.sum(terms, axis=1), ROUNDING_OF_TERMS * np.sum(np.abs(terms), axis=1)
 
     def evaluate(self, x: np.ndarray) -> Evaluated:

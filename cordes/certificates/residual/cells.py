@@ -127,9 +127,8 @@ class CellMesh:
         """Images of the 3ᵈ corners, middles of edges and centres of each cell, (K, 3ᵈ, d)."""
         lattice = np.array(list(itertools.product((0.0, 0.5, 1.0), repeat=self.dimension)))
         y = cells.lower[:, None] + lattice * (cells.upper - cells.lower)[:, None]
-        return self._map(np.repeat(cells.patch, len(lattice)), y.reshape(-1, self.dimension))[
-            0
-        ].reshape(y.shape)
+        x, _ = self._map(np.repeat(cells.patch, len(lattice)), y.reshape(-1, self.dimension))
+        return x.reshape(y.shape)
 
     def too_large(self, cells: Cells, heavy: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Which cells are much larger than a heavy one nearby, and the axis along which each cell
@@ -138,31 +137,13 @@ class CellMesh:
         A peak on the edge of a small cell reaches into its neighbour: a large one may miss it with
         all its points, where both rules then agree on nothing.
         """
-        lattice = self._lattice_points(cells).reshape(
-            len(cells.patch), *(3,) * self.dimension, self.dimension
-        )
-        flat = lattice.reshape(len(cells.patch), -1, self.dimension)
-        center, first = flat[:, flat.shape[1] // 2], lattice[(slice(None), *(0,) * self.dimension)]
-        ends = [
-            lattice[(slice(None), *(2 if k == axis else 0 for k in range(self.dimension)))]
-            for axis in range(self.dimension)
-        ]
-        lengths = np.stack([np.linalg.norm(end - first, axis=1) for end in ends], axis=1)
+        lattice = self._lattice_points(cells)
+        # The numbers of the lattice points next to the first one, and next to the last.
+        steps = 2 * 3 ** np.arange(self.dimension)[::-1]
+        near, far = lattice[:, steps] - lattice[:, :1], lattice[:, -1:] - lattice[:, -1 - steps]
         # Opposite edges differ in a patch of triangles or rays: the longer one counts.
-        others = [
-            lattice[(slice(None), *(0 if k == axis else 2 for k in range(self.dimension)))]
-            for axis in range(self.dimension)
-        ]
-        lengths = np.maximum(
-            lengths,
-            np.stack(
-                [
-                    np.linalg.norm(lattice[(slice(None), *(2,) * self.dimension)] - other, axis=1)
-                    for other in others
-                ],
-                axis=1,
-            ),
-        )
+        lengths = np.maximum(np.linalg.norm(near, axis=2), np.linalg.norm(far, axis=2))
+        center = lattice[:, lattice.shape[1] // 2]
         size = np.max(lengths, axis=1)
         steep = np.zeros(len(size), bool)
         for k in np.flatnonzero(heavy) if self.dimension <= 2 else ():
@@ -186,11 +167,12 @@ class CellMesh:
             return axis, cut
         lattice = self._lattice_points(cells)
         heights = self._heights(lattice.reshape(-1, self.dimension)).reshape(*lattice.shape[:2], -1)
-        cube = heights.reshape(len(heights), *(3,) * self.dimension, -1)
-        slopes = [
-            np.mean(np.abs(np.diff(cube, axis=1 + k)), axis=tuple(range(1, self.dimension + 1)))
-            for k in range(self.dimension)
-        ]
+        cube, axes = (
+            heights.reshape(len(heights), *(3,) * self.dimension, -1),
+            range(self.dimension),
+        )
+        inner = tuple(1 + k for k in axes)
+        slopes = [np.mean(np.abs(np.diff(cube, axis=1 + k)), axis=inner) for k in axes]
         # A cell that an interface bounds counts as cut: what happens next to it must not be missed.
         slack = ON_INTERFACE * np.max(np.abs(heights), axis=1)
         changes = (np.min(heights, axis=1) < slack) & (np.max(heights, axis=1) > -slack)
@@ -204,34 +186,24 @@ class CellMesh:
         """The points of the coarse and the fine rule on each cell."""
         axis, cut = self._transversal(cells)
         coarse, fine = (self._rule(cells, axis, cut, order) for order in ORDERS[self.dimension])
-        return CellNodes(
-            np.concatenate([coarse.x, fine.x]),
-            np.concatenate([coarse.weight, np.zeros(len(fine.weight))]),
-            np.concatenate([np.zeros(len(coarse.weight)), fine.weight]),
-            np.concatenate([coarse.cell, fine.cell]),
-            np.concatenate([np.zeros_like(coarse.doubt), fine.doubt]),
-        )
+        coarse = coarse._replace(fine=np.zeros_like(coarse.fine), doubt=np.zeros_like(coarse.doubt))
+        fine = fine._replace(coarse=np.zeros_like(fine.coarse))
+        return CellNodes(*(np.concatenate(pair) for pair in zip(coarse, fine, strict=True)))
 
-    def _rule(self, cells: Cells, axis: np.ndarray, cut: np.ndarray, order: int) -> "_Rule":
+    def _rule(self, cells: Cells, axis: np.ndarray, cut: np.ndarray, order: int) -> CellNodes:
+        """The points of one rule, whose weights stand for both."""
         d, count = self.dimension, len(cells.patch)
         nodes, weights = gauss_rule(order)
         change = _embedded_change(order)
-        across, across_weight = (
-            tensor_rule([(nodes, weights)] * (d - 1)) if d > 1 else (np.zeros((1, 0)), np.ones(1))
-        )
-        number = (
-            np.stack(np.meshgrid(*[np.arange(order)] * (d - 1), indexing="ij"), axis=-1).reshape(
-                -1, d - 1
-            )
-            if d > 1
-            else np.zeros((1, 0), int)
-        )
+        across, across_weight = np.zeros((1, 0)), np.ones(1)
+        if d > 1:
+            across, across_weight = tensor_rule([(nodes, weights)] * (d - 1))
         lines = len(across)
+        number = np.indices([order] * (d - 1)).reshape(d - 1, lines).T
         # Unit coordinates with the line direction last, brought to its place by exchanging it with
         # the last axis.
-        start = np.concatenate(
-            [np.broadcast_to(across, (count, lines, d - 1)), np.zeros((count, lines, 1))], axis=2
-        )
+        start = np.zeros((count, lines, d))
+        start[:, :, :-1] = across
         here = np.arange(count)
         start[here, :, -1] = start[here, :, axis]
         start[here, :, axis] = 0.0
@@ -252,14 +224,13 @@ class CellMesh:
         # one.
         relative = np.empty((len(pieces), order, d))
         relative[:, :, -1] = change
-        for k in range(d - 1):
-            relative[:, :, k] = change[np.tile(number[:, k], count)[pieces]][:, None]
+        relative[:, :, :-1] = change[np.tile(number, (count, 1))[pieces]][:, None]
         place = line.axis[pieces]
         rows = np.arange(len(pieces))
         last, own = relative[rows, :, -1].copy(), relative[rows, :, place].copy()
         relative[rows, :, -1] = own
         relative[rows, :, place] = last
-        return _Rule(x, weight, owner, weight[:, None] * relative.reshape(-1, d))
+        return CellNodes(x, weight, weight, owner, weight[:, None] * relative.reshape(-1, d))
 
     def _pieces(
         self, cells: Cells, line: "_Lines", cut: np.ndarray
@@ -277,11 +248,9 @@ class CellMesh:
             y = line.start[index].copy()
             y[np.arange(len(index)), line.axis[index]] = s
             owner = line.cell[index]
-            return heights_at(
-                self._map(
-                    cells.patch[owner], cells.lower[owner] + y * (cells.upper - cells.lower)[owner]
-                )[0]
-            )
+            size = cells.upper - cells.lower
+            x, _ = self._map(cells.patch[owner], cells.lower[owner] + y * size[owner])
+            return heights_at(x)
 
         samples = np.linspace(0, 1, LINE_SAMPLES)
         table = np.stack([heights(wanted, np.full(len(wanted), s)) for s in samples])
@@ -289,20 +258,16 @@ class CellMesh:
         number, rows = wanted[which], np.arange(len(which))
         ends = (samples[step], samples[step + 1])
         values = (table[step, which, phi], table[step + 1, which, phi])
-        zero = (
-            _zeros(lambda s: heights(number, s)[rows, phi], *ends, *values)
-            if len(number)
-            else np.zeros(0)
-        )
+        zero = np.zeros(0)
+        if len(which):
+            zero = _zeros(lambda s: heights(wanted[which], s)[rows, phi], *ends, *values)
+        slack = ON_INTERFACE * np.max(np.abs(table), axis=0)
         for end in (0, -1):
-            bounded = wanted[
-                np.any(np.abs(table[end]) <= ON_INTERFACE * np.max(np.abs(table), axis=0), axis=1)
-            ]
+            bounded = wanted[np.any(np.abs(table[end]) <= slack, axis=1)]
             number = np.concatenate([number, bounded])
             zero = np.concatenate([zero, np.full(len(bounded), samples[end])])
-        near = [
-            (zero + share * side).clip(0, 1) for share in NEAR_INTERFACE for side in (-1.0, 1.0)
-        ]
+        shares = [share * side for share in NEAR_INTERFACE for side in (-1.0, 1.0)]
+        near = [(zero + share).clip(0, 1) for share in shares]
         owner = np.concatenate([everything, number, *[number] * len(near), everything])
         place = np.concatenate([np.zeros(len(everything)), zero, *near, np.ones(len(everything))])
         order = np.lexsort([place, owner])
@@ -324,15 +289,8 @@ def _zeros(
     zero = (low + high) / 2
     for _ in range(ITERATIONS):
         before, gap = zero, at_high - at_low
-        zero = np.clip(
-            np.where(
-                gap != 0,
-                (low * at_high - high * at_low) / np.where(gap != 0, gap, 1.0),
-                (low + high) / 2,
-            ),
-            low,
-            high,
-        )
+        secant = (low * at_high - high * at_low) / np.where(gap != 0, gap, 1.0)
+        zero = np.clip(np.where(gap != 0, secant, (low + high) / 2), low, high)
         if np.max(np.abs(zero - before)) <= 1e-14:
             break
         value = function(zero)
@@ -346,25 +304,15 @@ def _zeros(
     return zero
 
 
-class _Rule(NamedTuple):
-    x: np.ndarray
-    weight: np.ndarray
-    cell: np.ndarray
-    doubt: np.ndarray
-
-
 @functools.cache
 def _embedded_change(order: int) -> np.ndarray:
     """Relative change of the Gauss weights when every second node is left out and the others
     integrate what they can: a cheap second opinion."""
     nodes, weights = gauss_rule(order)
-    kept = (
-        np.arange(0, order, 2)
-        if order % 2
-        else np.sort(
-            np.concatenate([np.arange(0, order // 2, 2), order - 1 - np.arange(0, order // 2, 2)])
-        )
-    )
+    kept = np.arange(0, order, 2)
+    if order % 2 == 0:
+        half = np.arange(0, order // 2, 2)
+        kept = np.union1d(half, order - 1 - half)
     powers = np.arange(len(kept))
     embedded = np.zeros(order)
     embedded[kept] = np.linalg.solve(nodes[kept][None] ** powers[:, None], 1 / (powers + 1))

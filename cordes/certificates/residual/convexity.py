@@ -7,6 +7,7 @@ reaches from the worst of them.
 """
 
 import itertools
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -14,10 +15,18 @@ import numpy as np
 
 from cordes.domains import Box
 from cordes.domains.domain import AbstractDomain
-from cordes.formulas.intervals import Interval, UnsupportedOperation, enclose, infimum
-from cordes.formulas.intervals.suprema import CellBound
+from cordes.formulas.intervals import (
+    Infimum,
+    Interval,
+    Supremum,
+    UnsupportedOperation,
+    enclose,
+    infimum,
+    supremum,
+)
 from cordes.jet import jet_of
 
+EPSILON = float(np.finfo(np.float64).eps)
 SEARCH_SEED = 5_550_201
 # Points on the boundary are looked at from this share of the domain inside: formulas may divide by
 # zero on it.
@@ -71,32 +80,36 @@ def eigenvalues(hessians: np.ndarray) -> np.ndarray:
     """Eigenvalues (N, d) in ascending order, minus infinity where the matrix has an entry that is
     no number."""
     finite = np.all(np.isfinite(hessians), axis=(1, 2))
-    return np.where(
-        finite[:, None], np.linalg.eigvalsh(np.where(finite[:, None, None], hessians, 0.0)), -np.inf
-    )
+    values = np.linalg.eigvalsh(np.where(finite[:, None, None], hessians, 0.0))
+    return np.where(finite[:, None], values, -np.inf)
 
 
 def cofactors_of(matrices: np.ndarray) -> np.ndarray:
     """Matrices of cofactors of symmetric matrices (N, d, d): the same eigenvectors, and products of
     the other eigenvalues."""
     values, vectors = np.linalg.eigh(matrices)
-    others = np.stack(
-        [np.prod(np.delete(values, i, axis=1), axis=1) for i in range(values.shape[1])], axis=1
-    )
+    number = range(values.shape[1])
+    others = np.stack([np.prod(np.delete(values, i, axis=1), axis=1) for i in number], axis=1)
     return (vectors * others[:, None]) @ np.swapaxes(vectors, 1, 2)
+
+
+def cofactor_rounding(matrices: np.ndarray, cofactors: np.ndarray) -> np.ndarray:
+    """The part of a determinant's rounding that comes from eigenvalues and cofactors."""
+    sizes = (np.linalg.norm(each, axis=(1, 2)) for each in (matrices, cofactors))
+    return 8 * matrices.shape[1] * EPSILON * math.prod(sizes)
+
+
+def corners_of(domain: AbstractDomain) -> np.ndarray:
+    """The corners of a box in up to eight dimensions, or of a polygon."""
+    if isinstance(domain, Box) and domain.dimension <= 8:
+        return np.array(list(itertools.product(*zip(domain.lower, domain.upper, strict=True))))
+    return np.zeros((0, domain.dimension)) if domain.vertices is None else domain.vertices
 
 
 def edge_points(domain: AbstractDomain) -> np.ndarray:
     """Points a hair inside the boundary and the corners, where Hessians are often worst."""
-    center, d = np.asarray(domain.center), domain.dimension
-    parts = [domain.boundary_points(BOUNDARY_POINTS, SEARCH_SEED)[0]]
-    if isinstance(domain, Box) and d <= 8:
-        parts.append(
-            np.array(list(itertools.product(*zip(domain.lower, domain.upper, strict=True))))
-        )
-    elif domain.vertices is not None:
-        parts.append(domain.vertices)
-    return center + (1 - HAIR) * (np.concatenate(parts) - center)
+    center, boundary = domain.center, domain.boundary_points(BOUNDARY_POINTS, SEARCH_SEED)[0]
+    return center + (1 - HAIR) * (np.concatenate([boundary, corners_of(domain)]) - center)
 
 
 def polished(
@@ -110,25 +123,16 @@ def polished(
     value).
     """
     halves = [worst_places(domain, points[k::2], at_points[k::2]) for k in (0, 1)]
-    count, start, at_start = (
-        len(halves[0][0]),
-        *(np.concatenate(parts) for parts in zip(*halves, strict=True)),
-    )
-    x, found = descend(domain, values, start, at_start, _spacing(domain, len(points)))
-    worst = int(np.argmin(found))
+    count = len(halves[0][0])
+    start, at_start = (np.concatenate(parts) for parts in zip(*halves, strict=True))
+    # Twice the distance of neighbours among the points.
+    radius = 2 * (domain.volume / max(len(points), 1)) ** (1 / domain.dimension)
+    x, found = descend(domain, values, start, at_start, radius)
+    point, smallest = x[int(np.argmin(found))], float(np.min(found))
+    if not np.isfinite(smallest):
+        return Convexity(smallest, point, "sampled", smallest)
     doubt = abs(float(np.min(found[:count])) - float(np.min(found[count:])))
-    smallest = float(found[worst])
-    return Convexity(
-        smallest,
-        x[worst],
-        "sampled",
-        smallest - min(doubt, abs(smallest) / 2) if np.isfinite(smallest) else smallest,
-    )
-
-
-def _spacing(domain: AbstractDomain, count: int) -> float:
-    """Twice the distance of neighbours among so many points."""
-    return 2 * (domain.volume / max(count, 1)) ** (1 / domain.dimension)
+    return Convexity(smallest, point, "sampled", smallest - min(doubt, abs(smallest) / 2))
 
 
 def worst_places(
@@ -154,34 +158,56 @@ def descend(
     radius: float,
     rounds: int = ROUNDS,
 ) -> tuple[np.ndarray, np.ndarray]:
+    """The smallest values that a local search finds in the domain from each of several points."""
+    search = LocalSearch(SEARCH_SEED, TRIES, rounds, SHRINK)
+    return search.descend(values, lambda tries: inside(domain, tries), x, found, radius)
+
+
+class LocalSearch(NamedTuple):
     """A search for smaller values from each of several points at once: random tries within a
     radius, which shrinks where none is better."""
-    rng, (count, d) = np.random.default_rng(SEARCH_SEED), x.shape
-    radii = np.full(count, radius)
-    for _ in range(rounds):
-        direction = rng.standard_normal((count, TRIES, d))
-        direction /= np.linalg.norm(direction, axis=2, keepdims=True)
-        length = radii[:, None, None] * NEAREST ** rng.uniform(0.0, 1.0, (count, TRIES, 1))
-        tries = inside(domain, (x[:, None] + length * direction).reshape(-1, d))
-        results = values(tries).reshape(count, TRIES)
-        best = np.argmin(results, axis=1)
-        better = results[np.arange(count), best] < found
-        x = np.where(better[:, None], tries.reshape(count, TRIES, d)[np.arange(count), best], x)
-        found = np.where(better, results[np.arange(count), best], found)
-        radii = np.where(better, radii, SHRINK * radii)
-    return x, found
+
+    seed: int
+    tries: int
+    rounds: int
+    shrink: float
+
+    def descend(
+        self, values: Values, projected: Values, x: np.ndarray, found: np.ndarray, radius: float
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """From points x where the values are `found`; `projected` moves the tries to where values
+        are looked for."""
+        rng, (count, d), rows = np.random.default_rng(self.seed), x.shape, np.arange(len(x))
+        radii = np.full(count, radius)
+        for _ in range(self.rounds):
+            direction = rng.standard_normal((count, self.tries, d))
+            direction /= np.linalg.norm(direction, axis=2, keepdims=True)
+            length = radii[:, None, None] * NEAREST ** rng.uniform(0.0, 1.0, (count, self.tries, 1))
+            tries = projected((x[:, None] + length * direction).reshape(-1, d))
+            results = values(tries).reshape(count, self.tries)
+            best = np.argmin(results, axis=1)
+            better = results[rows, best] < found
+            x = np.where(better[:, None], tries.reshape(count, self.tries, d)[rows, best], x)
+            found = np.where(better, results[rows, best], found)
+            radii = np.where(better, radii, self.shrink * radii)
+        return x, found
 
 
 def inside(domain: AbstractDomain, points: np.ndarray) -> np.ndarray:
     """Points outside the domain drawn towards its centre until they are a hair inside."""
-    center = np.asarray(domain.center)
-    offset = points - center
+    length, reach = reaches(domain, points)
+    shrink = np.where(
+        length > (1 - HAIR) * reach, (1 - HAIR) * reach / np.maximum(length, 1e-300), 1.0
+    )
+    return domain.center + (points - domain.center) * shrink[:, None]
+
+
+def reaches(domain: AbstractDomain, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """How far points are from the centre, and how far the boundary is in their direction."""
+    offset = points - domain.center
     length = np.linalg.norm(offset, axis=1)
     direction = np.where(length[:, None] > 0, offset, np.eye(1, domain.dimension))
-    reach = (1 - HAIR) * np.linalg.norm(domain.boundary_at(direction) - center, axis=1)
-    return (
-        center + offset * np.where(length > reach, reach / np.maximum(length, 1e-300), 1.0)[:, None]
-    )
+    return length, np.linalg.norm(domain.boundary_at(direction) - domain.center, axis=1)
 
 
 # Proofs
@@ -194,15 +220,9 @@ def proved(
     shown: a proved bound where it gets close to them."""
     if domain.dimension not in CELLS or not np.isfinite(known.smallest):
         return known
-    bound = eigenvalue_bound(lambda x: jet_of(function)(x).hessian)
-    tolerance = (
-        (1 - POSITIVE) * known.smallest if known.smallest > 0 else -NEGATIVE * known.smallest
-    )
-    try:
-        found = infimum(
-            bound, values, domain, known.smallest, known.point, tolerance, CELLS[domain.dimension]
-        )
-    except UnsupportedOperation:
+    share = 1 - POSITIVE if known.smallest > 0 else -NEGATIVE
+    found = least_eigenvalue(domain, function, values, known, share * known.smallest)
+    if found is None:
         return known
     if found.decided:
         return Convexity(found.attained, found.point, "interval", found.lower)
@@ -211,16 +231,49 @@ def proved(
     return known
 
 
-def eigenvalue_bound(hessian: Callable) -> CellBound:
-    """A lower bound on each cell of the smallest eigenvalue of the symmetric matrices that
-    `hessian` gives at points."""
-    enclosure = enclose(hessian)
+def largest_value(
+    function: Callable,
+    values: Values,
+    domain: AbstractDomain,
+    attained: tuple[float, np.ndarray],
+    tolerance: float,
+    budget: int,
+) -> Supremum | None:
+    """The supremum over a domain of a function of one point by interval arithmetic on its formula;
+    None where that is not possible. `values` are those at points, one is `attained` at a point."""
+    enclosure = enclose(function)
+
+    def bound(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.max([piece.upper for piece in enclosure(lower, upper)], axis=0)
+
+    try:
+        return supremum(bound, values, domain, *attained, tolerance, budget)
+    except UnsupportedOperation:
+        return None
+
+
+def least_eigenvalue(
+    domain: AbstractDomain,
+    function: Callable,
+    values: Values,
+    known: Convexity,
+    tolerance: float,
+    sign: float = 1.0,
+) -> Infimum | None:
+    """The smallest eigenvalue of ±D² of a function over a domain by interval arithmetic on its
+    formula; None where that is not possible. `values` are those at points."""
+    enclosure = enclose(lambda x: sign * jet_of(function)(x).hessian)
 
     def bound(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
         with np.errstate(over="ignore", invalid="ignore"):
             return np.min([_least_eigenvalue(piece) for piece in enclosure(lower, upper)], axis=0)
 
-    return bound
+    cells = CELLS[domain.dimension]
+    try:
+        return infimum(bound, values, domain, known.smallest, known.point, tolerance, cells)
+    except UnsupportedOperation:
+        return None
 
 
 def _least_eigenvalue(hessian: Interval) -> np.ndarray:
@@ -239,9 +292,7 @@ def _least_eigenvalue(hessian: Interval) -> np.ndarray:
     middle, d = lower / 2 + upper / 2, lower.shape[1]
     radius = np.maximum(upper - middle, middle - lower)
     signs = [np.array([1.0, *rest]) for rest in itertools.product((1.0, -1.0), repeat=d - 1)]
-    least = np.min(
-        [np.linalg.eigvalsh(middle - np.outer(sign, sign) * radius)[:, 0] for sign in signs], axis=0
-    )
-    return np.where(
-        finite, least - SLACK * np.linalg.norm(np.abs(middle) + radius, axis=(1, 2)), -np.inf
-    )
+    matrices = [middle - np.outer(sign, sign) * radius for sign in signs]
+    least = np.min([np.linalg.eigvalsh(matrix)[:, 0] for matrix in matrices], axis=0)
+    slack = SLACK * np.linalg.norm(np.abs(middle) + radius, axis=(1, 2))
+    return np.where(finite, least - slack, -np.inf)

@@ -20,7 +20,6 @@ from cordes.certificates.residual.candidate import (
 from cordes.certificates.residual.jumps import undeclared_jump
 from cordes.domains.domain import AbstractDomain
 from cordes.formulas.intervals import UnsupportedOperation, enclose
-from cordes.formulas.regularity import jump
 from cordes.jet import jet_of
 from cordes.problems.problem import AbstractProblem
 from cordes.runtime.plain import show
@@ -53,17 +52,11 @@ def refusal(problem: AbstractProblem, candidate: AbstractCandidate) -> Reason | 
     if not jax.config.read("jax_enable_x64"):
         return SINGLE_PRECISION
     if isinstance(candidate, AnswerCandidate) and not candidate.solution.exact_boundary:
-        return Reason(
-            Why.soft_boundary,
-            'the boundary values are only penalised (boundary="soft"), not exact: solve with '
-            'boundary="hard".',
-        )
+        sentence = 'the boundary values are only penalised (boundary="soft"), not exact'
+        return Reason(Why.soft_boundary, f'{sentence}: solve with boundary="hard".')
     # The energy bounds need exact boundary values.
-    return (
-        boundary_gap(problem, candidate).reason
-        or roughness(problem, candidate)
-        or undeclared_jump(problem)
-    )
+    gap = boundary_gap(problem, candidate)
+    return gap.reason or roughness(problem, candidate) or undeclared_jump(problem)
 
 
 class Gap(NamedTuple):
@@ -99,24 +92,17 @@ def boundary_gap(problem: AbstractProblem, candidate: AbstractCandidate) -> Gap:
     excess = np.maximum(difference - rounding, 0.0)
     scale = max(float(np.max(np.abs(wanted))), float(np.max(np.abs(inside))), 1e-300)
     worst = int(np.argmax(np.where(np.isfinite(excess), excess, np.inf)))
-    built = (
-        isinstance(candidate, AnswerCandidate)
-        and candidate.solution.problem is problem
-        and excess[worst] == 0
-    )
+    made = isinstance(candidate, AnswerCandidate) and candidate.solution.problem is problem
+    built = made and excess[worst] == 0
     exact = built or bool(np.max(difference) <= LAST_PLACES * EPSILON * scale)
     reason = None
     if not excess[worst] <= MISMATCH * scale:
+        value, g, x = float(values[worst]), float(wanted[worst]), points[worst]
         reason = Reason(
             Why.boundary_values,
-            f"the boundary values are not exact: u_θ = {values[worst]:.6g} but g = "
-            f"{wanted[worst]:.6g} at x = {show(points[worst])}; the bounds hold for answers that "
-            "equal g on the whole boundary.",
-            {
-                "value": float(values[worst]),
-                "wanted": float(wanted[worst]),
-                "point": points[worst],
-            },
+            f"the boundary values are not exact: u_θ = {value:.6g} but g = {g:.6g} at x = "
+            f"{show(x)}; the bounds hold for answers that equal g on the whole boundary.",
+            {"value": value, "wanted": g, "point": x},
         )
     largest = max(float(np.max(rounding)), float(np.max(inside_rounding)))
     return Gap(float(np.max(difference + rounding)), largest, exact, reason)
@@ -132,9 +118,8 @@ def roughness(problem: AbstractProblem, candidate: AbstractCandidate) -> Reason 
             f"({found}); a residual of zero would prove nothing. Use smooth functions, x|x| or "
             "max(x, 0)² in place of |x| and max(x, 0).",
         )
-    return false_derivatives(
-        candidate, problem.domain.interior_points(COMPARED_POINTS, BOUNDARY_SEED, "sobol")
-    )
+    points = problem.domain.interior_points(COMPARED_POINTS, BOUNDARY_SEED, "sobol")
+    return false_derivatives(candidate, points)
 
 
 def false_derivatives(candidate: AbstractCandidate, points: np.ndarray) -> Reason | None:
@@ -183,14 +168,12 @@ def _steep(
 
     def bound(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
         with np.errstate(over="ignore", invalid="ignore"):
-            entries = [
-                np.maximum(np.abs(piece.lower), np.abs(piece.upper))
-                for piece in enclosure(lower, upper)
-            ]
-            return np.max([np.sqrt(np.sum(each**2, axis=(1, 2))) for each in entries], axis=0)
+            ends = [(np.abs(each.lower), np.abs(each.upper)) for each in enclosure(lower, upper)]
+            squares = [np.sum(np.maximum(*both) ** 2, axis=(1, 2)) for both in ends]
+            return np.max(np.sqrt(squares), axis=0)
 
-    seen = size(points)
-    limit = STEEP * float(np.max(seen))
+    seen = float(np.max(size(points)))
+    limit = STEEP * seen
     try:
         largest, place = _dig(domain, bound, size, limit)
     except UnsupportedOperation:
@@ -200,9 +183,9 @@ def _steep(
     return Reason(
         Why.unseen,
         f"the second derivatives of the answer reach {largest:.3g} at x = {show(place)}, but only "
-        f"{np.max(seen):.3g} at the {len(points):,} points of the norms: a ridge or a layer lies "
+        f"{seen:.3g} at the {len(points):,} points of the norms: a ridge or a layer lies "
         "between them, and its residual is not seen",
-        {"size": largest, "point": place, "seen": float(np.max(seen))},
+        {"size": largest, "point": place, "seen": seen},
     )
 
 
@@ -214,9 +197,7 @@ def _dig(
     ridge is found however narrow it is."""
     low, high = (np.asarray(corner, dtype=np.float64) for corner in domain.bounding_box)
     d, largest, place = domain.dimension, -np.inf, low
-    index = np.stack(np.meshgrid(*[np.arange(START_CELLS[d])] * d, indexing="ij"), axis=-1).reshape(
-        -1, d
-    )
+    index = np.indices([START_CELLS[d]] * d).reshape(d, -1).T
     lower, upper = (low + (index + k) / START_CELLS[d] * (high - low) for k in (0, 1))
     bounds = np.nan_to_num(bound(lower, upper), nan=np.inf)
     worst = np.argsort(-bounds, kind="stable")[:DUG_CELLS]
@@ -239,22 +220,3 @@ def _dig(
         lower, upper = (np.where(second[:, None], halves[1][k], halves[0][k]) for k in (0, 1))
         bounds = np.maximum(*both)
     return largest, place
-
-
-def maximum_principle_fails(problem: AbstractProblem, cordes: bool) -> Reason | None:
-    """Hypothesis (H): two dimensions, or the Cordès condition, or a continuous A. Else the maximum
-    principle may fail for functions in H²."""
-    if problem.domain.dimension <= 2 or cordes or problem.constant_A:
-        return None
-    found = jump(problem.A, problem.domain)
-    if found is None:
-        return None
-    return needs_cordes_or_continuity(found)
-
-
-def needs_cordes_or_continuity(found: object) -> Reason:
-    return Reason(
-        Why.hypothesis,
-        "no bound of the largest error: in three and more dimensions it needs the Cordès "
-        f"condition or a continuous A ({found})",
-    )

@@ -1,7 +1,8 @@
-"""Jumps of the data that no interface declares: n and 2n points would disagree, or agree by
-accident."""
+"""Jumps of the data that no interface declares, and of the gradient of an answer across the rays of
+its singular functions."""
 
 import functools
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -17,6 +18,7 @@ from cordes.problems.hjb import HJB
 from cordes.problems.jumps import Jump, find_jumps
 from cordes.problems.problem import AbstractProblem
 from cordes.runtime.plain import show
+from cordes.solutions.solution import Solution
 
 JUMP_SEED = 5_550_004
 # Controls that are searched for jumps at once, and in all.
@@ -24,6 +26,10 @@ BLOCK_OF_CONTROLS, SEARCHED_CONTROLS = 16, 512
 # In many dimensions the entries of A along all chords are too many numbers, and fewer chords are
 # searched.
 CHORDS, CHORD_NUMBERS, LEAST_CHORDS = 256, 1 << 19, 32
+# Distances from a singular point, in units of the domain, at which its rays are crossed, and the
+# step across relative to them.
+RAY_RADII, RAY_STEP = np.array([1e-3, 1e-2, 0.1, 0.3]), 1e-5
+EPSILON = float(np.finfo(np.float64).eps)
 
 
 def undeclared_jump(problem: AbstractProblem) -> Reason | None:
@@ -40,11 +46,8 @@ def undeclared_jump(problem: AbstractProblem) -> Reason | None:
         return None
     chords = int(np.clip(CHORD_NUMBERS // domain.dimension**2, LEAST_CHORDS, CHORDS))
     points = domain.interior_points(2 * chords, JUMP_SEED, "sobol")
-    sides = [
-        np.zeros(len(points)),
-        *(np.asarray(jax.jit(jax.vmap(phi))(points)) > 0 for phi in problem.interfaces),
-    ]
-    points = points[np.lexsort(sides)]
+    sides = [np.asarray(jax.jit(jax.vmap(phi))(points)) > 0 for phi in problem.interfaces]
+    points = points[np.lexsort([np.zeros(len(points)), *sides])]
     lower, upper = domain.bounding_box
     size = float(np.max(upper - lower))
     for name, function in suspects:
@@ -83,12 +86,9 @@ def _of_controls(problem: HJB) -> Iterator[tuple[str, Callable | Reason]]:
         if _continuous_together(problem, function):
             continue
         if len(controls) > SEARCHED_CONTROLS:
-            sentence = (
-                f"{name} may jump, and {len(controls)} controls are too many to look at each of "
-                f"them (up to {SEARCHED_CONTROLS}): use fewer controls, or a formula that is "
-                "continuous in x and the control"
-            )
-            yield name, Reason(Why.jump, sentence)
+            sentence = f"{name} may jump, and {len(controls)} controls are too many to look at each"
+            sentence += f" of them (up to {SEARCHED_CONTROLS}): use fewer controls, or a formula"
+            yield name, Reason(Why.jump, f"{sentence} that is continuous in x and the control")
             return
         for first in range(0, len(controls), BLOCK_OF_CONTROLS):
             yield name, problem.data(controls[first : first + BLOCK_OF_CONTROLS])[name]
@@ -105,29 +105,64 @@ def _continuous_together(problem: HJB, function: Callable) -> bool:
     try:
         # A control that is singled out by a == 1 is of measure zero among all numbers, and `jump`
         # would not look at it.
-        if asks_for_equality(together, d + int(np.prod(shape)), d):
+        if asks_for_equality(together, d + math.prod(shape), d):
             return False
     except UnsupportedOperation:
         return False
     flat = problem.controls.reshape(len(problem.controls), -1)
     low, high = np.min(flat, axis=0), np.max(flat, axis=0)
     high = np.where(high > low, high, low + 1.0)
-    box = Box(
-        *(
-            np.concatenate(ends)
-            for ends in zip(problem.domain.bounding_box, (low, high), strict=True)
-        )
-    )
-    return (
-        jump(
-            together,
-            box,
-            [lambda z, phi=phi: phi(z[:d]) for phi in problem.interfaces],
-        )
-        is None
-    )
+    ends = zip(problem.domain.bounding_box, (low, high), strict=True)
+    interfaces = [lambda z, phi=phi: phi(z[:d]) for phi in problem.interfaces]
+    return jump(together, Box(*(np.concatenate(pair) for pair in ends)), interfaces) is None
 
 
 def _near(phi: Any, point: np.ndarray, size: float) -> bool:
     slope = float(np.linalg.norm(jax.grad(phi)(point)))
     return abs(float(phi(point))) <= 1e-6 * size * (1e-9 + slope)
+
+
+def kink_across_rays(solution: Solution) -> float:
+    """The largest jump of the gradient across the rays of the singular functions, beyond rounding:
+    zero by construction, measured all the same, because large amplitudes magnify the smallest fault
+    of an angle.
+
+    Differences at distances h and 2h are combined so that a smooth function leaves a term of the
+    second order in h.
+    """
+    singular, amplitudes = solution.singular_functions
+    lower, upper = solution.problem.domain.bounding_box
+    size = float(np.max(upper - lower))
+    largest = 0.0
+    for family in singular.families:
+        point = family.point
+        rays = point.rays[1:-1] if point.on_boundary else point.rays[1:]
+        if point.sectors == 1:
+            continue
+        angles, radii = np.repeat(rays, len(RAY_RADII)), size * np.tile(RAY_RADII, len(rays))
+        along = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+        across = np.stack([-along[:, 1], along[:, 0]], axis=1)
+        x = point.location + radii[:, None] * along
+        inside = solution.problem.domain.contains(x)
+        x, across, step = x[inside], across[inside], RAY_STEP * radii[inside, None]
+        if not len(x):
+            continue
+        change, rounding = np.zeros(x.shape), np.zeros(x.shape)
+        for weight, distance in ((2, 1), (-2, -1), (-1, 2), (1, -2)):
+            gradient, terms = _singular_gradient(singular, amplitudes, x + distance * step * across)
+            change = change + weight * gradient
+            rounding = rounding + abs(weight) * 8 * EPSILON * terms
+        largest = max(largest, float(np.max(np.abs(change) - rounding)))
+    return max(largest, 0.0)
+
+
+def _singular_gradient(
+    singular: Any, amplitudes: np.ndarray, x: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    n, nothing = len(x), np.zeros((len(x), 2, 2))
+    columns = [
+        singular.rows(x, np.zeros(n), np.tile(direction, (n, 1)), nothing)
+        for direction in np.eye(2)
+    ]
+    values = np.stack([column @ amplitudes for column in columns], axis=1)
+    return values, np.stack([np.abs(column) @ np.abs(amplitudes) for column in columns], axis=1)

@@ -1,18 +1,26 @@
 """The points at which a residual is looked at: those of the norms, with quadrature where the domain
-has a mesh and a sample where it has none, and pilot points, which serve to choose parameters."""
+has a mesh and a sample where it has none, pilot points, which serve to choose parameters, and
+layers that the points of the norms do not see."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
-from cordes.certificates.residual.cells import CORNER_LEVELS, CellMesh
-from cordes.certificates.residual.layers import Layer, unseen_layers
-from cordes.certificates.residual.norms import Measure, Quadrature, Sample
-from cordes.certificates.residual.refinement import adaptive_nodes
+from cordes.certificates.reason import Reason, Why
+from cordes.certificates.residual.cells import (
+    CORNER_LEVELS,
+    CellMesh,
+    CellNodes,
+    Cells,
+    joined_cells,
+)
+from cordes.certificates.residual.norms import AGREEMENT, Measure, Quadrature, Sample
 from cordes.domains.domain import AbstractDomain
 from cordes.errors import DomainError
 from cordes.problems.problem import AbstractProblem
+from cordes.runtime.plain import show
 
 # Points after which refinement ends, by dimension; most answers need a quarter of them.
 BUDGETS = {1: 20_000, 2: 120_000, 3: 200_000}
@@ -21,6 +29,18 @@ SAMPLE_POINTS = 1 << 15
 # dimensions fewer points are used.
 SAMPLE_NUMBERS, LEAST_SAMPLE = 1 << 25, 2048
 PILOT_SEED, PILOT_POINTS = 5_550_001, 512
+LAYER_SEED, LAYER_POINTS, DIRECTIONS = 5_550_003, 64, 8
+# How close is looked, in half sizes of the domain. Closer, coordinates themselves are rounded.
+SHARES = 10.0 ** -np.arange(3.0, 13.0)
+# In the plane a cell with more than this share of all differences is cut into eight slices at once,
+# others into two.
+OUTSTANDING = 0.03
+# A cell with more than this share of an integral is heavy.
+HEAVY = 0.03
+# Refinement stops when n and 2n points agree on the integral, the last refinement has changed it no
+# more than that, and the differences in single cells, which partly cancel, sum to this share (in
+# three dimensions the coarse rule has eight points per cell, and says less).
+LOCAL_AGREEMENT = {1: 0.2, 2: 0.2, 3: 0.4}
 
 
 class Sampling(NamedTuple):
@@ -45,6 +65,15 @@ class Watched(NamedTuple):
 
     evaluate: Callable[[np.ndarray], Any]
     densities: Callable[[Any], np.ndarray]
+
+
+class Layer(NamedTuple):
+    """A residual `size` at the point `x` that stands for more than the whole norm; the corner or
+    singular point that it surrounds, None along a side."""
+
+    size: float
+    x: np.ndarray
+    corner: np.ndarray | None
 
 
 def measured(
@@ -93,20 +122,19 @@ def measured_closely(
     above, come from what is evaluated."""
 
     def looked_at(measure: Measure, evaluated: Any) -> tuple[Measure, Any, list[Layer]]:
-        upper = limits(evaluated)[1]
-        layers = (
-            unseen_layers(
-                problem.domain,
-                singular,
-                lambda x: limits(watched.evaluate(x))[0],
-                measure.norm(upper).upper,
-            )
-            if np.all(np.isfinite(upper))
-            else []
-        )
+        upper, layers = limits(evaluated)[1], []
+        if np.all(np.isfinite(upper)):
+            norm = measure.norm(upper).upper
+            layers = unseen_layers(problem.domain, singular, least, norm)
         return measure, evaluated, layers
 
+    def least(x: np.ndarray) -> np.ndarray:
+        return limits(watched.evaluate(x))[0]
+
     how = (problem, watched, sampling, singular)
+    if sampling.proved:
+        # What the user vouches for is no pole.
+        return *measured(*how), []
     measure, evaluated, layers = looked_at(*measured(*how))
     corners = [layer.corner for layer in layers if layer.corner is not None]
     if not corners or len(corners) < len(layers) or isinstance(measure, Sample):
@@ -128,3 +156,187 @@ def with_edge(domain: AbstractDomain, interior: np.ndarray, boundary: np.ndarray
     center = np.asarray(domain.center)
     edges = [boundary] if domain.vertices is None else [boundary, domain.vertices]
     return np.concatenate([interior, *(center + (1 - 1e-9) * (edge - center) for edge in edges)])
+
+
+def unseen_layers(
+    domain: AbstractDomain,
+    singular: np.ndarray,
+    least: Callable[[np.ndarray], np.ndarray],
+    norm: float,
+) -> list[Layer]:
+    """Where the residual is so large next to the boundary, a corner or a singular point that what
+    lies between holds more than the whole norm: a pole along a side, or a peak at a corner that
+    begins where the cells end. Both rules agree there on a number that is not the norm. An answer
+    with singular functions can be accurate to a distance of 10⁻⁵ from a corner and wrong by its
+    whole size closer to it, where D²u grows without bound and another control becomes the best.
+
+    `least` bounds the residual from below, `norm` is its L² norm from above. A residual that grows
+    towards a point is at least as large in the box between; along a side, the mean square over
+    points of the boundary is that of the layer. So an integrable one is not refused, however steep
+    it is.
+    """
+    lower, upper = domain.bounding_box
+    size = float(np.max(upper - lower))
+    corners = [] if domain.vertices is None else list(domain.vertices)
+    far = [all(np.linalg.norm(x - corner) > 1e-9 * size for corner in corners) for x in singular]
+    found = []
+    for corner in (*corners, *singular[far]):
+        x, share = _around(domain, corner, size / 2)
+        worst = _worst(x, domain.volume * (share / 2) ** domain.dimension, least, norm)
+        found += [worst._replace(corner=corner)] if worst is not None else []
+    return found + _along_the_boundary(domain, least, norm)
+
+
+def _around(
+    domain: AbstractDomain, corner: np.ndarray, size: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Points inside of the domain at each share of its size from a point, in several directions,
+    and these shares."""
+    # Never straight inwards: interfaces like to run there, and on an interface itself the residual
+    # is anything.
+    noise = np.random.default_rng(LAYER_SEED).standard_normal((2, DIRECTIONS, domain.dimension))
+    inwards = np.asarray(domain.center) - corner
+    directions = np.concatenate(
+        [noise[0], inwards / max(float(np.linalg.norm(inwards)), 1e-9 * size) + 0.3 * noise[1]]
+    )
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    x = (corner + size * SHARES[:, None, None] * directions).reshape(-1, domain.dimension)
+    share, inside = np.repeat(SHARES, len(directions)), domain.contains(x)
+    return x[inside], share[inside]
+
+
+def _worst(x: np.ndarray, volume: np.ndarray, least: Callable, norm: float) -> Layer | None:
+    if not len(x):
+        return None
+    size = np.nan_to_num(least(x), nan=np.inf)
+    layer = size * np.sqrt(volume)
+    k = int(np.argmax(layer))
+    return Layer(float(size[k]), x[k], None) if layer[k] > norm else None
+
+
+def _along_the_boundary(domain: AbstractDomain, least: Callable, norm: float) -> list[Layer]:
+    center = np.asarray(domain.center)
+    boundary, _ = domain.boundary_points(LAYER_POINTS, LAYER_SEED)
+    for share in SHARES:
+        x = center + (1 - share) * (boundary - center)
+        x = x[domain.contains(x)]
+        if not len(x):
+            continue
+        size = np.nan_to_num(least(x), nan=np.inf)
+        with np.errstate(over="ignore"):
+            layer = np.sqrt(domain.volume * share / 2 * np.mean(size**2))
+        if layer > norm:
+            k = int(np.argmax(size))
+            return [Layer(float(size[k]), x[k], None)]
+    return []
+
+
+def refusal_of(layers: Sequence[Layer]) -> Reason | None:
+    """Why there is no bound."""
+    if not layers:
+        return None
+    size, x, _ = max(layers, key=lambda layer: layer.size)
+    sentence = "the residual has a pole, or a layer between the points of the norms: it is"
+    sentence += f" {size:.3g} at x = {show(x)}; f must be square integrable"
+    return Reason(Why.unseen, sentence, {"size": size, "point": x})
+
+
+def adaptive_nodes(
+    mesh: CellMesh,
+    evaluate: Callable[[np.ndarray], Any],
+    indicator: Callable[[Any], np.ndarray],
+    budget: int,
+) -> tuple[CellNodes, Any]:
+    """Points and what `evaluate` gives at them (a tree of arrays with the points along the first
+    axis), refined where n and 2n points disagree.
+
+    `indicator` maps that tree to non-negative densities (N, J), J integrals that matter. Cells are
+    halved, in the direction of the greatest doubt, until n and 2n points agree, or `budget` points
+    have been evaluated. Whether the totals agree is for the caller to judge.
+    """
+    cells, used, previous = mesh.cells, 0, None
+    kept: list[tuple[CellNodes, Any, Cells]] = []
+    while True:
+        nodes = mesh.nodes(cells)
+        used += len(nodes.x)
+        kept.append((nodes, evaluate(nodes.x), cells))
+        sums = [_cell_sums(nodes, indicator(seen), len(each.patch)) for nodes, seen, each in kept]
+        coarse, fine, doubt = (np.concatenate(parts) for parts in zip(*sums, strict=True))
+        total = np.maximum(np.sum(fine, axis=0), 1e-300)
+        if not np.all(np.isfinite(total)):
+            # A pole: halves of cells would be taken without end.
+            break
+        error = np.max(np.abs(fine - coarse) / total, axis=1)
+        apart = np.max(np.abs(np.sum(fine - coarse, axis=0)) / total)
+        change = np.inf if previous is None else np.max(np.abs(total - previous) / total)
+        heavy = np.max(fine / total, axis=1) > HEAVY
+        steep, longest = mesh.too_large(joined_cells([entry[2] for entry in kept]), heavy)
+        agreed = np.sum(error) <= LOCAL_AGREEMENT[mesh.dimension] and apart <= AGREEMENT
+        if agreed and change <= AGREEMENT and not np.any(steep):
+            break
+        previous = total
+        order = np.argsort(-error)
+        worst = order[: 1 + int(np.searchsorted(np.cumsum(error[order]), 0.7 * np.sum(error)))]
+        allowed = int((budget - used) / (2 * len(nodes.x) / len(cells.patch)))
+        if allowed < 1:
+            break
+        refined = np.zeros(len(error), int)
+        refined[worst[:allowed]] = 1
+        if mesh.dimension <= 2:
+            refined[(refined > 0) & (error > OUTSTANDING * np.sum(error))] = 3
+        doubted = np.argmax(np.max(np.abs(doubt) / total[None, :, None], axis=1), axis=1)
+        axis = np.where(refined > 0, doubted, longest)
+        refined[np.flatnonzero(steep & (refined == 0))[: max(allowed - len(worst), 0)]] = 1
+        kept, cells = _remove(kept, refined, axis)
+    return _collected(kept)
+
+
+def _collected(kept: list[tuple[CellNodes, Any, Cells]]) -> tuple[CellNodes, Any]:
+    """All points with what is known at them, the cells numbered through."""
+    start = np.cumsum([0, *(len(cells.patch) for _, _, cells in kept)])
+    numbered = [
+        nodes._replace(cell=nodes.cell + first)
+        for (nodes, _, _), first in zip(kept, start, strict=False)
+    ]
+    nodes = CellNodes(*(np.concatenate(parts) for parts in zip(*numbered, strict=True)))
+    values = [seen for _, seen, _ in kept]
+    return nodes, jax.tree.map(lambda *leaves: np.concatenate(leaves), *values)
+
+
+def _cell_sums(
+    nodes: CellNodes, density: np.ndarray, count: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Integrals over each cell by the coarse and the fine rule, (count, J), and the doubt about
+    each direction, (count, J, d)."""
+
+    def sums(weight: np.ndarray) -> np.ndarray:
+        with np.errstate(invalid="ignore"):
+            found = [np.bincount(nodes.cell, weight * column, count) for column in density.T]
+        return np.stack(found, axis=1)
+
+    doubt = np.stack([sums(column) for column in nodes.doubt.T], axis=2)
+    return sums(nodes.coarse), sums(nodes.fine), doubt
+
+
+def _remove(kept: list, refined: np.ndarray, axis: np.ndarray) -> tuple[list, Cells]:
+    """Take the cells to be refined out of what is kept, and return their slices, halved `refined`
+    times along the given axes."""
+    left, halves, start = [], [], 0
+    for nodes, values, cells in kept:
+        count = len(cells.patch)
+        times, along = refined[start : start + count], axis[start : start + count]
+        gone = times > 0
+        start += count
+        for time in np.unique(times[gone]):
+            slices, direction = cells.take(times == time), along[times == time]
+            for _ in range(time):
+                slices, direction = slices.halves(direction), np.tile(direction, 2)
+            halves.append(slices)
+        if np.all(gone):
+            continue
+        stays = ~gone[nodes.cell]
+        number = np.cumsum(~gone) - 1
+        rest = CellNodes(*(part[stays] for part in nodes))._replace(cell=number[nodes.cell[stays]])
+        seen = jax.tree.map(lambda leaf, stays=stays: leaf[stays], values)
+        left.append((rest, seen, cells.take(~gone)))
+    return left, joined_cells(halves)

@@ -28,6 +28,9 @@ FEWEST = 500
 # A largest value that is so many times the smallest belongs to a pole, to which cells were refined
 # without end: no number of points sees how large it is.
 HUGE = 1e120
+UNRESOLVED_REMEDY = (
+    "a jump or a peak may be unresolved: declare the interface, or solve more accurately"
+)
 
 
 class Norm(NamedTuple):
@@ -48,9 +51,9 @@ def bounded(values: np.ndarray, ratio: float = HUGE) -> bool:
     one of a pole."""
     size = np.abs(values)
     largest = float(np.max(size, initial=0.0))
-    return np.isfinite(largest) and (
-        largest == 0 or largest / ratio < float(np.min(size[size > 0]))
-    )
+    if largest == 0 or not np.isfinite(largest):
+        return largest == 0
+    return largest / ratio < float(np.min(size[size > 0]))
 
 
 class Quadrature(NamedTuple):
@@ -71,9 +74,8 @@ class Quadrature(NamedTuple):
             return Norm(0.0, 0.0) if scale == 0 else Norm(0.0, math.inf, math.inf)
         # Scaled first: high powers of small residuals underflow.
         density, cell = (np.abs(values) / scale) ** power, self.nodes.cell
-        coarse, fine = (
-            np.bincount(cell, weight * density) for weight in (self.nodes.coarse, self.nodes.fine)
-        )
+        weights = self.nodes.coarse, self.nodes.fine
+        coarse, fine = (np.bincount(cell, weight * density) for weight in weights)
         # Differences in many cells cancel by accident, as independent errors do; few large ones, at
         # a peak or a pole, need not, and miss more than they show.
         doubt = abs(float(np.sum(fine - coarse))) + SAFETY * float(np.linalg.norm(fine - coarse))
@@ -118,10 +120,9 @@ class Sample(NamedTuple):
             assert bound is not None
             # Maurer and Pontil 2009, theorem 4, for values in [0, (bound/scale)^power]; the same
             # inequality for 1 - X gives the lower limit.
-            logarithm = math.log(2 / failure)
-            reach = math.sqrt(2 * deviation**2 * logarithm / size) + 7 * (
-                bound / scale
-            ) ** power * logarithm / (3 * (size - 1))
+            logarithm, largest = math.log(2 / failure), (bound / scale) ** power
+            reach = math.sqrt(2 * deviation**2 * logarithm / size)
+            reach += 7 * largest * logarithm / (3 * (size - 1))
         else:
             if float(np.sum(density)) ** 2 < FEWEST * float(np.sum(density**2)):
                 return Norm(0.0, math.inf, math.inf)
@@ -130,11 +131,8 @@ class Sample(NamedTuple):
             # Johnson 1978: skewed values pull the mean and the deviation of a sample down together.
             correction = max(skewness, 0.0) * deviation / (6 * size) * (2 * quantile**2 + 1)
             reach = quantile * deviation / math.sqrt(size) + correction
-        low, high = (
-            scale * (self.volume * max(value, 0.0)) ** (1 / power)
-            for value in (mean - reach, mean + reach)
-        )
-        return Norm(low, high)
+        ends = (mean - reach, mean + reach)
+        return Norm(*(scale * (self.volume * max(end, 0.0)) ** (1 / power) for end in ends))
 
 
 Measure = Quadrature | Sample
@@ -143,15 +141,11 @@ Measure = Quadrature | Sample
 def unresolved(measure: Measure, spread: float) -> str:
     """Why a norm is not given."""
     if spread == math.inf and isinstance(measure, Quadrature):
-        return (
-            "it has a pole, to which the points were refined without end; f must be square "
-            "integrable"
-        )
+        pole = "it has a pole, to which the points were refined without end"
+        return f"{pole}; f must be square integrable"
     if isinstance(measure, Sample):
-        return (
-            f"too few of the {len(measure.points):,} independent points carry it for the normal "
-            "approximation"
-        )
+        few = f"too few of the {len(measure.points):,} independent points"
+        return f"{few} carry it for the normal approximation"
     return f"n and 2n points per direction differ by {100 * spread:.2g} %"
 
 

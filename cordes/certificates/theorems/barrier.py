@@ -20,8 +20,8 @@ import numpy as np
 
 from cordes.certificates.residual.candidate import AbstractCandidate, Evaluated
 from cordes.certificates.residual.cells import CellMesh
+from cordes.certificates.residual.measured import adaptive_nodes
 from cordes.certificates.residual.norms import Norm, Quadrature
-from cordes.certificates.residual.refinement import adaptive_nodes
 from cordes.certificates.theorems.barrier_features import BarrierFeatures
 from cordes.certificates.theorems.barrier_training import (
     Task,
@@ -32,7 +32,6 @@ from cordes.certificates.theorems.barrier_training import (
 from cordes.certificates.theorems.maximum import Barrier, Maximum, MaximumPrinciple
 from cordes.errors import OptionError
 from cordes.problems.problem import AbstractProblem
-from cordes.runtime.progress import Progress
 from cordes.runtime.threads import share_cores
 
 # Points at which the maximum of w is felt during the training.
@@ -45,6 +44,12 @@ CAUTION, LARGEST_FACTOR = {1: 1.5, 2: 1.5, 3: 2.5}, 100.0
 PEAK_MARGIN, PEAK_POINTS, PEAK_STARTS, PEAK_ROUNDS = 1e-3, 4096, 8, 6
 # Points after which the refinement for the violation ends; its aim relative to what is needed.
 BUDGETS, STRICTNESS = {1: 20_000, 2: 90_000, 3: 120_000}, 0.2
+
+
+NO_QUADRATURE = (
+    "barrier=True needs quadrature, which there is in up to three dimensions and without "
+    "residual_bound: leave it out here."
+)
 
 
 class Setting(NamedTuple):
@@ -72,7 +77,6 @@ def network_bound(
     singular: np.ndarray | None = None,
     seed: int = 0,
     steps: int = 60,
-    progress: Progress | None = None,
 ) -> Maximum:
     """The bound of the largest error by two barriers, one for each sign of the error.
 
@@ -83,42 +87,35 @@ def network_bound(
     converged, not proved, like the norms of the level `quadrature`.
     """
     if not isinstance(principle.measure, Quadrature):
-        raise OptionError(
-            "barrier=True needs quadrature, which there is in up to three dimensions and "
-            "without residual_bound: leave it out here."
-        )
-    singular = (
-        np.zeros((0, principle.dimension)) if singular is None else np.asarray(singular, float)
-    )
+        raise OptionError(NO_QUADRATURE)
+    singular = np.zeros((0, principle.dimension)) if singular is None else singular
     setting = Setting(problem, candidate, principle, singular, seed)
     with share_cores():
-        trained = _train(setting, steps, progress)
+        trained = _train(setting, steps)
         if trained is None:
             return principle.estimate()
         barriers = _barriers(setting, trained)
         norms = _violations(setting, trained, barriers)
     rests = [principle.factor * norm.upper if norm.upper > 0 else 0.0 for norm in norms]
-    bound = max(barrier.peak + rest for barrier, rest in zip(barriers, rests, strict=True))
+    raised = list(zip(barriers, rests, strict=True))
+    bound = max(barrier.peak + rest for barrier, rest in raised)
     # What two rules make of a small violation matters only as far as it changes the whole bound.
-    doubts = tuple(
+    doubts = [
         Norm(0.0, bound, norm.spread * rest / bound if 0 < rest < math.inf else 0.0)
         for norm, rest in zip(norms, rests, strict=True)
-    )
+    ]
     drift = (principle.drift_norm,) if principle.drift_norm is not None and max(rests) > 0 else ()
-    pointwise = np.max(
-        [barrier.value + rest for barrier, rest in zip(barriers, rests, strict=True)], axis=0
-    )
+    pointwise = np.max([barrier.value + rest for barrier, rest in raised], axis=0)
     return Maximum(bound, barriers[0].theorem, pointwise, (*doubts, *drift))
 
 
 def _sides(evaluated: Evaluated) -> np.ndarray:
     """What -Lw has to dominate, for v and for -v, (N, 2)."""
-    return np.stack(
-        [evaluated.rounding - evaluated.residual, evaluated.rounding + evaluated.residual], axis=1
-    )
+    _, residual, rounding = evaluated
+    return np.stack([rounding - residual, rounding + residual], axis=1)
 
 
-def _train(setting: Setting, steps: int, progress: Progress | None) -> Trained | None:
+def _train(setting: Setting, steps: int) -> Trained | None:
     """A function for each sign; None where there is nothing to dominate, or nothing that could
     be."""
     problem, candidate, principle, singular, seed = setting
@@ -136,22 +133,13 @@ def _train(setting: Setting, steps: int, progress: Progress | None) -> Trained |
     heights = features.values(domain.interior_points(FELT, seed + 2, "sobol")) @ basis
     heights = np.concatenate([heights, np.zeros((1, basis.shape[1]))])
     lower, upper = domain.bounding_box
-    factor = CAUTION[d] * min(
-        principle.factor, LARGEST_FACTOR * float(np.linalg.norm(upper - lower))
-    )
+    largest = LARGEST_FACTOR * float(np.linalg.norm(upper - lower))
     # For d = 1 the norm would have no second derivatives: ‖e‖₁ ≤ |Ω|^{1/2} ‖e‖₂.
     power = max(d, 2)
-    task = Task(
-        rows @ basis,
-        np.zeros(0),
-        weight,
-        heights,
-        factor * domain.volume ** (1 / d - 1 / power),
-        power,
-    )
-    found = [
-        minimise(task._replace(right=column / root / scale), steps, progress) for column in right.T
-    ]
+    factor = CAUTION[d] * min(principle.factor, largest) * domain.volume ** (1 / d - 1 / power)
+    task = Task(rows @ basis, np.zeros(0), weight, heights, factor, power)
+    tasks = [task._replace(right=column / root / scale) for column in right.T]
+    found = [minimise(task, steps) for task in tasks]
     return Trained(features, scale * (basis @ np.stack(found, axis=1)))
 
 
@@ -204,14 +192,10 @@ def _violations(setting: Setting, trained: Trained, barriers: list[Barrier]) -> 
     """
     problem, candidate, principle, singular, _ = setting
     d, sides = principle.dimension, _sides(principle.evaluated)
-    first = [
-        principle.norm(np.maximum(sides[:, k] - barrier.minus_operator, 0.0))
-        for k, barrier in enumerate(barriers)
-    ]
-    scale = max(
-        barrier.peak / principle.factor + norm.upper
-        for barrier, norm in zip(barriers, first, strict=True)
-    )
+    lacks = [side - barrier.minus_operator for side, barrier in zip(sides.T, barriers, strict=True)]
+    first = [principle.norm(np.maximum(each, 0.0)) for each in lacks]
+    pairs = zip(barriers, first, strict=True)
+    scale = max(barrier.peak / principle.factor + norm.upper for barrier, norm in pairs)
     if not (0 < scale < math.inf and principle.factor < math.inf):
         return first
     share = np.array([norm.upper / scale for norm in first])
@@ -220,20 +204,11 @@ def _violations(setting: Setting, trained: Trained, barriers: list[Barrier]) -> 
     def lack(x: np.ndarray) -> np.ndarray:
         evaluated = candidate.evaluate(x)
         root = np.linalg.det(evaluated.local.A) ** (1 / d)
-        return (
-            np.maximum(
-                _sides(evaluated)
-                - trained.features.applied(x, evaluated.local, trained.coefficients),
-                0.0,
-            )
-            / root[:, None]
-            / scale
-        )
+        minus = trained.features.applied(x, evaluated.local, trained.coefficients)
+        return np.maximum(_sides(evaluated) - minus, 0.0) / root[:, None] / scale
 
     mesh = CellMesh(principle.domain, problem.interfaces, singular)
     nodes, values = adaptive_nodes(mesh, lack, lambda values: values**d + floor, BUDGETS[d])
-    found = [Quadrature(nodes).norm(scale * values[:, k], d) for k in range(len(barriers))]
-    return [
-        norm._replace(upper=max(norm.upper, other.lower))
-        for norm, other in zip(found, first, strict=True)
-    ]
+    found = [Quadrature(nodes).norm(scale * column, d) for column in values.T]
+    limits = zip(found, first, strict=True)
+    return [norm._replace(upper=max(norm.upper, other.lower)) for norm, other in limits]

@@ -8,6 +8,7 @@ largest. All parts are C^{1,1}, and so is w, if D and the φ are; interface func
 cannot be read from their operations are left out.
 """
 
+import itertools
 import math
 from typing import Any, NamedTuple
 
@@ -71,17 +72,12 @@ class BarrierFeatures:
     ):
         """`points` are those of the measure: they decide which windows are worth their place."""
         self.domain: AbstractDomain = problem.domain
-        found = (
-            None if isinstance(self.domain, BUILT_IN) else kink(self.domain.distance, self.domain)
-        )
-        if found is not None:
-            raise OptionError(
-                "barrier=True needs a smooth distance function, and that of the domain may "
-                f"have a kink ({found})."
-            )
-        self.inputs = Inputs(
-            self.domain, [phi for phi in problem.interfaces if kink(phi, self.domain) is None]
-        )
+        built_in = isinstance(self.domain, BUILT_IN)
+        if found := None if built_in else kink(self.domain.distance, self.domain):
+            sentence = "barrier=True needs a smooth distance function, and that of the domain may"
+            raise OptionError(f"{sentence} have a kink ({found}).")
+        smooth = [phi for phi in problem.interfaces if kink(phi, self.domain) is None]
+        self.inputs = Inputs(self.domain, smooth)
         self._rows, self._values = jax.jit(self._rows_block), jax.jit(self._values_block)
         self._quantities = jax.jit(jax.vmap(self._quantities_at))
         self.height = float(np.max(in_blocks(self._quantities, (points,))[:, 0]))
@@ -93,12 +89,8 @@ class BarrierFeatures:
 
     def _quantities_at(self, x: Array) -> Array:
         """D and the squares of the interface functions at one point."""
-        return jnp.stack(
-            [
-                self.domain.distance(x),
-                *(jnp.asarray(phi(x), float) ** 2 for phi in self.inputs.interfaces),
-            ]
-        )
+        squares = [jnp.asarray(phi(x), float) ** 2 for phi in self.inputs.interfaces]
+        return jnp.stack([self.domain.distance(x), *squares])
 
     def _exponent(self, window: Window, quantities: Any, x: Any) -> Any:
         """E at points (..., d)."""
@@ -125,38 +117,25 @@ class BarrierFeatures:
                     # center)/width + β).
                     zoom = math.sqrt(window.spot) * self.inputs.scale
                     weight = np.concatenate([weight[:d] * zoom[:, None], weight[d:]])
-                    bias = (
-                        bias - (window.center - self.inputs.center) / self.inputs.scale @ weight[:d]
-                    )
+                    shift = (window.center - self.inputs.center) / self.inputs.scale
+                    bias = bias - shift @ weight[:d]
                 tiles.append(Tile(window, weight, bias))
         return jax.tree.map(lambda *leaves: np.stack(leaves), *tiles)
 
     def _windows(self, singular: np.ndarray, size: float) -> list[tuple[Window, int]]:
         """Windows with the number of tiles in each; the first one is open."""
-        interfaces = len(self.inputs.interfaces)
-        zero = np.zeros(())
-        none = np.zeros(interfaces)
-        anywhere = np.asarray(self.domain.center, float)
-        windows = [(Window(zero, none, zero, anywhere), OPEN_TILES[self.domain.dimension])]
-        windows += [
-            (Window(np.asarray(1 / width), none, zero, anywhere), LAYER_TILES) for width in LAYERS
-        ]
-        for strip in np.eye(interfaces):
-            windows += [
-                (
-                    Window(
-                        zero, strip / (width * self.inputs.interface_scale) ** 2, zero, anywhere
-                    ),
-                    STRIP_TILES,
-                )
-                for width in STRIPS
-            ]
+        zero, interfaces = np.zeros(()), len(self.inputs.interfaces)
+        open_ = Window(zero, np.zeros(interfaces), zero, np.asarray(self.domain.center, float))
+        windows = [(open_, OPEN_TILES[self.domain.dimension])]
+        windows += [(open_._replace(layer=np.asarray(1 / width)), LAYER_TILES) for width in LAYERS]
+        for strip, width in itertools.product(np.eye(interfaces), STRIPS):
+            scaled = strip / (width * self.inputs.interface_scale) ** 2
+            windows.append((open_._replace(strip=scaled), STRIP_TILES))
         widths = SPOTS if len(singular) <= FEW_SPOTS else SPOTS[1:3]
-        return windows + [
-            (Window(zero, none, np.asarray((width * size) ** -2.0), point), 1)
-            for point in singular
-            for width in widths
-        ]
+        for point, width in itertools.product(singular, widths):
+            spot = np.asarray((width * size) ** -2.0)
+            windows.append((open_._replace(spot=spot, center=point), 1))
+        return windows
 
     def _window_at(self, window: Window, x: Array) -> Array:
         """D exp(-E) at one point."""
@@ -172,9 +151,8 @@ class BarrierFeatures:
             h = jax.vmap(jet_of(lambda y: self._window_at(tile.window, y)))(x)
             zeroth = contract(A, h.hessian) + jnp.sum(b * h.gradient, axis=1) - c * h.value
             first = 2 * jnp.einsum("nij,nj->ni", A, h.gradient) + h.value[:, None] * b
-            network = eqx.tree_at(
-                lambda network: network.layers, template, ((tile.weight, tile.bias),)
-            )
+            layers = ((tile.weight, tile.bias),)
+            network = eqx.tree_at(lambda network: network.layers, template, layers)
             return -network.row_features(Frozen(inputs, zeroth, first, h.value[:, None, None] * A))
 
         return self._joined(jax.lax.map(rows, jax.tree.map(jnp.asarray, self.tiles)))
@@ -184,9 +162,8 @@ class BarrierFeatures:
         inputs = jax.vmap(lambda y: self.inputs.jet(y).value)(x)
 
         def values(tile: Tile) -> Array:
-            return jax.vmap(lambda y: self._window_at(tile.window, y))(x)[:, None] * jnp.sin(
-                inputs @ tile.weight + tile.bias
-            )
+            window = jax.vmap(lambda y: self._window_at(tile.window, y))(x)
+            return window[:, None] * jnp.sin(inputs @ tile.weight + tile.bias)
 
         return self._joined(jax.lax.map(values, jax.tree.map(jnp.asarray, self.tiles)))
 
@@ -205,27 +182,16 @@ class BarrierFeatures:
         """-Lw at points, rounded down; `coefficients` (count,) or (count, k) for k functions at
         once."""
         chunks = [slice(k, k + CHUNK) for k in range(0, len(x), CHUNK)]
-        return np.concatenate(
-            [
-                _sums(
-                    self.rows(x[here], Local(*(part[here] for part in local))), coefficients, -1.0
-                )
-                for here in chunks
-            ]
-        )
+        rows = (self.rows(x[here], Local(*(part[here] for part in local))) for here in chunks)
+        return np.concatenate([_sums(each, coefficients, -1.0) for each in rows])
 
     def value(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         """w at points, rounded up."""
-        return np.concatenate(
-            [
-                _sums(self.values(x[k : k + CHUNK]), coefficients, 1.0)
-                for k in range(0, len(x), CHUNK)
-            ]
-        )
+        rows = (self.values(x[k : k + CHUNK]) for k in range(0, len(x), CHUNK))
+        return np.concatenate([_sums(each, coefficients, 1.0) for each in rows])
 
 
 def _sums(rows: np.ndarray, coefficients: np.ndarray, direction: float) -> np.ndarray:
     """rows @ coefficients, rounded up or down."""
-    return rows @ coefficients + direction * ROUNDING_OF_SUMS * EPSILON * (
-        np.abs(rows) @ np.abs(coefficients)
-    )
+    size = np.abs(rows) @ np.abs(coefficients)
+    return rows @ coefficients + direction * ROUNDING_OF_SUMS * EPSILON * size

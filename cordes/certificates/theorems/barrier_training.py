@@ -15,7 +15,6 @@ from cordes.certificates.residual.norms import Quadrature
 from cordes.certificates.theorems.barrier_features import MOST_SPOTS, SPOTS
 from cordes.certificates.theorems.maximum import MaximumPrinciple
 from cordes.domains.unit_ball import ball_volume
-from cordes.runtime.progress import Progress
 
 # Training points beside points of the measure, by dimension; towards the boundary, at relative
 # distances u^GRADING; around singular points, of which there are so many in all, at distances R
@@ -82,9 +81,8 @@ def _towards_boundary(
     boundary, normal = principle.domain.boundary_points(GRADED, seed + 1)
     center, u = np.asarray(principle.domain.center), (generator.permutation(GRADED) + 0.5) / GRADED
     ray, s = boundary - center, 1 - u**GRADING
-    return center + s[:, None] * ray, s ** (principle.dimension - 1) * np.sum(
-        normal * ray, axis=1
-    ) * u ** (GRADING - 1)
+    volume = s ** (principle.dimension - 1) * np.sum(normal * ray, axis=1)
+    return center + s[:, None] * ray, volume * u ** (GRADING - 1)
 
 
 def _towards_point(
@@ -98,16 +96,8 @@ def _towards_point(
     u, direction = generator.random(count), generator.standard_normal((count, d))
     radius = reach * u**SPOT_GRADING
     x = point + radius[:, None] * direction / np.linalg.norm(direction, axis=1, keepdims=True)
-    weight = (
-        d
-        / 3
-        * ball_volume(d)
-        * radius ** (d - 1)
-        * SPOT_GRADING
-        * reach
-        * u ** (SPOT_GRADING - 1)
-        / count
-    )
+    weight = d / 3 * ball_volume(d) * radius ** (d - 1) * SPOT_GRADING * reach
+    weight = weight * u ** (SPOT_GRADING - 1) / count
     inside = domain.contains(x)
     return x[inside], weight[inside]
 
@@ -142,9 +132,8 @@ class Task(NamedTuple):
         w = self.heights @ c
         top = float(np.max(w))
         soft = top + math.log(float(np.sum(np.exp(self.sharpness * (w - top))))) / self.sharpness
-        return soft + self.factor * float(
-            self.floor**self.power + self.weight @ lack**self.power
-        ) ** (1 / self.power)
+        total = float(self.floor**self.power + self.weight @ lack**self.power)
+        return soft + self.factor * total ** (1 / self.power)
 
     def derivatives(self, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The gradient, and the Hessian of a function that is not smaller and touches this one at
@@ -179,31 +168,25 @@ def _square(rows: np.ndarray, weight: np.ndarray) -> np.ndarray:
     return scaled.T @ scaled
 
 
-def minimise(task: Task, steps: int, progress: Progress | None = None) -> np.ndarray:
+def minimise(task: Task, steps: int) -> np.ndarray:
     """Newton's method with Levenberg's damping, from the best multiple of the least-squares
     solution of rows c = right (the rows are orthonormal)."""
     start = (task.rows.T * task.weight) @ task.right
     size = max(float(np.max(np.abs(task.heights @ start))), 1e-300)
-    c = start * min(
-        START,
-        key=lambda multiple: task._replace(sharpness=SHARPNESS[0] / size).value(multiple * start),
-    )
+    first = task._replace(sharpness=SHARPNESS[0] / size)
+    c = start * min(START, key=lambda multiple: first.value(multiple * start))
     for sharpness in SHARPNESS:
         # A maximum of zero, of a function that is negative inside, leaves no scale of its own.
         top = max(float(np.max(task.heights @ c)), 0.01 * size)
-        c = _newton(
-            task._replace(sharpness=sharpness / top, floor=top / sharpness / task.factor),
-            c,
-            steps,
-            progress,
-        )
+        sharper = task._replace(sharpness=sharpness / top, floor=top / sharpness / task.factor)
+        c = _newton(sharper, c, steps)
     return c
 
 
-def _newton(task: Task, c: np.ndarray, steps: int, progress: Progress | None) -> np.ndarray:
+def _newton(task: Task, c: np.ndarray, steps: int) -> np.ndarray:
     """Until a few steps in a row have gained little."""
     damping, value, small = 1e-3, task.value(c), 0
-    for step in range(steps):
+    for _ in range(steps):
         gradient, hessian = task.derivatives(c)
         # Where one height alone is felt and nothing is lacking, the function is linear.
         size = max(float(np.trace(hessian)), task.sharpness * float(gradient @ gradient)) / len(c)
@@ -218,14 +201,10 @@ def _newton(task: Task, c: np.ndarray, steps: int, progress: Progress | None) ->
             if damping > LARGEST_DAMPING:
                 return c
         gain, expected = value - after, -float(gradient @ shift + shift @ hessian @ shift / 2)
-        damping = max(
-            damping * (0.2 if gain > 0.5 * expected else 1.0 if gain > 0.15 * expected else 3.0),
-            1e-12,
-        )
+        change = 0.2 if gain > 0.5 * expected else 1.0 if gain > 0.15 * expected else 3.0
+        damping = max(damping * change, 1e-12)
         small = small + 1 if gain < GAIN * value else 0
         c, value = c + shift, after
-        if progress is not None:
-            progress.update(step=step, total=steps, bound=value)
         if small == SMALL_STEPS:
             break
     return c

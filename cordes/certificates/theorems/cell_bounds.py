@@ -2,6 +2,7 @@
 coefficients."""
 
 import functools
+import itertools
 import math
 from typing import Any, NamedTuple
 
@@ -29,12 +30,9 @@ class CoefficientBall(NamedTuple):
     radius: Local
 
     def whitened(self, matrix: np.ndarray) -> "CoefficientBall":
-        root = inverse_root(matrix)
-        size = np.abs(root)
-        return CoefficientBall(
-            self.middle.whitened(matrix),
-            Local(size @ self.radius.A @ size, self.radius.b @ size, self.radius.c),
-        )
+        size = np.abs(inverse_root(matrix))
+        radius = Local(size @ self.radius.A @ size, self.radius.b @ size, self.radius.c)
+        return CoefficientBall(self.middle.whitened(matrix), radius)
 
     @property
     def traces(self) -> tuple[np.ndarray, np.ndarray]:
@@ -65,11 +63,7 @@ def cell_bound(scheme: Scheme, ball: CoefficientBall, column: int) -> np.ndarray
 
 
 @cell_bound.register
-def _trace_split_cells(scheme: TraceSplit, ball: CoefficientBall, column: int) -> np.ndarray:
-    return _trace_split_bound(ball)
-
-
-def _trace_split_bound(ball: CoefficientBall) -> np.ndarray:
+def _trace_split_cells(scheme: TraceSplit, ball: CoefficientBall, column: int = 0) -> np.ndarray:
     """ρ' at most: the smaller of two bounds.
 
     The plain one is the largest |A₀| over the smallest trace. The other writes ρ'² = (d-1) (Σ_{i<k}
@@ -83,27 +77,21 @@ def _trace_split_bound(ball: CoefficientBall) -> np.ndarray:
     plain = math.sqrt(d * (d - 1)) * ball.largest_deviation / safe
     diagonal, radius = np.einsum("nii->ni", ball.middle.A), np.einsum("nii->ni", ball.radius.A)
     lower, upper = diagonal - radius, diagonal + radius
-    total = (
-        d
-        * (
-            np.sum((np.abs(ball.middle.A) + ball.radius.A) ** 2, axis=(1, 2))
-            - np.sum((np.abs(diagonal) + radius) ** 2, axis=1)
-        )
-        / safe**2
-    )
+    squares = np.sum((np.abs(ball.middle.A) + ball.radius.A) ** 2, axis=(1, 2))
+    total = d * (squares - np.sum((np.abs(diagonal) + radius) ** 2, axis=1)) / safe**2
     monotone = low > 0
-    for i in range(d):
-        for k in range(i):
-            rest = [np.sum(np.delete(side, [i, k], axis=1), axis=1) for side in (lower, upper)]
-            monotone &= (2 * lower[:, i] + rest[0] > 0) & (2 * lower[:, k] + rest[0] > 0)
-            ends = []
-            for first, second in ((i, k), (k, i)):
-                gap, both = upper[:, first] - lower[:, second], upper[:, first] + lower[:, second]
-                ends.append(
-                    np.maximum(gap, 0.0) / np.where(both + rest[0] > 0, both + rest[0], 1.0)
-                )
-                monotone &= both + rest[0] > 0
-            total = total + np.maximum(*ends) ** 2
+    for i, k in itertools.combinations(range(d), 2):
+        rest = np.sum(np.delete(lower, [i, k], axis=1), axis=1)
+        monotone &= (2 * lower[:, i] + rest > 0) & (2 * lower[:, k] + rest > 0)
+        ends = []
+        for first, second in ((i, k), (k, i)):
+            gap, whole = (
+                upper[:, first] - lower[:, second],
+                upper[:, first] + lower[:, second] + rest,
+            )
+            ends.append(np.maximum(gap, 0.0) / np.where(whole > 0, whole, 1.0))
+            monotone &= whole > 0
+        total = total + np.maximum(*ends) ** 2
     sharp = np.sqrt((d - 1) * total)
     return np.where(low > 0, np.where(monotone, np.minimum(plain, sharp), plain), np.inf)
 
@@ -129,7 +117,8 @@ def _weighted_cells(scheme: Weighted, ball: CoefficientBall, column: int) -> np.
         scheme.lambda_ - theta * np.minimum(c_low / positive, c_low / t_high),
     )
     # |A₀|/(t/d) = ρ' √(d/(d-1)), for which there is a sharper bound than the quotient of bounds.
-    ratio = _trace_split_bound(ball) * math.sqrt(d / (d - 1)) if d > 1 else np.zeros(len(trace))
+    split = _trace_split_cells(TraceSplit(), ball)
+    ratio = split * math.sqrt(d / (d - 1)) if d > 1 else np.zeros(len(trace))
     inner = theta**2 * (ratio**2 * over[1] + (drift / positive) ** 2 * over[2])
     by_trace = (theta - 1) ** 2 * over[0] + inner + np.maximum(reaction, 0.0) ** 2 * over[3]
     square = np.where(t_low > 0, by_trace, np.inf)
@@ -149,7 +138,7 @@ def _weighted_cells(scheme: Weighted, ball: CoefficientBall, column: int) -> np.
 @cell_bound.register
 def _triangle_cells(scheme: Triangle, ball: CoefficientBall, column: int) -> np.ndarray:
     if column == 0:
-        return _trace_split_bound(ball)
+        return _trace_split_cells(TraceSplit(), ball)
     d, (trace, reach) = ball.middle.A.shape[-1], ball.traces
     low, high = trace - reach, trace + reach
     safe = np.where(low > 0, low, 1.0)
@@ -171,8 +160,7 @@ def ball_of(*intervals: Any) -> CoefficientBall:
         finite = np.isfinite(low) & np.isfinite(high)
         low, high = np.where(finite, low, 0.0), np.where(finite, high, 0.0)
         center = low / 2 + high / 2
+        reach = np.maximum(high - center, center - low) * (1 + SLACK)
         middle.append(center)
-        radius.append(
-            np.where(finite, np.maximum(high - center, center - low) * (1 + SLACK), UNBOUNDED)
-        )
+        radius.append(np.where(finite, reach, UNBOUNDED))
     return CoefficientBall(Local(*middle), Local(*radius))

@@ -23,8 +23,8 @@ cancel. `Local.whitened` does this for every theorem at once.
 """
 
 import math
-from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy.optimize import minimize
@@ -69,6 +69,10 @@ class Invariants(NamedTuple):
     deviation: np.ndarray
     drift: np.ndarray
     reaction: np.ndarray
+
+
+def is_identity(matrix: np.ndarray) -> bool:
+    return np.array_equal(matrix, np.eye(len(matrix)))
 
 
 def inverse_root(matrix: np.ndarray) -> np.ndarray:
@@ -139,12 +143,8 @@ class Weighted(NamedTuple):
     def multiplier(self, at: Invariants) -> np.ndarray:
         t, over = at.trace / at.dimension, self.inverse_weights()
         numerator = t * over[0] + at.reaction * (self.lambda_ * over[3])
-        squares = (
-            t**2 * over[0]
-            + at.deviation**2 * over[1]
-            + at.drift**2 * over[2]
-            + at.reaction**2 * over[3]
-        )
+        parts = zip((t, at.deviation, at.drift, at.reaction), over, strict=True)
+        squares = sum(part**2 * weight for part, weight in parts)
         # A non-positive optimum (c < 0) leaves no multiplier: the tiny one makes Q at least one,
         # and the theorem fails as it should.
         return np.maximum(numerator / squares, 1e-300)
@@ -185,11 +185,9 @@ class Triangle(NamedTuple):
 
 def gradient_factor(eigenvalue: float, lambda_: float) -> float:
     """k with ‖∇v‖ ≤ k ‖Δv - λv‖: the largest √μ/(μ + λ) over μ ≥ λ₁."""
-    return (
-        math.sqrt(eigenvalue) / (eigenvalue + lambda_)
-        if lambda_ <= eigenvalue
-        else 1 / (2 * math.sqrt(lambda_))
-    )
+    if lambda_ > eigenvalue:
+        return 1 / (2 * math.sqrt(lambda_))
+    return math.sqrt(eigenvalue) / (eigenvalue + lambda_)
 
 
 def normalised(
@@ -233,6 +231,11 @@ class Pilot(NamedTuple):
     reaction: bool
     active: int | None = None
 
+    @staticmethod
+    def of(local: Local, matrix: np.ndarray, *others: Any, active: int | None = None) -> "Pilot":
+        """An equation that is not whitened yet."""
+        return Pilot(local.whitened(matrix), local.invariants(matrix), *others, active=active)
+
     def contraction(self, scheme: Scheme) -> float:
         return float(np.sum(np.max(scheme.defects(self.at), axis=0)))
 
@@ -249,15 +252,8 @@ class Pilot(NamedTuple):
         """Fewer points for searches: an even selection of those that have a residual, and the
         extreme ones, which decide about suprema."""
         at, active = self.at, len(self.at.trace) if self.active is None else max(self.active, 1)
-        ratios = (
-            at.deviation / at.trace,
-            at.drift / at.trace,
-            at.reaction / at.trace,
-            -at.reaction / at.trace,
-            at.trace,
-            -at.trace,
-        )
-        extreme = [np.argsort(-ratio)[:10] for ratio in ratios]
+        ratios = [part / at.trace for part in (at.deviation, at.drift, at.reaction, -at.reaction)]
+        extreme = [np.argsort(-ratio)[:10] for ratio in (*ratios, at.trace, -at.trace)]
         index = np.unique(np.concatenate([np.arange(0, active, max(active // count, 1)), *extreme]))
         return self._replace(
             local=self.local.take(index),
@@ -274,6 +270,49 @@ class Pilot(NamedTuple):
             return math.inf
         norm = math.sqrt(float(np.mean((scheme.multiplier(self.at) * self.residual) ** 2)))
         return norm / (1 - s) / (self.eigenvalue + scheme.lambda_)
+
+    def neutral_start(self, guess: float) -> np.ndarray:
+        """Logarithms of weights and of λ near the guess, for a search over `weights_of`."""
+        guess = max(guess, 1e-3 * self.eigenvalue)
+        zeroth = 0.1 * (self.eigenvalue + guess) ** 2
+        return np.log([0.1, 1.0, 0.3 * self.eigenvalue, zeroth, guess])
+
+    def searched(
+        self,
+        scheme_of: Callable[[np.ndarray], "Scheme"],
+        start: np.ndarray,
+        step: float,
+        evaluations: int,
+        largest: float = math.inf,
+    ) -> "Scheme":
+        """The scheme with the smallest bound near the start. Where the condition fails the search
+        first lowers the contraction, cut at `largest`."""
+
+        def objective(theta: np.ndarray) -> float:
+            scheme = scheme_of(theta)
+            s = self.contraction(scheme)
+            # A residual of zero makes all schemes equal.
+            size = max(self.size(scheme, s), 1e-300)
+            return math.log(size) if s < 0.999 else 1e3 + min(s, largest)
+
+        return scheme_of(nelder_mead(objective, start, step, evaluations, 1e-3))
+
+
+def nelder_mead(
+    objective: Callable[[np.ndarray], float],
+    start: np.ndarray,
+    step: float,
+    evaluations: int,
+    tolerance: float,
+) -> np.ndarray:
+    """A minimum, from a simplex with the given step along every axis."""
+    options = {
+        "maxfev": evaluations,
+        "initial_simplex": np.concatenate([start[None], start + step * np.eye(len(start))]),
+        "fatol": tolerance,
+        "xatol": tolerance,
+    }
+    return minimize(objective, start, method="Nelder-Mead", options=options).x
 
 
 def choose_tightened(pilot: Pilot, largest: float) -> Tightened | None:
@@ -305,44 +344,14 @@ def choose_weighted(pilot: Pilot, evaluations: int = 300) -> list[Scheme]:
     def scheme_of(theta: np.ndarray, theorem: Theorem = Theorem.T2) -> Weighted:
         return Weighted(*pilot.weights_of(theta), Citation(theorem))
 
-    def objective(theta: np.ndarray) -> float:
-        scheme = scheme_of(theta)
-        s = pilot.contraction(scheme)
-        # A residual of zero makes all schemes equal.
-        return math.log(max(pilot.size(scheme, s), 1e-300)) if s < 0.999 else 1e3 + s
-
     starts = []
     if pilot.reaction and np.min(at.reaction) > 0:
         lambda_ = best_lambda(*pilot.local)
         starts.append(np.log([1 / d, 1.0, 2 * lambda_, lambda_**2, lambda_]))
         found.append(scheme_of(starts[0], Theorem.smears_sueli))
-    guess = max(scale, 1e-3 * pilot.eigenvalue)
-    starts.append(
-        np.log([0.1, 1.0, 0.3 * pilot.eigenvalue, 0.1 * (pilot.eigenvalue + guess) ** 2, guess])
-    )
-    for start in starts:
-        simplex = np.concatenate([start[None], start + 0.7 * np.eye(5)])
-        result = minimize(
-            objective,
-            start,
-            method="Nelder-Mead",
-            options={
-                "maxfev": evaluations,
-                "initial_simplex": simplex,
-                "fatol": 1e-3,
-                "xatol": 1e-3,
-            },
-        )
-        found.append(scheme_of(result.x))
-    trials = (
-        [0.0]
-        if not pilot.reaction
-        else [0.0, *(scale * factor for factor in np.geomspace(0.2, 5, 25))]
-    )
-    found.append(
-        min(
-            (Triangle(value, pilot.eigenvalue) for value in trials),
-            key=lambda scheme: pilot.contraction(scheme),
-        )
-    )
+    starts.append(pilot.neutral_start(scale))
+    found += [pilot.searched(scheme_of, start, 0.7, evaluations) for start in starts]
+    trials = [0.0, *(scale * np.geomspace(0.2, 5, 25))] if pilot.reaction else [0.0]
+    triangles = [Triangle(float(value), pilot.eigenvalue) for value in trials]
+    found.append(min(triangles, key=pilot.contraction))
     return sorted(found, key=full.size)

@@ -1,35 +1,150 @@
-"""The energy theorems applied to one equation: which of them hold, with which preconditioner and
-transform, and the bounds that follow.
+"""The energy theorems applied to one equation: what they ask of it, which of them hold, with which
+preconditioner and transform, and the bounds that follow."""
 
-Parameters are chosen on pilot points. Suprema over the domain are costly: only the most promising
-choices get them.
-"""
-
+import abc
+import itertools
 import math
-from typing import NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, final
 
 import numpy as np
 
-from cordes.certificates.reason import Reason, Why
-from cordes.certificates.residual.norms import Norm, Sample
+from cordes.certificates.reason import Reason, Why, contraction_too_large
+from cordes.certificates.residual.candidate import AbstractCandidate, Evaluated
+from cordes.certificates.residual.norms import Measure, Norm, Sample
 from cordes.certificates.theorem import Citation, Modifier
 from cordes.certificates.theorems.contraction import AbstractCoverage, Contraction
 from cordes.certificates.theorems.energy import (
+    Local,
+    Pilot,
     Scheme,
     TraceSplit,
     Triangle,
     choose_tightened,
+    choose_weighted,
     gradient_factor,
+    is_identity,
 )
-from cordes.certificates.theorems.equation import AbstractEquation, Trial
-from cordes.certificates.theorems.exponential import Transform
+from cordes.certificates.theorems.exponential import Transform, find_transform
 from cordes.certificates.theorems.pointwise import green_constant
 from cordes.certificates.theorems.preconditioner import preconditioners
 from cordes.domains.constants import first_eigenvalue
 from cordes.domains.domain import AbstractDomain
+from cordes.problems.linear import Linear
+from cordes.problems.problem import AbstractProblem
 
 # Energy theorems that get a certified contraction.
 ACCEPTED = 2
+
+
+class Trial(NamedTuple):
+    """A theorem that holds at the pilot points, and the bound that it promises there."""
+
+    scheme: Scheme
+    matrix: np.ndarray
+    eigenvalue: float
+    pilot: Pilot
+    transform: Transform | None
+    coverage: AbstractCoverage
+
+    @property
+    def size(self) -> float:
+        return self.pilot.size(self.scheme)
+
+    @property
+    def energy(self) -> float:
+        """The bound of ‖L_λ v‖ that it promises."""
+        return self.size * (self.eigenvalue + self.scheme.lambda_)
+
+    @property
+    def plain(self) -> bool:
+        """Whether it says something about Δv itself."""
+        return self.transform is None and is_identity(self.matrix)
+
+
+class AbstractEquation(abc.ABC):
+    """An equation whose residual is known on a measure, and on pilot points, which serve to choose
+    parameters and for nothing else. `residual_bound` is what the user vouches for, if anything."""
+
+    problem: AbstractProblem
+    measure: Measure
+    pilot_points: np.ndarray
+    residual_bound: float | None
+
+    @property
+    def domain(self) -> AbstractDomain:
+        return self.problem.domain
+
+    @abc.abstractmethod
+    def residual_at(self, points: np.ndarray) -> np.ndarray:
+        """The residual at any points, for pictures."""
+
+    def transform(self) -> Transform | None:
+        """An exponential transform that takes drift away, where there is one."""
+        return None
+
+    @abc.abstractmethod
+    def pilot_local(self, coverage: AbstractCoverage) -> Local:
+        """The coefficients for which parameters are chosen."""
+
+    @abc.abstractmethod
+    def pilot_for(
+        self, local: Local, matrix: np.ndarray, eigenvalue: float, transform: Transform | None
+    ) -> Pilot:
+        """The same in the coordinates of M, with the residual."""
+
+    def schemes(self, pilot: Pilot) -> Sequence[Scheme]:
+        """The theorems that may apply."""
+        return choose_weighted(pilot) if pilot.drift or pilot.reaction else [TraceSplit()]
+
+    @abc.abstractmethod
+    def scaled(self, trial: Trial) -> tuple[np.ndarray, np.ndarray]:
+        """|g r| at the points of the measure, rounded up and rounded down."""
+
+    def failure(self, scheme: Scheme, matrix: np.ndarray, found: Contraction) -> Reason:
+        """Why a theorem does not apply."""
+        return contraction_too_large(scheme.theorem, matrix, found.value, found.point)
+
+
+@final
+@dataclass(frozen=True)
+class LinearEquation(AbstractEquation):
+    """A linear problem with the equation and the residual at the points."""
+
+    problem: Linear
+    candidate: AbstractCandidate
+    measure: Measure
+    evaluated: Evaluated
+    pilot: Evaluated
+    pilot_points: np.ndarray
+    residual_bound: float | None = None
+
+    def residual_at(self, points: np.ndarray) -> np.ndarray:
+        return self.candidate.evaluate(points).residual
+
+    def transform(self) -> Transform | None:
+        if not self.problem.has_drift:
+            return None
+        return find_transform(self.problem, self.pilot_points, self.pilot.local)
+
+    def pilot_local(self, coverage: AbstractCoverage) -> Local:
+        return coverage.local.take(np.arange(len(self.pilot_points)))
+
+    def pilot_for(
+        self, local: Local, matrix: np.ndarray, eigenvalue: float, transform: Transform | None
+    ) -> Pilot:
+        size, terms = self.pilot.size, (self.problem.has_drift, self.problem.has_reaction)
+        if transform is not None:
+            size, terms = size * transform.growth(self.pilot_points), (True, True)
+        return Pilot.of(local, matrix, size, eigenvalue, *terms)
+
+    def scaled(self, trial: Trial) -> tuple[np.ndarray, np.ndarray]:
+        measured = np.arange(len(self.pilot_points), len(trial.coverage.points))
+        at = trial.coverage.local.take(measured).invariants(trial.matrix)
+        multiplier, transform = trial.scheme.multiplier(at), trial.transform
+        growth = 1.0 if transform is None else transform.growth(self.measure.points)
+        return multiplier * (self.evaluated.size * growth), multiplier * self.evaluated.least
 
 
 class EnergyBound(NamedTuple):
@@ -52,9 +167,14 @@ class EnergyBound(NamedTuple):
 
     @property
     def theorem(self) -> Citation:
-        plain = np.array_equal(self.matrix, np.eye(len(self.matrix)))
-        cited = self.scheme.theorem if plain else self.scheme.theorem.with_(Modifier.preconditioned)
+        cited = self.scheme.theorem
+        if not is_identity(self.matrix):
+            cited = cited.with_(Modifier.preconditioned)
         return cited if self.transform is None else cited.with_(Modifier.transformed)
+
+    @property
+    def about_laplacian(self) -> bool:
+        return self.transform is None and is_identity(self.matrix)
 
     @property
     def constant(self) -> float:
@@ -69,17 +189,12 @@ class EnergyBound(NamedTuple):
     @property
     def H1(self) -> float:
         """‖M^{1/2}∇v‖ ≤ k E, and M ≥ λ_min(M)."""
-        slope = (
-            gradient_factor(self.eigenvalue, self.scheme.lambda_)
-            * self.upper
-            / math.sqrt(np.linalg.eigvalsh(self.matrix)[0])
-        )
+        lambda_, smallest = self.scheme.lambda_, np.linalg.eigvalsh(self.matrix)[0]
+        slope = gradient_factor(self.eigenvalue, lambda_) * self.upper / math.sqrt(smallest)
         if self.transform is None:
             return slope
-        return self.transform.largest * (
-            slope
-            + 0.5 * self.transform.slope * self.upper / (self.eigenvalue + self.scheme.lambda_)
-        )
+        change = 0.5 * self.transform.slope * self.upper / (self.eigenvalue + lambda_)
+        return self.transform.largest * (slope + change)
 
     @property
     def H2(self) -> float | None:
@@ -126,11 +241,9 @@ def energy_bounds(
 
 def _has_bounded_multiplier(trial: Trial) -> bool:
     """The empirical Bernstein inequality needs a bound of the multiplier too, which d/tr A has."""
-    return (
-        trial.transform is None
-        and isinstance(trial.scheme, TraceSplit | Triangle)
-        and trial.coverage.largest_multiplier(trial.matrix).source != "sampled"
-    )
+    if trial.transform is not None or not isinstance(trial.scheme, TraceSplit | Triangle):
+        return False
+    return trial.coverage.largest_multiplier(trial.matrix).source != "sampled"
 
 
 def _leave_out(kind: Why, sentence: str) -> Reason:
@@ -142,25 +255,19 @@ def _attempted(
 ) -> list[EnergyBound]:
     """The bounds of the first trials, so many as are wanted, whose contraction holds over the whole
     domain; why others do not goes to the failures."""
-    found: list[EnergyBound] = []
-    accepted = 0
+    found: list[list[EnergyBound]] = []
     for trial in trials:
-        if accepted == wanted:
+        if len(found) == wanted:
             break
-        value, source, point = trial.coverage.contraction(trial.scheme, trial.matrix)
-        if not value < 1:
-            failures.append(equation.failure(trial.scheme, trial.matrix, value, point))
-        elif equation.residual_bound is not None and source == "sampled":
+        contraction = trial.coverage.contraction(trial.scheme, trial.matrix)
+        if not contraction.value < 1:
+            failures.append(equation.failure(trial.scheme, trial.matrix, contraction))
+        elif equation.residual_bound is not None and contraction.source == "sampled":
             sentence = f"the contraction of {trial.scheme.theorem} is known at points only"
             failures.append(_leave_out(Why.contraction_sampled, sentence))
         else:
-            accepted += 1
-            found += _applied(equation, trial, Contraction(value, source, point))
-    return found
-
-
-def about_laplacian(bound: EnergyBound) -> bool:
-    return bound.transform is None and np.array_equal(bound.matrix, np.eye(len(bound.matrix)))
+            found.append(_applied(equation, trial, contraction))
+    return list(itertools.chain(*found))
 
 
 def _trials(
@@ -178,11 +285,10 @@ def _trials(
             contraction = pilot.contraction(scheme)
             if contraction < 1:
                 trials.append(Trial(scheme, matrix, eigenvalue, pilot, transform, coverage))
-            else:
-                worst = int(np.argmax(np.sum(scheme.defects(pilot.at), axis=1)))
-                failures.append(
-                    equation.failure(scheme, matrix, contraction, coverage.points[worst])
-                )
+                continue
+            worst = coverage.points[int(np.argmax(np.sum(scheme.defects(pilot.at), axis=1)))]
+            found = Contraction(contraction, "sampled", worst)
+            failures.append(equation.failure(scheme, matrix, found))
     return trials, failures
 
 
@@ -198,25 +304,17 @@ def _applied(
     if isinstance(equation.measure, Sample):
         # A sample supports few norms: the choice is made on the pilot points.
         known = [min(known, key=lambda pair: trial.pilot.size(pair[0], pair[1].value))]
-    bound = _proved_bound(equation, trial)
-
-    def norm(scheme: Scheme) -> Norm:
-        """The upper limit for the residual rounded up, the lower one for the residual rounded
-        down."""
+    bound = equation.residual_bound
+    if bound is not None:
+        # |g r| over the whole domain: what the user vouches for, and the supremum of d/tr A.
+        bound *= trial.coverage.largest_multiplier(trial.matrix).value
+    found = []
+    for scheme, each in known:
         size, least = equation.scaled(trial._replace(scheme=scheme))
-        return equation.measure.norm(size, 2.0, bound)._replace(
-            lower=equation.measure.norm(least, 2.0, bound).lower
+        # The upper limit for the residual rounded up, the lower one for the residual rounded down.
+        lower = equation.measure.norm(least, 2.0, bound).lower
+        norm = equation.measure.norm(size, 2.0, bound)._replace(lower=lower)
+        found.append(
+            EnergyBound(scheme, trial.matrix, each, norm, trial.eigenvalue, trial.transform)
         )
-
-    return [
-        EnergyBound(scheme, trial.matrix, each, norm(scheme), trial.eigenvalue, trial.transform)
-        for scheme, each in known
-    ]
-
-
-def _proved_bound(equation: AbstractEquation, trial: Trial) -> float | None:
-    """A bound of |g r| over the whole domain, from the user's bound of |r| and the supremum of d/tr
-    A."""
-    if equation.residual_bound is None:
-        return None
-    return equation.residual_bound * trial.coverage.largest_multiplier(trial.matrix).value
+    return found

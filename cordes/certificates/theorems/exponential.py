@@ -52,46 +52,34 @@ class Transform(NamedTuple):
         A, b, c, _ = self.problem.linearise(x)
         gradient = self.p + (x - self.center) @ self.S if np.any(self.S) else jnp.asarray(self.p)
         image = A @ gradient
-        return (
-            A,
-            b - image,
-            c + jnp.dot(b, gradient) / 2 - jnp.dot(image, gradient) / 4 + jnp.sum(A * self.S) / 2,
-        )
+        c = c + jnp.dot(b, gradient) / 2 - jnp.dot(image, gradient) / 4 + jnp.sum(A * self.S) / 2
+        return A, b - image, c
 
     def local(self, x: np.ndarray, local: Local) -> Local:
         """The transformed coefficients at points."""
         gradient = self.p + (x - self.center) @ self.S
         image = np.einsum("nij,nj->ni", local.A, gradient)
-        c = (
-            local.c
-            + np.sum(local.b * gradient, axis=1) / 2
-            - np.sum(image * gradient, axis=1) / 4
-            + np.sum(local.A * self.S, axis=(1, 2)) / 2
-        )
+        c = local.c + np.sum(local.b * gradient, axis=1) / 2 - np.sum(image * gradient, axis=1) / 4
+        c += np.sum(local.A * self.S, axis=(1, 2)) / 2
         return Local(local.A, local.b - image, c)
 
     def coverage(self, plain: AbstractCoverage) -> Coverage:
         constant = plain.constant and not np.any(self.S)
-        values, local = plain.values, self.local(plain.points, plain.local)
-        if values is None:
+        given, local = plain.values, self.local(plain.points, plain.local)
+        if given is None:
             return Coverage(plain.domain, None, None, plain.points, local, constant)
-        return Coverage(
-            plain.domain,
-            self.linearise,
-            lambda x: self.local(x, values(x)),
-            plain.points,
-            local,
-            constant,
-        )
+
+        def values(x: np.ndarray) -> Local:
+            return self.local(x, given(x))
+
+        return Coverage(plain.domain, self.linearise, values, plain.points, local, constant)
 
 
 def find_transform(problem: Linear, points: np.ndarray, local: Local) -> Transform | None:
     """The quadratic φ nearest to the drift; None where it would not help or cannot be bounded."""
-    domain: AbstractDomain = problem.domain
-    d = domain.dimension
-    if d > LARGEST_DIMENSION:
+    domain, center = problem.domain, np.asarray(problem.domain.center)
+    if domain.dimension > LARGEST_DIMENSION:
         return None
-    center = np.asarray(domain.center)
     target = np.linalg.solve(local.A, local.b[..., None])[..., 0]
     p, S = _fit(points - center, target)
     size = float(np.sqrt(np.mean(target**2)))
@@ -100,21 +88,24 @@ def find_transform(problem: Linear, points: np.ndarray, local: Local) -> Transfo
         return None
     shallow = Transform(problem, center, p, S, 0.0, 1.0, 0.0)
     lowest = _largest_of_minus_phi(domain, shallow)
-    if lowest is None or not math.isfinite(lowest):
+    if not math.isfinite(lowest):
         return None
-    corners = np.array(list(itertools.product(*zip(*domain.bounding_box, strict=True)))) - center
     # |∇φ| is convex: its maximum over the bounding box is at a corner.
-    slope = float(np.max(np.linalg.norm(p + corners @ S, axis=1))) * (1 + 1e-12)
+    slope = float(np.max(np.linalg.norm(p + _corners(domain) @ S, axis=1))) * (1 + 1e-12)
     transform = shallow._replace(constant=lowest, largest=1 + 1e-12, slope=slope)
-    if np.max(transform.phi(points)) > 2 * LARGEST_EXPONENT:
-        return None
-    return transform
+    return None if np.max(transform.phi(points)) > 2 * LARGEST_EXPONENT else transform
+
+
+def _corners(domain: AbstractDomain) -> np.ndarray:
+    """The corners of the bounding box, seen from the centre."""
+    corners = itertools.product(*zip(*domain.bounding_box, strict=True))
+    return np.array(list(corners)) - domain.center
 
 
 def _fit(y: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """p and symmetric S with p + Sy nearest to the target in the mean square."""
     n, d = y.shape
-    pairs = [(i, j) for i in range(d) for j in range(i, d)]
+    pairs = list(itertools.combinations_with_replacement(range(d), 2))
     matrix = np.zeros((n, d, d + len(pairs)))
     matrix[:, np.arange(d), np.arange(d)] = 1.0
     for column, (i, j) in enumerate(pairs):
@@ -130,30 +121,22 @@ def _fit(y: np.ndarray, target: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return solution[:d], S
 
 
-def _largest_of_minus_phi(domain: AbstractDomain, transform: Transform) -> float | None:
+def _largest_of_minus_phi(domain: AbstractDomain, transform: Transform) -> float:
     """An upper bound of -φ over the domain."""
-    lower, upper = domain.bounding_box
-    if not np.any(transform.S):
-        corners = (
-            np.array(list(itertools.product(*zip(lower, upper, strict=True)))) - transform.center
-        )
-        return float(np.max(-corners @ transform.p)) * (1 + 1e-12) + 1e-12
     center, p, S = transform.center, transform.p, transform.S
+    if not np.any(S):
+        return float(np.max(-_corners(domain) @ p)) * (1 + 1e-12) + 1e-12
 
     def bound(low: np.ndarray, high: np.ndarray) -> np.ndarray:
         """Taylor's formula at the middle of each cell, which is exact for a quadratic."""
         middle, half = (low + high) / 2, (high - low) / 2
-        slope = np.abs(p + (middle - center) @ S)
-        return (
-            -transform.phi(middle)
-            + np.sum(slope * half, axis=1)
-            + np.einsum("ni,ij,nj->n", half, np.abs(S), half) / 2
-            + 1e-12
-        )
+        slope = np.sum(np.abs(p + (middle - center) @ S) * half, axis=1)
+        curvature = np.einsum("ni,ij,nj->n", half, np.abs(S), half) / 2
+        return -transform.phi(middle) + slope + curvature + 1e-12
 
     def evaluate(x: np.ndarray) -> np.ndarray:
         return -transform.phi(x)
 
     start = np.asarray(domain.center)
-    found = supremum(bound, evaluate, domain, float(evaluate(start[None])[0]), start, 0.02, 8000)
-    return found.upper
+    attained = float(evaluate(start[None])[0])
+    return supremum(bound, evaluate, domain, attained, start, 0.02, 8000).upper

@@ -6,19 +6,22 @@ or A Cordès, or A continuous). A barrier w ≥ 0 need not dominate the residual
 violation e = (|r| + Lw)⁺ the error is at most w plus the ABP bound for e, whatever w is.
 """
 
-import abc
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, final
 
 import numpy as np
 
+from cordes.certificates.reason import Reason, Why
 from cordes.certificates.residual.candidate import Evaluated
 from cordes.certificates.residual.norms import Measure, Norm, Quadrature, bounded
 from cordes.certificates.theorem import Citation, Modifier, Theorem
+from cordes.certificates.theorems.contraction import AbstractCoverage
 from cordes.certificates.theorems.energy import Local
 from cordes.certificates.theorems.pointwise import drift_factor, exponential_barrier
 from cordes.domains.constants import circumscribed, largest_polar_factor, polar_factor
 from cordes.domains.domain import AbstractDomain
+from cordes.formulas.regularity import jump
+from cordes.problems.problem import AbstractProblem
 
 # Shares of the points at which a barrier dominates the residual: all, or all but the worst, whose
 # violation the ABP term takes.
@@ -85,7 +88,32 @@ def determinant_root(A: np.ndarray) -> np.ndarray:
     return size * np.linalg.det(A / size[:, None, None]) ** (1 / A.shape[-1])
 
 
-class AbstractMaximumPrinciple(abc.ABC):
+class Operators(NamedTuple):
+    """One equation at the points of a measure, or the worst of several: det A^{1/d}, |b|/det
+    A^{1/d}, limits of the coefficients, and -Lw for a profile, or less."""
+
+    root: np.ndarray
+    ratio: np.ndarray
+    limits: Limits
+    minus_operator: Callable[[Profile], np.ndarray]
+
+    @staticmethod
+    def of(local: Local) -> "Operators":
+        """Where the coefficients are known."""
+        A, b, c = local
+        root, diagonal = determinant_root(A), np.einsum("nii->ni", A)
+        drift = np.max(np.abs(b), axis=0)
+
+        def minus_operator(profile: Profile) -> np.ndarray:
+            second = np.einsum("ni,ni->n", diagonal, profile.curvature)
+            return c * profile.value - second - np.sum(b * profile.gradient, axis=1)
+
+        limits = Limits(np.min(diagonal, axis=0), drift, float(np.min(c)))
+        return Operators(root, np.linalg.norm(b, axis=1) / root, limits, minus_operator)
+
+
+@final
+class MaximumPrinciple:
     """The ABP estimate of one equation, or of one that is among several, on one measure; `norm(e)`
     is what turns a right-hand side into a bound of the function."""
 
@@ -95,71 +123,46 @@ class AbstractMaximumPrinciple(abc.ABC):
         measure: Measure,
         evaluated: Evaluated,
         drift: bool,
-        root: np.ndarray | None = None,
-        ratio: np.ndarray | None = None,
+        right: np.ndarray | None = None,
+        worst: Operators | None = None,
     ):
-        """`root` is det A^{1/d} and `ratio` |b|/det A^{1/d} at the points, or their worst values
-        where the equation is one of several."""
+        """Both signs of the residual bound both signs of the error; `right` is what drives one sign
+        alone, rounded up. `worst` stands for the equation where it is not known."""
         self.domain, self.measure, self.evaluated = domain, measure, evaluated
-        self.dimension = domain.dimension
-        self.root = determinant_root(evaluated.local.A) if root is None else root
+        self.dimension, self.operators = domain.dimension, worst or Operators.of(evaluated.local)
+        # What a barrier must dominate.
+        self.size = evaluated.size if right is None else right
+        _, r, rounding = evaluated
+        both = [np.maximum(sign * r + rounding, 0.0) for sign in (1.0, -1.0)]
+        self.sides = both if right is None else [right]
         self.drift_norm = None
         if drift:
-            self.center, self.radius = circumscribed(domain)
-            sizes = (
-                np.linalg.norm(evaluated.local.b, axis=1) / self.root if ratio is None else ratio
-            )
-            self.drift_norm = measure.norm(sizes, self.dimension)
-            self.factor = self.radius * drift_factor(self.dimension, self.drift_norm.upper)
+            self.drift_norm = measure.norm(self.operators.ratio, self.dimension)
+            radius = circumscribed(domain)[1]
+            self.factor = radius * drift_factor(self.dimension, self.drift_norm.upper)
         else:
             self.factor = largest_polar_factor(domain)
 
     def norm(self, right: np.ndarray) -> Norm:
-        return self.measure.norm(right / self.root, self.dimension)
-
-    @abc.abstractmethod
-    def sides(self) -> list[np.ndarray]:
-        """What drives the signs of the error that are bounded, rounded up."""
-
-    @abc.abstractmethod
-    def size(self) -> np.ndarray:
-        """What a barrier must dominate."""
-
-    @abc.abstractmethod
-    def minus_operator(self, profile: Profile) -> np.ndarray:
-        """-Lw at the points, or less."""
-
-    @abc.abstractmethod
-    def limits(self) -> Limits:
-        """Limits of the coefficients over the points."""
+        return self.measure.norm(right / self.operators.root, self.dimension)
 
     def estimate(self) -> Maximum:
         """The polar body without drift, the enclosing ball with it."""
-        count = len(self.measure.points)
-        largest = max((self.norm(side) for side in self.sides()), key=lambda norm: norm.upper)
+        largest = max((self.norm(side) for side in self.sides), key=lambda norm: norm.upper)
         if not largest.converged:
             # One sign alone has kinks where the residual changes its sign; the cells are refined
             # for both together.
             largest = self.norm(self.evaluated.size)
+        bound, points = self.factor * largest.upper, self.measure.points
         if self.drift_norm is not None:
-            bound = self.factor * largest.upper
-            return Maximum(
-                bound,
-                ABP.with_(Modifier.drift),
-                np.full(count, bound),
-                (largest, self.drift_norm),
-            )
-        return Maximum(
-            self.factor * largest.upper,
-            ABP,
-            polar_factor(self.domain, self.measure.points) * largest.upper,
-            (largest,),
-        )
+            everywhere, norms = np.full(len(points), bound), (largest, self.drift_norm)
+            return Maximum(bound, ABP.with_(Modifier.drift), everywhere, norms)
+        return Maximum(bound, ABP, polar_factor(self.domain, points) * largest.upper, (largest,))
 
     def with_barrier(self, barrier: Barrier) -> Maximum:
         """The best multiple of a barrier, with its violation. The multiple is chosen on the coarse
         points, the violation measured on the others too."""
-        size, chosen = self.size(), self._choosing_points() & (barrier.minus_operator > 0)
+        size, chosen = self.size, self._choosing_points() & (barrier.minus_operator > 0)
         if not bounded(size, LIKE_A_POLE):
             chosen = np.zeros_like(chosen)
         ratio = np.sort(size[chosen] / barrier.minus_operator[chosen])
@@ -171,13 +174,10 @@ class AbstractMaximumPrinciple(abc.ABC):
             bound = K * barrier.peak + rest
             # What the two rules make of a small violation matters only as far as it changes the
             # whole bound.
-            doubt = Norm(
-                0.0,
-                bound,
-                rest * (1 - violation.lower / violation.upper) / (2 * bound)
-                if 0 < rest < np.inf
-                else 0.0,
-            )
+            spread = 0.0
+            if 0 < rest < np.inf:
+                spread = rest * (1 - violation.lower / violation.upper) / (2 * bound)
+            doubt = Norm(0.0, bound, spread)
             norms = (doubt,) if self.drift_norm is None or rest == 0 else (doubt, self.drift_norm)
             found.append(Maximum(bound, barrier.theorem, K * barrier.value + rest, norms))
         found = [each for each in found if np.isfinite(each.bound)]
@@ -186,43 +186,9 @@ class AbstractMaximumPrinciple(abc.ABC):
         return best_of(found)
 
     def _choosing_points(self) -> np.ndarray:
-        return (
-            self.measure.nodes.coarse > 0
-            if isinstance(self.measure, Quadrature)
-            else np.ones(len(self.measure.points), bool)
-        )
-
-
-@final
-class MaximumPrinciple(AbstractMaximumPrinciple):
-    """One linear equation: both signs of its residual bound both signs of the error."""
-
-    def sides(self) -> list[np.ndarray]:
-        r, rounding = self.evaluated.residual, self.evaluated.rounding
-        return [np.maximum(sign * r + rounding, 0.0) for sign in (1.0, -1.0)]
-
-    def size(self) -> np.ndarray:
-        return self.evaluated.size
-
-    def minus_operator(self, profile: Profile) -> np.ndarray:
-        return minus_operator_of(self.evaluated.local, profile)
-
-    def limits(self) -> Limits:
-        return limits_of(self.evaluated.local)
-
-
-def minus_operator_of(local: Local, profile: Profile) -> np.ndarray:
-    """-Lw at points where the coefficients are known."""
-    A, b, c = local
-    second = np.einsum("nii,ni->n", A, profile.curvature)
-    return c * profile.value - second - np.sum(b * profile.gradient, axis=1)
-
-
-def limits_of(local: Local) -> Limits:
-    A, b, c = local
-    return Limits(
-        np.min(np.einsum("nii->ni", A), axis=0), np.max(np.abs(b), axis=0), float(np.min(c))
-    )
+        if isinstance(self.measure, Quadrature):
+            return self.measure.nodes.coarse > 0
+        return np.ones(len(self.measure.points), bool)
 
 
 def profiles(
@@ -233,37 +199,19 @@ def profiles(
     (n, d), (lower, upper) = points.shape, domain.bounding_box
     center, radius = circumscribed(domain)
     offset = points - center
-    yield Profile(
-        "paraboloid",
-        (radius**2 - np.sum(offset**2, axis=1)) / 2,
-        -offset,
-        -np.ones((n, d)),
-        radius**2 / 2,
-    )
-    for i in range(d):
+    w = (radius**2 - np.sum(offset**2, axis=1)) / 2
+    yield Profile("paraboloid", w, -offset, -np.ones((n, d)), radius**2 / 2)
+    for i, unit in enumerate(np.eye(d)):
         width, s = upper[i] - lower[i], points[:, i] - (upper[i] + lower[i]) / 2
-
-        def along(values: np.ndarray, i: int = i) -> np.ndarray:
-            return values[:, None] * np.eye(d)[i]
-
-        yield Profile(
-            f"parabola x{i + 1}",
-            (width**2 / 4 - s**2) / 2,
-            along(-s),
-            along(-np.ones(n)),
-            width**2 / 8,
-        )
+        w, slope, curvature = (width**2 / 4 - s**2) / 2, -s[:, None] * unit, -np.ones((n, 1)) * unit
+        yield Profile(f"parabola x{i + 1}", w, slope, curvature, width**2 / 8)
         if drift:
             barrier = exponential_barrier(width, float(limits.diagonal[i]), float(limits.drift[i]))
-            w, slope, curvature = barrier(s)
+            w, slope, curvature = (part[:, None] for part in barrier(s))
             if np.all(np.isfinite(w)):
-                yield Profile(
-                    f"exponential x{i + 1}",
-                    w,
-                    along(slope),
-                    along(curvature),
-                    float(barrier(np.zeros(1))[0][0]),
-                )
+                peak = float(barrier(np.zeros(1))[0][0])
+                name = f"exponential x{i + 1}"
+                yield Profile(name, w[:, 0], slope * unit, curvature * unit, peak)
     if limits.reaction > 0:
         yield Profile("constant", np.ones(n), np.zeros((n, d)), np.zeros((n, d)), 1.0)
 
@@ -273,19 +221,43 @@ def best_of(found: Sequence[Maximum]) -> Maximum:
     return min(found, key=lambda each: (not each.converged, each.bound))
 
 
-def maxima(principle: AbstractMaximumPrinciple) -> list[Maximum]:
+def maxima(principle: MaximumPrinciple) -> list[Maximum]:
     """ABP and the ready-made barriers. Barriers are tried with quadrature only: their sizes are
     chosen on its points."""
-    found = [principle.estimate()]
+    found, points = [principle.estimate()], principle.measure.points
     if isinstance(principle.measure, Quadrature):
-        for profile in profiles(
-            principle.domain,
-            principle.measure.points,
-            principle.limits(),
-            principle.drift_norm is not None,
-        ):
-            barrier = Barrier(
-                profile.name, profile.value, principle.minus_operator(profile), profile.peak
-            )
+        drift = principle.drift_norm is not None
+        for profile in profiles(principle.domain, points, principle.operators.limits, drift):
+            minus = principle.operators.minus_operator(profile)
+            barrier = Barrier(profile.name, profile.value, minus, profile.peak)
             found.append(principle.with_barrier(barrier))
     return found
+
+
+# What they rest on
+
+
+def maximum_principle_fails(problem: AbstractProblem, cordes: bool) -> Reason | None:
+    """Hypothesis (H): two dimensions, or the Cordès condition, or a continuous A. Else the maximum
+    principle may fail for functions in H²."""
+    if problem.domain.dimension <= 2 or cordes or problem.constant_A:
+        return None
+    found = jump(problem.A, problem.domain)
+    return None if found is None else needs_cordes_or_continuity(found)
+
+
+def needs_cordes_or_continuity(found: object) -> Reason:
+    sentence = "in three and more dimensions it needs the Cordès condition or a continuous A"
+    return Reason(Why.hypothesis, f"no bound of the largest error: {sentence} ({found})")
+
+
+def negative_reaction(where: str, smallest: float) -> Reason:
+    sentence = f"c is negative {where} ({smallest:.4g}): the maximum principle does not apply"
+    return Reason(Why.negative_reaction, sentence, {"smallest": smallest})
+
+
+def unbounded_drift(problem: AbstractProblem, coverage: AbstractCoverage) -> Reason | None:
+    if not problem.has_drift or coverage.bounded_drift():
+        return None
+    sentence = "no bound of the largest error: b could not be bounded over the whole domain"
+    return Reason(Why.unbounded_drift, sentence)

@@ -40,25 +40,20 @@ def green_constant(
     if dimension >= 4:
         return None
     if not (volume > 0 and lambda_ >= 0 and math.isfinite(volume) and math.isfinite(lambda_)):
-        raise OptionError(
-            f"Green's function needs a volume > 0 and λ ≥ 0, both finite; they are {volume} "
-            f"and {lambda_}."
-        )
+        needed = "Green's function needs a volume > 0 and λ ≥ 0, both finite"
+        raise OptionError(f"{needed}; they are {volume} and {lambda_}.")
     matrix = positive_definite(matrix, dimension)
     stretch = math.exp(-np.linalg.slogdet(matrix)[1] / 4)
     carried = volume * stretch**2
     if dimension == 1:
         square = carried**3 / 48 * _interval_reduction(math.sqrt(lambda_) * carried / 2)
     elif dimension == 2:
-        square = min(
-            carried / (8 * math.pi**2), 1 / (4 * math.pi * lambda_) if lambda_ > 0 else math.inf
-        )
+        whole_space = 1 / (4 * math.pi * lambda_) if lambda_ > 0 else math.inf
+        square = min(carried / (8 * math.pi**2), whole_space)
     else:
         radius = (carried / ball_volume(3)) ** (1 / 3)
-        square = min(
-            radius / (12 * math.pi),
-            1 / (8 * math.pi * math.sqrt(lambda_)) if lambda_ > 0 else math.inf,
-        )
+        whole_space = 1 / (8 * math.pi * math.sqrt(lambda_)) if lambda_ > 0 else math.inf
+        square = min(radius / (12 * math.pi), whole_space)
     return stretch * math.sqrt(square) * (1 + SLACK + 32 * EPS * float(np.linalg.cond(matrix)))
 
 
@@ -85,23 +80,13 @@ def drift_factor(dimension: int, drift_norm: float) -> float:
         raise OptionError(f"The norm of the drift must be zero or positive, not {drift_norm}.")
     d = dimension
     without_drift = ball_volume(d) ** (-1 / d) / d
-    if drift_norm == 0:
-        exponent = 0.0
-    elif d == 1:
-        exponent = drift_norm / 2
-    else:
-        exponent = (
-            (d - 1)
-            / d
-            * _logarithm_of_drift(
-                d, d * math.log(drift_norm / d) - math.log((d - 1) * ball_volume(d))
-            )
-        )
-    return (
-        without_drift * math.exp(exponent) * (1 + SLACK)
-        if exponent < LARGEST_EXPONENT
-        else math.inf
-    )
+    exponent = drift_norm / 2 if d == 1 else 0.0
+    if d > 1 and drift_norm > 0:
+        log_beta = d * math.log(drift_norm / d) - math.log((d - 1) * ball_volume(d))
+        exponent = (d - 1) / d * _logarithm_of_drift(d, log_beta)
+    if not exponent < LARGEST_EXPONENT:
+        return math.inf
+    return without_drift * math.exp(exponent) * (1 + SLACK)
 
 
 def _logarithm_of_drift(dimension: int, log_beta: float) -> float:
@@ -124,10 +109,8 @@ def _logarithm_of_drift(dimension: int, log_beta: float) -> float:
         )
 
     single = math.exp((log_beta + math.log(d)) / d) * (1 + SLACK)
-    upper = min(
-        beta + float(np.sum(1 / below)), -math.log1p(-single) if single < 1 else math.inf
-    ) * (1 + SLACK)
-    lower = 0.0
+    by_first = -math.log1p(-single) if single < 1 else math.inf
+    lower, upper = 0.0, min(beta + float(np.sum(1 / below)), by_first) * (1 + SLACK)
     while upper - lower > 1e-13 * upper:
         middle = (lower + upper) / 2
         if at_least(middle) >= beta > 0:
@@ -156,11 +139,8 @@ def exponential_barrier(width: float, smallest: float, drift: float) -> Barrier:
             return np.full_like(s, math.inf), np.zeros_like(s), np.full_like(s, -1 / smallest)
         z = drift * np.abs(s) / smallest
         slope = np.where(z > 0, np.expm1(z) / np.maximum(z, 1e-300), 1.0)
-        return (
-            top - s**2 * _second_remainder(z) / smallest,
-            -s * slope / smallest,
-            -np.exp(z) / smallest,
-        )
+        w = top - s**2 * _second_remainder(z) / smallest
+        return w, -s * slope / smallest, -np.exp(z) / smallest
 
     return barrier
 
@@ -169,10 +149,8 @@ def exponential_barrier_constant(width: float, smallest: float, drift: float) ->
     """The largest value (ℓ²/4λ) φ(Bℓ/2λ) of the barrier, |v| ≤ value · sup |r|; ℓ²/8λ without
     drift, infinite where it overflows."""
     if not (width > 0 and smallest > 0 and drift >= 0):
-        raise OptionError(
-            "A barrier needs a width > 0, an ellipticity > 0 and a drift ≥ 0; they are "
-            f"{width}, {smallest} and {drift}."
-        )
+        needed = "A barrier needs a width > 0, an ellipticity > 0 and a drift ≥ 0"
+        raise OptionError(f"{needed}; they are {width}, {smallest} and {drift}.")
     kappa = drift * width / (2 * smallest)
     if not kappa < LARGEST_EXPONENT:
         return math.inf

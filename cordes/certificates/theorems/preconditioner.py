@@ -6,9 +6,8 @@ an A that violates it with M = I.
 """
 
 import numpy as np
-from scipy.optimize import minimize
 
-from cordes.certificates.theorems.energy import Local, TraceSplit
+from cordes.certificates.theorems.energy import Local, TraceSplit, nelder_mead
 
 # Up to this dimension M is full, beyond it diagonal.
 LARGEST_FULL = 4
@@ -34,21 +33,14 @@ def preconditioners(local: Local) -> list[np.ndarray]:
     if count > SAMPLES:
         # The worst points count most; the others are thinned evenly.
         order = np.argsort(-TraceSplit().defects(local.invariants())[:, 0])
-        local = local.take(
-            np.unique(
-                np.concatenate(
-                    [order[: SAMPLES // 2], np.arange(0, count, -(-2 * count // SAMPLES))]
-                )
-            )
-        )
+        even = np.arange(0, count, -(-2 * count // SAMPLES))
+        local = local.take(np.union1d(order[: SAMPLES // 2], even))
     mean = np.mean(local.A / np.trace(local.A, axis1=1, axis2=2)[:, None, None], axis=0)
     candidates = [_scaled(np.diag(np.diag(mean))), _scaled(mean)]
     start = min([identity, *candidates], key=lambda matrix: anisotropy(local, matrix))
-    found = _search(local, start) if d <= LARGEST_SEARCHED else start
-    candidates = [
-        matrix for matrix in [*candidates, found] if anisotropy(local, matrix) < plain - 1e-3
-    ]
-    return [identity, *sorted(candidates, key=lambda matrix: anisotropy(local, matrix))[:1]]
+    candidates.append(_search(local, start) if d <= LARGEST_SEARCHED else start)
+    best = min(candidates, key=lambda matrix: anisotropy(local, matrix))
+    return [identity, best] if anisotropy(local, best) < plain - 1e-3 else [identity]
 
 
 def _scaled(matrix: np.ndarray) -> np.ndarray:
@@ -67,12 +59,8 @@ def _search(local: Local, start: np.ndarray) -> np.ndarray:
         return _scaled(triangle @ triangle.T)
 
     theta = np.concatenate([np.log(np.diag(factor)), factor[lower]])
-    simplex = np.concatenate([theta[None], theta + 0.3 * np.eye(len(theta))])
-    options = {"maxfev": 60 * len(theta), "initial_simplex": simplex, "fatol": 1e-4, "xatol": 1e-4}
-    result = minimize(
-        lambda theta: anisotropy(local, matrix_of(theta)),
-        theta,
-        method="Nelder-Mead",
-        options=options,
-    )
-    return matrix_of(result.x)
+
+    def objective(theta: np.ndarray) -> float:
+        return anisotropy(local, matrix_of(theta))
+
+    return matrix_of(nelder_mead(objective, theta, 0.3, 60 * len(theta), 1e-4))

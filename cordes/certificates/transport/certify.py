@@ -20,11 +20,11 @@ along (1 - t)ν + tT_#μ; κ = 2/(1 + √s), s the smallest T_#μ/ν, where T(X)
 Poincaré constant C of ν and χ² = ∫(μ - G)²/G the dual norm is at most √C χ + √(m τ): the second
 term is for the slice Y∖T(X), on which ∫ψ²ν ≤ τ ‖∇ψ‖², τ = (ν_max/ν_min) log(1/(1 - ζ)) (dC + 2R√C)
 (integrate div((y - y₀)ψ²) over the dilations of Y). It is at most √C √(χ² + m) as well. In place of
-√C χ a flux that carries most of μ - G gives less (`flux.Flux`).
+√C χ a flux that carries most of μ - G gives less (`bounds.Flux`).
 
 Where T leaves Y, all this is applied to T_η = y₀ + (1 - η)(T - y₀), the gradient of another convex
 potential, and ‖T - T_η‖ is added to the bound of the map at the end. W₂: ‖x - T‖ ± δ, and by
-duality D ≤ ½W₂² ≤ D + δ²/2α (`conjugate.dual_value`), which is sharper where δ is small.
+duality D ≤ ½W₂² ≤ D + δ²/2α (`map.dual_value`), which is sharper where δ is small.
 
 What is searched and not proved: α and β where `epsilon_source` says `sampled`, and always T on the
 boundary (excesses count twice).
@@ -45,10 +45,14 @@ from cordes.certificates.residual.jumps import jumps_along_chords
 from cordes.certificates.residual.norms import Measure
 from cordes.certificates.theorem import Citation, Modifier, Theorem
 from cordes.certificates.transport.bounds import Bounds, bounds_of
-from cordes.certificates.transport.conjugate import Curvature, integral
-from cordes.certificates.transport.image import Image, gauge, image_of_boundary
-from cordes.certificates.transport.map import EPSILON, ComputedMap, MapValues
-from cordes.certificates.transport.target import Target, describe_target
+from cordes.certificates.transport.map import EPSILON, ComputedMap, Curvature, MapValues
+from cordes.certificates.transport.target import (
+    Image,
+    Target,
+    describe_target,
+    gauge,
+    image_of_boundary,
+)
 from cordes.domains.domain import AbstractDomain
 from cordes.formulas.regularity import jump
 from cordes.problems.transport import Transport
@@ -63,41 +67,13 @@ NO_POINTWISE = Reason(
 T5 = Citation(Theorem.T5)
 
 
-class TransportFacts(NamedTuple):
-    """What is known of a computed map T = ∇φ. `alpha` and `beta` bound D²φ, `chi` is the distance
-    of the densities in χ², `delta` ≥ W₂(T_#μ, ν), `mass` = ∫qμ with q = ν(T) det D²φ/μ, the mass of
-    ν that T reaches, `total_variation` that between T_#μ and ν, `density_L2` and `density_max` the
-    mean square and the largest |q - 1|, `outside` how far T(∂X) leaves the target, `shrink` the η
-    of the module, `uncovered` its ζ, `onto` whether T(X) = Y."""
-
-    alpha: float
-    beta: float
-    chi: float
-    delta: float
-    mass: float
-    total_variation: float
-    largest_q: float
-    smallest_q: float
-    density_L2: float
-    density_max: float
-    outside: float
-    shrink: float
-    uncovered: float
-    onto: bool
-    poincare: float
-    flow_factor: float
-
-
 def certify_transport(
     problem: Transport, candidate: AbstractCandidate, confidence: float = 0.99
 ) -> Certificate:
     """The bounds that the theorem gives, or the reason why there are none."""
-    reason = refusal(problem, candidate)
-    return (
-        Certificate(reasons=(reason,))
-        if reason is not None
-        else bounds(problem, candidate, confidence)
-    )
+    if reason := refusal(problem, candidate):
+        return Certificate(reasons=(reason,))
+    return bounds(problem, candidate, confidence)
 
 
 def bounds(
@@ -106,19 +82,9 @@ def bounds(
     """The theorem applied to a potential that is known to be smooth, and to densities that are
     known not to jump."""
     try:
-        return _certificate(_examined(ComputedMap(problem, candidate, confidence)))
+        return _certificate(examined(problem, candidate, confidence))
     except NoBoundError as why:
         return Certificate(reasons=(why.reason,))
-
-
-def transport_facts(
-    problem: Transport, candidate: AbstractCandidate, confidence: float = 0.99
-) -> TransportFacts:
-    """The facts behind the certificate of a map; raises `NoBoundError` where there is none."""
-    reason = refusal(problem, candidate)
-    if reason is not None:
-        raise NoBoundError(reason.kind, reason.sentence, **reason.values)
-    return _facts(_examined(ComputedMap(problem, candidate, confidence)))
 
 
 def refusal(problem: Transport, candidate: AbstractCandidate) -> Reason | None:
@@ -126,17 +92,11 @@ def refusal(problem: Transport, candidate: AbstractCandidate) -> Reason | None:
     densities without jumps."""
     if not jax.config.read("jax_enable_x64"):
         return SINGLE_PRECISION
-    found = roughness(problem, candidate)
-    if found is not None:
-        return found
-    for name, density, domain in (
-        ("source", problem.mu, problem.domain),
-        ("target", problem.nu, problem.target_domain),
-    ):
-        found = _jump(name, density, domain)
-        if found is not None:
-            return found
-    return None
+    return (
+        roughness(problem, candidate)
+        or _jump("source", problem.mu, problem.domain)
+        or _jump("target", problem.nu, problem.target_domain)
+    )
 
 
 def _jump(name: str, density: Callable, domain: AbstractDomain) -> Reason | None:
@@ -167,43 +127,31 @@ class Examined(NamedTuple):
     found: Bounds
 
 
-def _examined(computed: ComputedMap) -> Examined:
+def examined(
+    problem: Transport, candidate: AbstractCandidate, confidence: float = 0.99
+) -> Examined:
     """The way from a map to its bounds; raises `NoBoundError` where there are none."""
+    computed = ComputedMap(problem, candidate, confidence)
     curvature = computed.curvature()
-    image = image_of_boundary(computed.problem, computed.candidate)
+    image = image_of_boundary(problem, candidate)
     if not image.shrink <= LARGEST_SHRINK:
-        raise NoBoundError(
-            Why.outside_target,
-            f"the map leaves the target by {image.outside:.3g} at the boundary point x = "
-            f"{show(image.worst)}: T(∂X) must lie in the target, up to a small excess. Impose the "
-            "boundary condition more strictly, or start from a map into the target.",
-            outside=image.outside,
-            point=image.worst,
-        )
-    target = describe_target(computed.problem)
+        outside, point = image.outside, image.worst
+        sentence = f"the map leaves the target by {outside:.3g} at the boundary point x ="
+        sentence += f" {show(point)}: T(∂X) must lie in the target, up to a small excess. Impose"
+        sentence += " the boundary condition more strictly, or start from a map into the target."
+        raise NoBoundError(Why.outside_target, sentence, outside=outside, point=point)
+    target = describe_target(problem)
     measure, local = computed.measured(image.shrink)
-    curvature = _seen_again(curvature, local)
-    image = _covering(computed, image, local)
-    return Examined(
-        computed,
-        curvature,
-        image,
-        target,
-        measure,
-        local,
-        bounds_of(computed, curvature, image, target, measure, local),
-    )
+    known = _seen_again(curvature, local), _covering(computed, image, local), target, measure, local
+    return Examined(computed, *known, bounds_of(computed, *known))
 
 
 def _seen_again(curvature: Curvature, local: MapValues) -> Curvature:
     """The points of the norms may show more extreme eigenvalues than a search has found."""
-    least = int(np.argmin(local.least))
     if curvature.source == "interval":
         return curvature
-    return curvature._replace(
-        alpha=min(curvature.alpha, float(local.least[least])),
-        beta=max(curvature.beta, float(np.max(local.greatest))),
-    )
+    alpha = min(curvature.alpha, float(np.min(local.least)))
+    return curvature._replace(alpha=alpha, beta=max(curvature.beta, float(np.max(local.greatest))))
 
 
 def _covering(computed: ComputedMap, image: Image, local: MapValues) -> Image:
@@ -213,37 +161,29 @@ def _covering(computed: ComputedMap, image: Image, local: MapValues) -> Image:
     return image._replace(gap=1.0)
 
 
-def _certificate(examined: Examined) -> Certificate:
+def _certificate(known: Examined) -> Certificate:
     """The theorem, and what its bounds rest on."""
-    computed, curvature, image, target, measure, _, found = examined
-    ratio = curvature.beta / curvature.alpha
-    covered = ratio * found.delta + (1 + ratio) * found.slice.thickness * math.sqrt(
-        found.slice.mass
-    )
+    computed, curvature, image, target, measure, _, found = known
+    ratio, delta, moved = curvature.beta / curvature.alpha, found.delta, found.moved.upper
+    slice_ = found.slice.thickness * math.sqrt(found.slice.mass)
     variants = {
-        "ii": covered + found.moved.upper,
-        "ii'": (1 + 2 * ratio) * found.delta + found.moved.upper,
+        "ii": ratio * delta + (1 + ratio) * slice_ + moved,
+        "ii'": (1 + 2 * ratio) * delta + moved,
     }
     if computed.dimension == 1:
-        variants["increasing"] = found.delta + found.moved.upper
+        variants["increasing"] = delta + moved
     best = min(variants, key=lambda variant: variants[variant])
-    proved_by = {curvature.source, target.source}
     reasons = [NO_POINTWISE]
     if image.shrink > 0 and image.outside > 0:
-        reasons.append(
-            Reason(
-                Why.outside_target,
-                f"the map leaves the target by {image.outside:.2g} at x = {show(image.worst)}; "
-                f"shrinking it costs {found.moved.upper:.2g} of the bound",
-                {"outside": image.outside, "point": image.worst},
-            )
-        )
+        sentence = f"the map leaves the target by {image.outside:.2g} at x = {show(image.worst)}"
+        sentence += f"; shrinking it costs {moved:.2g} of the bound"
+        values = {"outside": image.outside, "point": image.worst}
+        reasons.append(Reason(Why.outside_target, sentence, values))
 
     def residual(x: np.ndarray) -> np.ndarray:
-        jet = computed.candidate.jet(x)
-        return computed.problem.target_density(np.asarray(jet.gradient)) * np.linalg.det(
-            np.asarray(jet.hessian)
-        ) - computed.problem.source_density(x)
+        _, gradient, hessian = computed.candidate.jet(x)
+        density = computed.problem.target_density(gradient)
+        return density * np.linalg.det(hessian) - computed.problem.source_density(x)
 
     return Certificate(
         map_L2=variants[best] * (1 + 16 * EPSILON),
@@ -251,7 +191,7 @@ def _certificate(examined: Examined) -> Certificate:
         citation=T5 if image.shrink == 0 else T5.with_(Modifier.shrunk),
         level=measure.level,
         confidence=measure.confidence,
-        epsilon_source="sampled" if "sampled" in proved_by else "interval",
+        epsilon_source="sampled" if "sampled" in (curvature.source, target.source) else "interval",
         reasons=tuple(reasons),
         points=len(measure.points),
         spread=found.chi.spread,
@@ -269,29 +209,3 @@ def _distance(curvature: Curvature, image: Image, found: Bounds) -> tuple[float,
     upper = min(found.cost[1] + found.delta, math.sqrt(max(2 * high, 0.0) + found.delta**2 / alpha))
     slack = found.moved.upper if image.onto else 0.0
     return max(lower * (1 - 16 * EPSILON) - slack, 0.0), upper * (1 + 16 * EPSILON) + slack
-
-
-def _facts(examined: Examined) -> TransportFacts:
-    computed, curvature, image, target, measure, local, found = examined
-    raw = local if image.shrink == 0 else computed.evaluate(measure.points, 0.0)
-    q = raw.G / raw.mu
-    mass = found.reached if image.shrink == 0 else integral(measure, raw.G, computed.domain.volume)
-    variation = integral(measure, np.abs(raw.mu - raw.G) / 2, computed.domain.volume)
-    return TransportFacts(
-        curvature.alpha,
-        curvature.beta,
-        found.chi.upper,
-        found.delta + found.moved.upper,
-        sum(mass) / 2,
-        variation[1] + max(1 - mass[0], 0.0) / 2,
-        float(np.max(q)),
-        float(np.min(q)),
-        measure.norm((q - 1) * np.sqrt(raw.mu)).upper,
-        float(np.max(np.abs(q - 1))),
-        image.outside,
-        image.shrink,
-        image.gap,
-        image.onto,
-        target.poincare,
-        found.factor,
-    )
