@@ -15,15 +15,8 @@ import numpy as np
 
 from cordes.domains import Box
 from cordes.domains.domain import AbstractDomain
-from cordes.formulas.intervals import (
-    Infimum,
-    Interval,
-    Supremum,
-    UnsupportedOperation,
-    enclose,
-    infimum,
-    supremum,
-)
+from cordes.formulas.intervals import Interval, UnsupportedOperation, enclose, infimum, supremum
+from cordes.formulas.intervals.suprema import Infimum, Supremum
 from cordes.jet import jet_of
 
 EPSILON = float(np.finfo(np.float64).eps)

@@ -23,13 +23,9 @@ from cordes.certificates.theorems.cell_bounds import (
 )
 from cordes.certificates.theorems.energy import Local, Scheme, TraceSplit, is_identity
 from cordes.domains.domain import AbstractDomain
-from cordes.formulas.intervals import (
-    Enclosure,
-    Supremum,
-    UnsupportedOperation,
-    enclose,
-    supremum,
-)
+from cordes.formulas.intervals import UnsupportedOperation, enclose, supremum
+from cordes.formulas.intervals.program import Enclosure
+from cordes.formulas.intervals.suprema import Supremum
 from cordes.runtime.plain import show
 
 # A supremum is known well enough when it is this close to a value that is attained, relative to the
