@@ -57,24 +57,12 @@ def certified(problem: AbstractProblem, request: Request) -> Certificate:
     )
 
 
-@certified.register
-def _linear(problem: Linear, request: Request) -> Certificate:
-    return certify_linear(problem, *request)
-
-
-@certified.register
-def _hjb(problem: HJB, request: Request) -> Certificate:
-    return certify_hjb(problem, *request[:3])
-
-
-@certified.register
-def _monge_ampere(problem: MongeAmpere, request: Request) -> Certificate:
-    return certify_monge_ampere(problem, *request[:3])
-
-
-@certified.register
-def _transport(problem: Transport, request: Request) -> Certificate:
-    return certify_transport(problem, request.candidate, request.confidence)
+certified.register(Linear, lambda problem, how: certify_linear(problem, *how))
+certified.register(HJB, lambda problem, how: certify_hjb(problem, *how[:3]))
+certified.register(MongeAmpere, lambda problem, how: certify_monge_ampere(problem, *how[:3]))
+certified.register(
+    Transport, lambda problem, how: certify_transport(problem, how.candidate, how.confidence)
+)
 
 
 def certify(

@@ -111,18 +111,13 @@ class AnswerCandidate(AbstractCandidate):
     def applied(
         self, x: np.ndarray, A: np.ndarray, b: np.ndarray, c: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        value, size = self._operator(x, A, b, c)
-        return value, EPSILON * ROUNDING_OF_SUMS * size
-
-    def _operator(
-        self, x: np.ndarray, A: np.ndarray, b: np.ndarray, c: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """The operator, and the sum of the sizes of its terms. In many dimensions the derivatives
-        are kept in one array."""
         solution = self.solution
         if x.shape[1] < MANY or len(solution.amplitudes):
-            return solution.apply_operator(x, A, b, c)
-        return apply_operator(solution.ansatz, solution.network, x, A, b, c)
+            value, size = solution.apply_operator(x, A, b, c)
+        else:
+            # In many dimensions the derivatives are kept in one array.
+            value, size = apply_operator(solution.ansatz, solution.network, x, A, b, c)
+        return value, EPSILON * ROUNDING_OF_SUMS * size
 
     def evaluate(self, x: np.ndarray) -> Evaluated:
         parts = [self._chunk(x[k : k + CHUNK]) for k in range(0, len(x), CHUNK)]
@@ -130,17 +125,16 @@ class AnswerCandidate(AbstractCandidate):
 
     def _chunk(self, x: np.ndarray) -> Evaluated:
         A, b, c, f = self.problem.coefficients(x)
-        applied, size = self._operator(x, A, b, c)
-        rounding = EPSILON * (ROUNDING_OF_SUMS * size + 4 * np.abs(f))
-        return Evaluated(Local(A, b, c), f - applied, rounding)
+        applied, rounding = self.applied(x, A, b, c)
+        return Evaluated(Local(A, b, c), f - applied, rounding + 4 * EPSILON * np.abs(f))
 
     def value(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         n, d = x.shape
-        value, size = self._operator(x, np.zeros((n, d, d)), np.zeros((n, d)), -np.ones(n))
+        value, rounding = self.applied(x, np.zeros((n, d, d)), np.zeros((n, d)), -np.ones(n))
         # Singular functions vanish on the edges by cancellation: there the size of their values
         # says nothing about their rounding.
-        size = size + float(np.sum(np.abs(self.solution.amplitudes)))
-        return value, EPSILON * ROUNDING_OF_SUMS * size
+        amplitudes = float(np.sum(np.abs(self.solution.amplitudes)))
+        return value, rounding + EPSILON * ROUNDING_OF_SUMS * amplitudes
 
     def kink(self) -> str | None:
         """The parts of the ansatz one by one: those of the problem that the answer was found for,

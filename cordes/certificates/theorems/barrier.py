@@ -34,8 +34,8 @@ from cordes.errors import OptionError
 from cordes.problems.problem import AbstractProblem
 from cordes.runtime.threads import share_cores
 
-# Points at which the maximum of w is felt during the training.
-FELT = 1000
+# The seed of all that is random, and points at which the maximum of w is felt in training.
+SEED, FELT = 0, 1000
 # The training exaggerates the constant of the ABP estimate, by dimension: on other points the
 # violation is larger, and hard to measure. It does not see more than this many diameters either,
 # which would leave no room to move.
@@ -59,7 +59,6 @@ class Setting(NamedTuple):
     candidate: AbstractCandidate
     principle: MaximumPrinciple
     singular: np.ndarray
-    seed: int
 
 
 class Trained(NamedTuple):
@@ -75,7 +74,6 @@ def network_bound(
     candidate: AbstractCandidate,
     principle: MaximumPrinciple,
     singular: np.ndarray | None = None,
-    seed: int = 0,
     steps: int = 60,
 ) -> Maximum:
     """The bound of the largest error by two barriers, one for each sign of the error.
@@ -89,7 +87,7 @@ def network_bound(
     if not isinstance(principle.measure, Quadrature):
         raise OptionError(NO_QUADRATURE)
     singular = np.zeros((0, principle.dimension)) if singular is None else singular
-    setting = Setting(problem, candidate, principle, singular, seed)
+    setting = Setting(problem, candidate, principle, singular)
     with share_cores():
         trained = _train(setting, steps)
         if trained is None:
@@ -118,19 +116,19 @@ def _sides(evaluated: Evaluated) -> np.ndarray:
 def _train(setting: Setting, steps: int) -> Trained | None:
     """A function for each sign; None where there is nothing to dominate, or nothing that could
     be."""
-    problem, candidate, principle, singular, seed = setting
+    problem, candidate, principle, singular = setting
     domain, d = principle.domain, principle.dimension
-    x, weight = training_points(principle, singular, seed)
+    x, weight = training_points(principle, singular, SEED)
     evaluated = candidate.evaluate(x)
     right, root = _sides(evaluated), np.linalg.det(evaluated.local.A) ** (1 / d)
     scale = math.sqrt(float(np.max(weight @ right**2)) / domain.volume)
     if not 0 < scale < math.inf:
         return None
-    features = BarrierFeatures(problem, singular, principle.measure.points, seed)
+    features = BarrierFeatures(problem, singular, principle.measure.points, SEED)
     rows = features.rows(x, evaluated.local) / root[:, None]
     basis = orthonormal(rows * np.sqrt(weight)[:, None])
     # w vanishes on the boundary: one more row of zeros.
-    heights = features.values(domain.interior_points(FELT, seed + 2, "sobol")) @ basis
+    heights = features.values(domain.interior_points(FELT, SEED + 2, "sobol")) @ basis
     heights = np.concatenate([heights, np.zeros((1, basis.shape[1]))])
     lower, upper = domain.bounding_box
     largest = LARGEST_FACTOR * float(np.linalg.norm(upper - lower))
@@ -151,22 +149,18 @@ def _barriers(setting: Setting, trained: Trained) -> list[Barrier]:
     minus_operators = features.applied(points, principle.evaluated.local, coefficients)
     columns = zip(values.T, minus_operators.T, coefficients.T, strict=True)
     return [
-        Barrier("network", value, minus, _peak(features, each, points, value, setting.seed))
+        Barrier("network", value, minus, _peak(features, each, points, value))
         for value, minus, each in columns
     ]
 
 
 def _peak(
-    features: BarrierFeatures,
-    coefficients: np.ndarray,
-    points: np.ndarray,
-    value: np.ndarray,
-    seed: int,
+    features: BarrierFeatures, coefficients: np.ndarray, points: np.ndarray, value: np.ndarray
 ) -> float:
     """The supremum of w over the domain: the best of many points, then of ever smaller clouds
     around the best ones, and a margin."""
-    domain, generator = features.domain, np.random.default_rng([seed, 32452843])
-    fresh = domain.interior_points(PEAK_POINTS, seed + 3, "sobol")
+    domain, generator = features.domain, np.random.default_rng([SEED, 32452843])
+    fresh = domain.interior_points(PEAK_POINTS, SEED + 3, "sobol")
     x = np.concatenate([points, fresh])
     value = np.concatenate([value, features.value(fresh, coefficients)])
     radius = 2 * float(np.max(features.inputs.scale)) * PEAK_POINTS ** (-1 / domain.dimension)
@@ -190,7 +184,7 @@ def _violations(setting: Setting, trained: Trained, barriers: list[Barrier]) -> 
     one per cent. The points of the residual, which are dense where that is large, have a say as
     well: their lower limit.
     """
-    problem, candidate, principle, singular, _ = setting
+    problem, candidate, principle, singular = setting
     d, sides = principle.dimension, _sides(principle.evaluated)
     lacks = [side - barrier.minus_operator for side, barrier in zip(sides.T, barriers, strict=True)]
     first = [principle.norm(np.maximum(each, 0.0)) for each in lacks]
