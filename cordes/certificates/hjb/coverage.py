@@ -32,6 +32,7 @@ from cordes.certificates.theorems.energy import (
     gradient_factor,
 )
 from cordes.domains import Box
+from cordes.problems.coefficients import at_points
 from cordes.problems.hjb import HJB
 from cordes.runtime.blocks import in_blocks
 
@@ -165,7 +166,8 @@ class ContinuumCoverage(AbstractCoverage):
             return tuple(scale(x) * part for part in _coefficients(problem, a, x))
 
         self._center = jnp.asarray(problem.domain.center)
-        self._scale, scaled = jax.jit(jax.vmap(scale)), jax.jit(jax.vmap(linearise))
+        # h at points.
+        self.scale, scaled = at_points(scale), jax.jit(jax.vmap(linearise))
         ends = zip(problem.domain.bounding_box, (low, high), strict=True)
         rows = [points[:, : self.inside], controls.reshape(len(points), -1)[:, self._free]]
         h, local = self.scale(points), local_of(problem, points, controls)
@@ -184,10 +186,6 @@ class ContinuumCoverage(AbstractCoverage):
         where z holds no x."""
         inside = problem.domain.dimension if varies_in_space(problem) else 0
         return (z[:inside] if inside else np.asarray(problem.domain.center)), z[inside:]
-
-    def scale(self, x: np.ndarray) -> np.ndarray:
-        """h at points."""
-        return in_blocks(self._scale, (x,))
 
     def not_elliptic(self) -> None:
         """Not looked for: the points are pairs."""

@@ -19,8 +19,8 @@ from cordes.domains import Ball, Box, Ellipsoid, Polygon
 from cordes.domains.domain import AbstractDomain
 from cordes.formulas.regularity import kink
 from cordes.jet import Jet, jet_of
+from cordes.problems.coefficients import at_points
 from cordes.problems.problem import AbstractProblem
-from cordes.runtime.blocks import in_blocks
 
 BUILT_IN = (Box, Ball, Ellipsoid, Polygon)
 CHUNK = 8192
@@ -240,12 +240,6 @@ def formula(function: Callable) -> Callable:
     return plain
 
 
-def _at_points(function: Callable) -> Callable[[np.ndarray], Any]:
-    """A function of one point at many."""
-    compiled = jax.jit(jax.vmap(function))
-    return lambda x: in_blocks(compiled, (x,))
-
-
 @final
 class FunctionCandidate(AbstractCandidate):
     """Any function of one point written with jax.numpy."""
@@ -261,9 +255,9 @@ class FunctionCandidate(AbstractCandidate):
             size = jnp.sum(jnp.abs(A * hessian)) + jnp.sum(jnp.abs(b * gradient))
             return A, b, c, f - jnp.sum(terms), size + jnp.abs(c * value) + jnp.abs(f)
 
-        self._parts = _at_points(parts)
-        self._values = _at_points(function)
-        self._jets = _at_points(jet_of(function))
+        self._parts = at_points(parts)
+        self._values = at_points(function)
+        self._jets = at_points(jet_of(function))
         self.has_rules = has_rules(function, jnp.asarray(problem.domain.center))
 
     @functools.cached_property
@@ -274,7 +268,7 @@ class FunctionCandidate(AbstractCandidate):
     @functools.cached_property
     def plain_jet(self) -> Callable[[np.ndarray], Jet]:
         """The derivatives of the formula itself."""
-        return _at_points(jet_of(self.plain))
+        return at_points(jet_of(self.plain))
 
     def jet(self, x: np.ndarray) -> Jet:
         return self._jets(x)

@@ -12,14 +12,13 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
 from cordes.domains.domain import AbstractDomain
 from cordes.domains.patches import Patch, patches
 from cordes.domains.unit_cube import gauss_rule, tensor_rule
-from cordes.runtime.blocks import in_blocks
+from cordes.problems.coefficients import at_points
 
 # Points per direction in the coarse and in the fine rule, by dimension: the fine one has twice as
 # many.
@@ -96,10 +95,9 @@ class CellMesh:
         self.dimension = domain.dimension
         self._heights = None
         if interfaces:
-            compiled = jax.jit(
-                jax.vmap(lambda x: jnp.stack([jnp.asarray(phi(x), float) for phi in interfaces]))
+            self._heights = at_points(
+                lambda x: jnp.stack([jnp.asarray(phi(x), float) for phi in interfaces])
             )
-            self._heights = lambda x: in_blocks(compiled, (x,))
         self.cells = self._start()
         for location in np.zeros((0, self.dimension)) if singular is None else singular:
             self.grade(location)

@@ -29,7 +29,7 @@ from cordes.certificates.transport.target import Image, Target, radius
 from cordes.domains import Ball, Box, Ellipsoid
 from cordes.domains.domain import AbstractDomain
 from cordes.jet import jet_of
-from cordes.runtime.blocks import in_blocks
+from cordes.problems.coefficients import at_points
 
 # The interval bound of q may be so much away from what is attained.
 TOLERANCE = 0.02
@@ -182,16 +182,9 @@ def flow_factor(computed: ComputedMap, measure: Measure, local: MapValues, doubt
         _, gradient, hessian = jet_of(function)(x)
         return problem.nu(gradient) * _determinant(hessian) / problem.mu(x)
 
-    compiled, q = jax.jit(jax.vmap(quotient)), local.G / local.mu
-    worst = int(np.argmax(q))
-    found = largest_value(
-        quotient,
-        lambda x: in_blocks(compiled, (x,)),
-        computed.domain,
-        (float(q[worst]), measure.points[worst]),
-        TOLERANCE,
-        CELLS[computed.dimension],
-    )
+    q, cells = local.G / local.mu, CELLS[computed.dimension]
+    seen = float(np.max(q)), measure.points[int(np.argmax(q))]
+    found = largest_value(quotient, at_points(quotient), computed.domain, seen, TOLERANCE, cells)
     if found is None:
         return 2.0
     largest = found.upper * (1 + 4 * doubt) + 1e-12
@@ -259,7 +252,7 @@ class Flux:
         degree = FLUX_DEGREE[self.dimension]
         powers = np.indices([degree + 1] * self.dimension).reshape(self.dimension, -1).T
         self.powers = powers[np.sum(powers, axis=1) <= degree]
-        self._heights = jax.jit(jax.vmap(jax.value_and_grad(domain.distance)))
+        self._heights = at_points(jax.value_and_grad(domain.distance))
         self.rotations = []
         if isinstance(domain, Ball | Ellipsoid):
             axes = domain.matrix if isinstance(domain, Ellipsoid) else np.eye(self.dimension)
@@ -290,7 +283,7 @@ class Flux:
             lower, upper = self.domain.lower, self.domain.upper
             values, slopes = (x - lower) * (upper - x), lower + upper - 2 * x
         else:
-            height, slopes = in_blocks(self._heights, (x,))
+            height, slopes = self._heights(x)
             values = np.repeat(height[:, None], self.dimension, axis=1)
         units, offset, none = np.eye(self.dimension), x - self.domain.center, np.zeros(len(x))
         fields = [(values * unit, slope) for unit, slope in zip(units, slopes.T, strict=True)]

@@ -37,8 +37,8 @@ from cordes.certificates.residual.convexity import (
 from cordes.domains import Ball, Box, Ellipsoid
 from cordes.domains.domain import AbstractDomain
 from cordes.formulas.regularity import kink
+from cordes.problems.coefficients import at_points
 from cordes.problems.transport import Transport
-from cordes.runtime.blocks import in_blocks
 
 TARGET_SEED, TARGET_POINTS = 5_550_302, 2048
 # Interval bounds may be so much away from what is attained; cells spent on them; extrema that are
@@ -98,11 +98,7 @@ def describe_target(problem: Transport) -> Target:
 
 def _curvature(domain: AbstractDomain, potential: Any, points: np.ndarray) -> Convexity:
     """The smallest eigenvalue of D²(-log ν)."""
-    compiled = jax.jit(jax.vmap(jax.hessian(potential)))
-
-    def hessians(y: np.ndarray) -> np.ndarray:
-        return np.asarray(in_blocks(compiled, (y,)))
-
+    hessians = at_points(jax.hessian(potential))
     found = smallest_eigenvalue(domain, hessians, points)
     return proved(domain, potential, lambda y: eigenvalues(hessians(y))[:, 0], found)
 
