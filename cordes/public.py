@@ -25,6 +25,8 @@ from cordes.solvers.gauss_newton import GaussNewton
 from cordes.solvers.least_squares import LeastSquares
 from cordes.solvers.solve import solve
 from cordes.storage import load
+from cordes.tables.density import density
+from cordes.tables.interpolate import interpolate
 
 __all__ = [
     "HJB",
@@ -53,8 +55,10 @@ __all__ = [
     "certify",
     "check",
     "citation",
+    "density",
     "distribution",
     "gallery",
+    "interpolate",
     "load",
     "problem",
     "solve",

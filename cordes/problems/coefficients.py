@@ -1,6 +1,7 @@
 """Turning what a user writes into checked functions of one point: shape, dtype, traceability, NaN;
 and matrices with a structure that saves work in many dimensions."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,9 @@ from jax import Array
 from cordes.errors import CoefficientError
 from cordes.runtime.blocks import in_blocks
 from cordes.runtime.plain import show
+
+# An array with more numbers is taken for a table.
+LARGEST_COEFFICIENT = 9
 
 
 def as_function(
@@ -29,10 +33,23 @@ def as_function(
     except (TypeError, ValueError) as error:
         raise CoefficientError(f"{name} is {given!r}: {wanted}") from error
     if constant.shape != shape:
-        raise CoefficientError(f"{name} has shape {constant.shape}, but shape {shape} is needed.")
+        raise CoefficientError(
+            f"{name} has shape {constant.shape}, but shape {shape} is needed."
+            f"{_hint(constant.shape)}"
+        )
     if not np.all(np.isfinite(constant)):
         raise CoefficientError(f"{name} = {show(constant)} is not finite.")
     return (lambda *_: jnp.asarray(constant)), True
+
+
+def _hint(shape: tuple[int, ...]) -> str:
+    """What to do with a table, which has more numbers than any coefficient."""
+    if math.prod(shape) <= LARGEST_COEFFICIENT:
+        return ""
+    return (
+        " Values over the domain become a function of one point by "
+        "cordes.interpolate(values, domain)."
+    )
 
 
 def check_shape(
@@ -60,7 +77,9 @@ def check_shape(
             f"{name} returns {type(result).__name__}; it must return an array of shape {shape}."
         )
     if result.shape != shape:
-        raise CoefficientError(f"{name}(x) has shape {result.shape}, but shape {shape} is needed.")
+        raise CoefficientError(
+            f"{name}(x) has shape {result.shape}, but shape {shape} is needed.{_hint(result.shape)}"
+        )
     if not jnp.issubdtype(result.dtype, jnp.number) or jnp.issubdtype(
         result.dtype, jnp.complexfloating
     ):

@@ -20,7 +20,9 @@ from jax import Array
 from cordes.domains import Box
 from cordes.domains.domain import AbstractDomain
 from cordes.domains.polygon_shape import edge_lines
+from cordes.domains.unit_cube import gauss_rule, tensor_rule
 from cordes.errors import CoefficientError, CordesError
+from cordes.formulas.lookups.lines import grid_lines
 from cordes.jet import Jet, jet_of
 from cordes.problems.checks import CHECK_POINTS, check_domain, warn_about_jumps
 from cordes.problems.coefficients import as_function, at_points, check_shape, checked_sample
@@ -243,5 +245,20 @@ def mass(density: Callable, domain: AbstractDomain) -> float:
     if domain.dimension > 3:
         points = domain.interior_points(1 << 16, seed=21, kind="sobol")
         return domain.volume * float(np.mean(values(points)))
-    points, weights = domain.quadrature(MASS_POINTS[domain.dimension])
+    points, weights = _mass_rule(density, domain)
     return float(np.sum(weights * values(points)))
+
+
+def _mass_rule(density: Callable, domain: AbstractDomain) -> tuple[np.ndarray, np.ndarray]:
+    """Gauss points; on a box, those of each cell of a table."""
+    count, (lower, upper) = MASS_POINTS[domain.dimension], domain.bounding_box
+    lines = grid_lines([density], lower, upper) if isinstance(domain, Box) else ()
+    if not any(len(each) for each in lines):
+        return domain.quadrature(count)
+    rules = []
+    for low, high, inner in zip(lower, upper, lines, strict=True):
+        ends = np.concatenate([[low], inner, [high]])
+        nodes, weights = gauss_rule(max(2, count // (len(ends) - 1)))
+        steps = np.diff(ends)[:, None]
+        rules.append(((ends[:-1, None] + steps * nodes).ravel(), (steps * weights).ravel()))
+    return tensor_rule(rules)
