@@ -155,16 +155,16 @@ def test_smoothness_is_known():
 
 def test_grid_lines_are_found():
     table = cordes.interpolate(np.zeros((5, 3)), SQUARE)
-    lines = grid_lines([lambda x: jnp.exp(2 * table(x))], [0, 0], [1, 1])
+    lines = grid_lines([lambda x: jnp.exp(2 * table(x))], np.zeros(2), np.ones(2))
     np.testing.assert_array_equal(lines[0], [0.25, 0.5, 0.75])
     np.testing.assert_array_equal(lines[1], [0.5])
     # Where a floor changes there is one on each side, so that neither cell contains the change.
-    (lines,) = grid_lines([lambda x: jnp.floor(3 - 7 * x[0])], [0.01], [0.99])
+    (lines,) = grid_lines([lambda x: jnp.floor(3 - 7 * x[0])], np.array([0.01]), np.array([0.99]))
     assert len(lines) == 12
     cells = np.stack([lines[1:-1:2], lines[2::2]], axis=1)
     (found,) = enclose(lambda x: jnp.floor(3 - 7 * x[0]))(cells[:, :1], cells[:, 1:])
     np.testing.assert_array_equal(found.lower, found.upper)
-    assert grid_lines([lambda x: x[0]], [0], [1])[0].size == 0
+    assert grid_lines([lambda x: x[0]], np.zeros(1), np.ones(1))[0].size == 0
 
 
 def test_problems_with_tables():

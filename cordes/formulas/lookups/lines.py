@@ -15,9 +15,7 @@ Array = np.ndarray
 MOST_LINES, ROUNDING = 4096, 8.0
 
 
-def grid_lines(
-    functions: Sequence[Callable], lower: Sequence[float], upper: Sequence[float]
-) -> list[Array]:
+def grid_lines(functions: Sequence[Callable], lower: Array, upper: Array) -> list[Array]:
     """For each axis of a box the coordinates inside of it where a function of one point looks up
     another piece of a table: at knots that a coordinate is searched among, and on both sides of
     where the floor of an affine function of a coordinate changes, so near that what lies between
@@ -34,7 +32,7 @@ def grid_lines(
     return [np.unique(each) for each in found]
 
 
-def _lines(trace: Trace, lower: Sequence[float], upper: Sequence[float]) -> list[tuple[int, Array]]:
+def _lines(trace: Trace, lower: Array, upper: Array) -> list[tuple[int, Array]]:
     found = []
     numbering = trace.numbering
     for step in trace.steps:
@@ -76,7 +74,8 @@ def _affine(numbering: Numbering, number: int) -> tuple[int, float, float]:
         return nothing
     first = constants[1] is not None
     axis, slope, shift = _affine(numbering, operands[0 if first else 1])
-    constant = constants[1 if first else 0]
+    constant = constants[1] if first else constants[0]
+    assert constant is not None
     if name in ("max", "min"):
         return axis, slope, shift
     if name in ("add", "sub"):
