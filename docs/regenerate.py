@@ -48,6 +48,7 @@ PAGES = (
     "hjb.md",
     "monge-ampere.md",
     "transport.md",
+    "tables.md",
     "surfaces.md",
     "cli.md",
     "faq.md",
