@@ -19,12 +19,13 @@ from jax import Array
 
 from cordes.domains import Ball, Box, Ellipsoid, Polygon
 from cordes.domains.domain import AbstractDomain
-from cordes.errors import CordesError, FileError, unknown
+from cordes.errors import CoefficientError, CordesError, FileError, unknown
 from cordes.formulas.toml import Expression, is_reserved, parse
 from cordes.problems.hjb import HJB
 from cordes.problems.linear import Linear
 from cordes.problems.monge_ampere import MongeAmpere
 from cordes.problems.problem import AbstractProblem
+from cordes.tables.interpolate import interpolate
 
 SCHEMA = 1
 _TABLES = ("schema", "kind", "name", "domain", "equation", "definitions")
@@ -73,7 +74,7 @@ def problem_from_toml(text: str, name: str = "problem") -> AbstractProblem:
     if "controls" in equation:
         arguments["controls"], names = _controls(equation["controls"], f"{label}.controls")
         reader = dataclasses.replace(reader, controls=names)
-    definitions = _definitions(table.get("definitions", {}), reader, f"{name}: definitions")
+    definitions = _definitions(table.get("definitions", {}), reader, domain, f"{name}: definitions")
     reader = dataclasses.replace(reader, definitions=definitions)
     arguments |= _equation(equation, reader, label)
     with _located(label):
@@ -241,9 +242,9 @@ def _regular_polygon(
 
 
 def _definitions(
-    table: dict[str, Any], reader: _Reader, label: str
+    table: dict[str, Any], reader: _Reader, domain: AbstractDomain, label: str
 ) -> dict[str, float | Expression]:
-    """Named expressions; each may use those above it."""
+    """Named expressions; each may use those above it. A table of values is interpolated."""
     definitions: dict[str, float | Expression] = {}
     for key, value in table.items():
         if not (key.isascii() and key.isidentifier()) or keyword.iskeyword(key):
@@ -256,8 +257,26 @@ def _definitions(
                 f"{label}: {key} already has a meaning in expressions. Choose another name."
             )
         above = dataclasses.replace(reader, definitions=definitions)
-        definitions[key] = above.scalar(value, f"{label}.{key}")
+        place = f"{label}.{key}"
+        definitions[key] = (
+            _interpolated(value, domain, place)
+            if isinstance(value, dict)
+            else above.scalar(value, place)
+        )
     return definitions
+
+
+def _interpolated(table: dict[str, Any], domain: AbstractDomain, label: str) -> Expression:
+    """A table of numbers over the domain as a function of the point."""
+    _check_keys(table, label, ("values", "order", "image"), ("values",))
+    with _located(label):
+        made = interpolate(**table, domain=domain)
+        if made.shape:
+            raise CoefficientError(
+                f"values have {len(made.shape)} axes too many for {domain.dimension} dimensions: "
+                "a definition is one number at each point."
+            )
+    return Expression(repr(made), {}, lambda scope: made(scope.x))
 
 
 def _equation(table: dict[str, Any], reader: _Reader, label: str) -> dict[str, Any]:

@@ -46,6 +46,7 @@ GUIDES = {
     "14_high_dimension": ("How to choose a method", "methods.md"),
     "15_two_processes": ("Many devices, many hosts", "distribution.md"),
     "16_multiplier": ("The paper, reproduced", "reproduction.md"),
+    "17_image": ("Tables, images, samples", "tables.md"),
 }
 OUTPUT = re.compile(r"^It prints\n\n```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 

@@ -10,11 +10,12 @@ from scipy.interpolate import RegularGridInterpolator, make_interp_spline
 
 import cordes
 from cordes.domains import Ball, Box
-from cordes.errors import CoefficientError
+from cordes.errors import CoefficientError, CordesError
 from cordes.formulas.intervals import enclose
 from cordes.formulas.lookups.lines import grid_lines
 from cordes.formulas.rectangles.program import Neighbourhoods, RectangleProgram
 from cordes.formulas.regularity import jump, kink
+from cordes.problems.toml_file import problem_from_toml
 from cordes.tables.interpolate import PIECES
 
 SQUARE, STRIP = Box([0, 0], [1, 1]), Box([-1, 0.5], [2, 1])
@@ -246,3 +247,35 @@ def test_a_source_term_from_a_table():
     points = SQUARE.interior_points(500, seed=3)
     wanted = np.prod(np.sin(np.pi * points), axis=1)
     assert np.max(np.abs(solution(points) - wanted)) < 1e-6
+
+
+FILE = """
+schema = 1
+kind = "linear"
+[domain]
+type = "box"
+lower = [0, 0]
+upper = [1, 1]
+[definitions]
+k = {values = [[1, 2, 3], [2, 3, 5]], order = 1}
+[equation]
+A = "1 + k"
+f = "2*k"
+"""
+
+
+def test_tables_in_files():
+    problem = problem_from_toml(FILE)
+    A, _, _, f = problem.coefficients(np.array([[1.0, 1.0], [0.5, 0.25]]))
+    np.testing.assert_allclose(f, 2 * np.array([5.0, 2.0]))
+    np.testing.assert_allclose(A[0], 6 * np.eye(2))
+    for wrong, message in (
+        ("k = {values = [1, 2]}", r"definitions\.k: values has shape \(2,\)"),
+        ("k = {value = [1, 2]}", "no key 'value'|value"),
+        ("k = {values = [[[1], [2]], [[1], [2]]]}", "one number at each point"),
+        ('k = {values = [["x1", 2], [1, 2]]}', "real numbers"),
+    ):
+        with pytest.raises(CordesError, match=message):
+            problem_from_toml(
+                FILE.replace("k = {values = [[1, 2, 3], [2, 3, 5]], order = 1}", wrong)
+            )
