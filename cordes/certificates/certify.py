@@ -21,6 +21,7 @@ from cordes.certificates.residual.candidate import (
 from cordes.certificates.residual.jumps import kink_across_rays
 from cordes.certificates.theorems.barrier import NO_QUADRATURE
 from cordes.certificates.transport.certify import certify_transport
+from cordes.certificates.useful import without_useless
 from cordes.errors import OptionError, unknown
 from cordes.gallery.names import as_problem
 from cordes.problems.coefficients import check_shape
@@ -101,7 +102,7 @@ def certify(
         raise OptionError(f"{name} is for linear problems, not for {kind}: leave it out.")
     candidate, singular = _candidate(problem, answer)
     request = Request(candidate, singular, confidence, residual_bound, barrier)
-    certificate = certified(problem, request)
+    certificate = without_useless(problem, candidate, certified(problem, request))
     return _without_kinks(answer, certificate) if isinstance(answer, Solution) else certificate
 
 

@@ -25,6 +25,7 @@ from cordes.certificates.residual.measured import (
 )
 from cordes.certificates.theorems.barrier import network_bound
 from cordes.certificates.theorems.contraction import AbstractCoverage, Coverage
+from cordes.certificates.theorems.drift import drift_bounds
 from cordes.certificates.theorems.energy import Local, TraceSplit
 from cordes.certificates.theorems.energy_bounds import EnergyBound, LinearEquation
 from cordes.certificates.theorems.maximum import (
@@ -216,8 +217,8 @@ def _maximum(
     if why is not None:
         return Maxima(None, [], why)
     known = equation.measure, equation.evaluated, problem.has_drift
-    principle = MaximumPrinciple(problem.domain, *known)
-    found = maxima(principle)
+    principle = MaximumPrinciple(problem.domain, *known, coverage=coverage)
+    found = [*maxima(principle), *drift_bounds(problem, principle, coverage)]
     if extra is not None:
         found.append(extra(principle))
     return chosen(equation, best_of(found), found, principle.size)

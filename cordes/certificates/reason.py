@@ -40,6 +40,7 @@ class Why(enum.StrEnum):
     pole = enum.auto()
     large_drift = enum.auto()
     unknown_constants = enum.auto()
+    useless = enum.auto()
     not_covered = enum.auto()
     no_theorem = enum.auto()
     not_asked_for = enum.auto()
@@ -101,6 +102,13 @@ def short(reasons: Sequence[Reason]) -> str | None:
     def shown(failure: Reason) -> float:
         return float(f"{failure.values['contraction']:.4g}")
 
+    # The number of a bound that says nothing is left to the full text.
+    reasons = [
+        replace(reason, sentence=reason.sentence.partition(" (")[0])
+        if reason.kind is Why.useless
+        else reason
+        for reason in reasons
+    ]
     failures = [reason for reason in reasons if reason.kind is Why.contraction]
     if len(failures) < 2:
         return joined(reasons)

@@ -51,6 +51,16 @@ class Theorem(enum.Enum):
         "a barrier, a function that the operator takes below the residual, lies above the error "
         "by the maximum principle",
     )
+    drift = (
+        "Green with drift",
+        "Green's function of the whole space, with the drift, turns the norm of the residual into "
+        "a bound of the largest error",
+    )
+    talenti = (
+        "Talenti",
+        "a drift without sinks leaves Talenti's rearrangement as it is, and Green's function turns "
+        "the norm of the residual into a bound of the largest error",
+    )
     T4 = (
         "T4",
         "the maximum principle for convex functions bounds the error by the difference of the "
@@ -70,7 +80,7 @@ class Theorem(enum.Enum):
     @property
     def maximum_principle(self) -> bool:
         """Whether it rests on the maximum principle of linear equations."""
-        return self in (Theorem.ABP, Theorem.barrier)
+        return self in (Theorem.ABP, Theorem.barrier, Theorem.drift, Theorem.talenti)
 
 
 class Modifier(enum.Enum):

@@ -65,7 +65,14 @@ LINEAR = {
     ),
     "large drift": (
         (np.eye(2), np.array([12.0, 5.0])),
-        ["T2 after the exponential transform", "barrier (exponential x2)"],
+        [
+            "T2 after the exponential transform",
+            "barrier (exponential x2)",
+            "Talenti",
+            "Green with drift",
+            "ABP (interpolated) with drift",
+            "barrier (traversal x1)",
+        ],
     ),
 }
 

@@ -38,6 +38,7 @@ from cordes.certificates.residual.measured import (
     pilot_points_of,
     refusal_of,
 )
+from cordes.certificates.theorems.drift import interpolated, local_abp
 from cordes.certificates.theorems.energy import TraceSplit
 from cordes.certificates.theorems.maximum import (
     Limits,
@@ -135,11 +136,19 @@ def maximum_of(equation: AbstractControlEquation, coverage: AnyCoverage, cordes:
     worst = Operators(root, ratio, limits, partial(equation.pairs.lowest_operator, points))
     given = equation.domain, equation.measure, evaluated, equation.problem.has_drift
     # For one sign the equation is known; for the other the worst one of all controls counts.
-    sides = MaximumPrinciple(*given, below), MaximumPrinciple(*given, above, worst)
+    sides = (
+        MaximumPrinciple(*given, below, coverage=coverage),
+        MaximumPrinciple(*given, above, worst, coverage),
+    )
     # Barriers need min -L^a w over the controls: of a continuum only ABP is left.
-    first, second = ([side.estimate()] if continuum else maxima(side) for side in sides)
+    first, second = ([side.estimate()] if continuum else _maxima(side) for side in sides)
     found = [_both(one, two) for one in first for two in second if one.theorem == two.theorem]
     return chosen(equation, _both(best_of(first), best_of(second)), found, best.size)
+
+
+def _maxima(side: MaximumPrinciple) -> list[Maximum]:
+    found = maxima(side)
+    return [*found, interpolated(side, local_abp(side))] if side.traversals else found
 
 
 def _both(one: Maximum, two: Maximum) -> Maximum:

@@ -154,7 +154,7 @@ def _compiled(A: Callable, b: Callable, c: Callable, f: Callable) -> dict[str, C
 
     def operator(a: Any, _: Any, x: Any, w: Any, gradient: Any, curvature: Any) -> Any:
         """-L^a w for a function whose Hessian is diagonal."""
-        return c(x, a) * w - jnp.dot(jnp.diag(A(x, a)), curvature) - jnp.dot(b(x, a), gradient)
+        return c(x, a) * w - jnp.sum(A(x, a) * curvature) - jnp.dot(b(x, a), gradient)
 
     def compiled(function: Callable) -> Callable:
         def at_points(controls: Any, constants: Any, *points: Any) -> Any:

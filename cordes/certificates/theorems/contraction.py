@@ -83,6 +83,11 @@ class AbstractCoverage:
             except UnsupportedOperation:
                 self._enclosures = []
 
+    @property
+    def enclosed(self) -> bool:
+        """Whether intervals of the coefficients are known."""
+        return bool(self._enclosures)
+
     def balls(self, lower: np.ndarray, upper: np.ndarray) -> list[CoefficientBall]:
         """The coefficients in cells, one entry for each equation and combination of sides of a
         jump: a cell is as bad as the worst of them."""

@@ -6,6 +6,7 @@ or A Cordès, or A continuous). A barrier w ≥ 0 need not dominate the residual
 violation e = (|r| + Lw)⁺ the error is at most w plus the ABP bound for e, whatever w is.
 """
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, final
 
@@ -18,6 +19,7 @@ from cordes.certificates.theorem import Citation, Modifier, Theorem
 from cordes.certificates.theorems.contraction import AbstractCoverage
 from cordes.certificates.theorems.energy import Local
 from cordes.certificates.theorems.pointwise import drift_factor, exponential_barrier
+from cordes.certificates.theorems.traversal import Traversal, local_factor, traversals
 from cordes.domains.constants import circumscribed, largest_polar_factor, polar_factor
 from cordes.domains.domain import AbstractDomain
 from cordes.formulas.regularity import jump
@@ -25,7 +27,7 @@ from cordes.problems.problem import AbstractProblem
 
 # Shares of the points at which a barrier dominates the residual: all, or all but the worst, whose
 # violation the ABP term takes.
-SHARES = (1.0, 0.999, 0.99)
+SHARES = (1.0, 0.999, 0.99, 0.9, 0.5)
 # The size of a barrier is chosen on some of the points; a little more keeps the violation elsewhere
 # at zero.
 MARGIN = 1.05
@@ -64,8 +66,8 @@ class Barrier(NamedTuple):
 
 
 class Profile(NamedTuple):
-    """A function w ≥ 0 of unit size with its gradient and the diagonal of its Hessian, which has no
-    other entries, and its maximum over the domain."""
+    """A function w ≥ 0 of unit size with its gradient and its Hessian (n, d, d), and its maximum
+    over the domain."""
 
     name: str
     value: np.ndarray
@@ -105,7 +107,7 @@ class Operators(NamedTuple):
         drift = np.max(np.abs(b), axis=0)
 
         def minus_operator(profile: Profile) -> np.ndarray:
-            second = np.einsum("ni,ni->n", diagonal, profile.curvature)
+            second = np.sum(A * profile.curvature, axis=(1, 2))
             return c * profile.value - second - np.sum(b * profile.gradient, axis=1)
 
         limits = Limits(np.min(diagonal, axis=0), drift, float(np.min(c)))
@@ -125,9 +127,11 @@ class MaximumPrinciple:
         drift: bool,
         right: np.ndarray | None = None,
         worst: Operators | None = None,
+        coverage: AbstractCoverage | None = None,
     ):
         """Both signs of the residual bound both signs of the error; `right` is what drives one sign
-        alone, rounded up. `worst` stands for the equation where it is not known."""
+        alone, rounded up. `worst` stands for the equation where it is not known; `coverage` knows
+        it over the whole domain."""
         self.domain, self.measure, self.evaluated = domain, measure, evaluated
         self.dimension, self.operators = domain.dimension, worst or Operators.of(evaluated.local)
         # What a barrier must dominate.
@@ -135,13 +139,25 @@ class MaximumPrinciple:
         _, r, rounding = evaluated
         both = [np.maximum(sign * r + rounding, 0.0) for sign in (1.0, -1.0)]
         self.sides = both if right is None else [right]
-        self.drift_norm = None
+        self.drift_norm, self.field = None, None
+        self.traversals: list[Traversal] = []
         if drift:
             self.drift_norm = measure.norm(self.operators.ratio, self.dimension)
             radius = circumscribed(domain)[1]
             self.factor = radius * drift_factor(self.dimension, self.drift_norm.upper)
+            self._localise(coverage)
         else:
             self.factor = largest_polar_factor(domain)
+
+    def _localise(self, coverage: AbstractCoverage | None) -> None:
+        """Functions that fall along the drift, and the estimate on small balls where it is
+        better."""
+        if coverage is None or not isinstance(self.measure, Quadrature):
+            return
+        self.traversals, self.field = traversals(coverage)
+        if self.traversals and self.field is not None:
+            factor = local_factor(self.domain, self.field, self.traversals[0].peak)
+            self.factor = min(self.factor, factor)
 
     def norm(self, right: np.ndarray) -> Norm:
         return self.measure.norm(right / self.operators.root, self.dimension)
@@ -200,20 +216,21 @@ def profiles(
     center, radius = circumscribed(domain)
     offset = points - center
     w = (radius**2 - np.sum(offset**2, axis=1)) / 2
-    yield Profile("paraboloid", w, -offset, -np.ones((n, d)), radius**2 / 2)
+    ones = np.ones((n, 1, 1))
+    yield Profile("paraboloid", w, -offset, -ones * np.eye(d), radius**2 / 2)
     for i, unit in enumerate(np.eye(d)):
         width, s = upper[i] - lower[i], points[:, i] - (upper[i] + lower[i]) / 2
-        w, slope, curvature = (width**2 / 4 - s**2) / 2, -s[:, None] * unit, -np.ones((n, 1)) * unit
-        yield Profile(f"parabola x{i + 1}", w, slope, curvature, width**2 / 8)
+        w, twice = (width**2 / 4 - s**2) / 2, np.outer(unit, unit)
+        yield Profile(f"parabola x{i + 1}", w, -s[:, None] * unit, -ones * twice, width**2 / 8)
         if drift:
             barrier = exponential_barrier(width, float(limits.diagonal[i]), float(limits.drift[i]))
             w, slope, curvature = (part[:, None] for part in barrier(s))
             if np.all(np.isfinite(w)):
                 peak = float(barrier(np.zeros(1))[0][0])
                 name = f"exponential x{i + 1}"
-                yield Profile(name, w[:, 0], slope * unit, curvature * unit, peak)
+                yield Profile(name, w[:, 0], slope * unit, curvature[..., None] * twice, peak)
     if limits.reaction > 0:
-        yield Profile("constant", np.ones(n), np.zeros((n, d)), np.zeros((n, d)), 1.0)
+        yield Profile("constant", np.ones(n), np.zeros((n, d)), 0 * ones * np.eye(d), 1.0)
 
 
 def best_of(found: Sequence[Maximum]) -> Maximum:
@@ -227,7 +244,12 @@ def maxima(principle: MaximumPrinciple) -> list[Maximum]:
     found, points = [principle.estimate()], principle.measure.points
     if isinstance(principle.measure, Quadrature):
         drift = principle.drift_norm is not None
-        for profile in profiles(principle.domain, points, principle.operators.limits, drift):
+        ready = profiles(principle.domain, points, principle.operators.limits, drift)
+        moving = (
+            Profile(each.coordinate.name, *each.at(points), each.peak)
+            for each in principle.traversals
+        )
+        for profile in itertools.chain(ready, moving):
             minus = principle.operators.minus_operator(profile)
             barrier = Barrier(profile.name, profile.value, minus, profile.peak)
             found.append(principle.with_barrier(barrier))

@@ -6,12 +6,16 @@ constants are rounded up by a relative 1e-12. None of the hypotheses on A, b, c 
 that is the task of the caller.
 """
 
+import itertools
 import math
 from collections.abc import Callable
 
 import numpy as np
+from scipy.special import i0e, k0e
 
-from cordes.domains.constants import EPS, SLACK, positive_definite
+from cordes.certificates.theorems.energy import inverse_root
+from cordes.domains.constants import EPS, SLACK, circumscribed, positive_definite
+from cordes.domains.domain import AbstractDomain
 from cordes.domains.unit_ball import ball_volume
 from cordes.errors import OptionError
 
@@ -63,6 +67,50 @@ def _interval_reduction(z: float) -> float:
     if z < 0.1:
         return 1 - 4 / 5 * z**2 + 17 / 35 * z**4 - 248 / 945 * z**6 + 1382 / 10395 * z**8
     return 1.5 * (math.tanh(z) - z / math.cosh(min(z, 300)) ** 2) / z**3
+
+
+def drifting_green_constant(
+    domain: AbstractDomain, matrix: np.ndarray, drift: np.ndarray, lambda_: float = 0.0
+) -> float:
+    """C with sup |v| ≤ C ‖M:D²v + b·∇v − λv‖ in L² for all v that vanish on the boundary, for d ≤
+    3, constant M and b and λ ≥ 0; infinite where b and λ are zero.
+
+    C² bounds ∫ Γ(z)² over all z = y − x with x, y in Ω, where Γ is Green's function of the whole
+    space, which by the maximum principle is above that of Ω. Carried over by y = M^{−1/2}x as in
+    `green_constant`, with β = |M^{−1/2}b|, k² = β²/4 + λ and ρ = |z| it is e^{b·z/2} times
+    e^{−kρ}/2k, K₀(kρ)/2π or e^{−kρ}/4πρ for d = 1, 2, 3. Over spheres the mean of e^{b·z} is cosh
+    βρ, I₀(βρ) or sinh(βρ)/βρ; what is left is an integral over ρ up to the diameter, which grows
+    only as its root: C falls like β^{−3/4} in the plane. The integrands are analytic on intervals
+    (ρ, 2ρ), where Gauss's rule has all digits.
+    """
+    d, root = domain.dimension, inverse_root(positive_definite(matrix, domain.dimension))
+    beta = float(np.linalg.norm(root @ drift))
+    k = math.sqrt(beta**2 / 4 + lambda_)
+    if k == 0:
+        return math.inf
+    low, high = domain.bounding_box
+    signs = np.array(list(itertools.product((-1, 1), repeat=d)))
+    diameter = min(
+        float(np.max(np.linalg.norm(signs * (high - low) @ root, axis=1))),
+        2 * circumscribed(domain)[1] * float(np.linalg.norm(root, 2)),
+    )
+    node, weight = np.polynomial.legendre.leggauss(24)
+    edges = diameter * 2.0 ** np.arange(-60, 1)
+    half = np.diff(edges)[:, None] / 2
+    rho = half * node + (edges[1:] + edges[:-1])[:, None] / 2
+    # All exponentials together: e^{(β − 2k)ρ}, 2k − β = 4λ/(β + 2k).
+    growth = np.exp(-4 * lambda_ / (beta + 2 * k) * rho)
+    twice = 2 * beta * rho
+    if d == 1:
+        density = growth * (1 + np.exp(-twice)) / (4 * k**2)
+    elif d == 2:
+        density = growth * i0e(beta * rho) * k0e(k * rho) ** 2 * rho / (2 * math.pi)
+    else:
+        mean = np.where(twice > 0, -np.expm1(-twice) / np.maximum(twice, 1e-300), 1.0)
+        density = growth * mean / (4 * math.pi)
+    square = float(np.sum(half * weight * density))
+    condition = float(np.linalg.cond(matrix))
+    return math.sqrt(square * np.linalg.det(root)) * (1 + 1e-9 + 32 * EPS * condition)
 
 
 def drift_factor(dimension: int, drift_norm: float) -> float:
