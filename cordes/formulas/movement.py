@@ -10,6 +10,7 @@ from functools import partial
 from itertools import repeat
 from typing import Any
 
+import jax
 import numpy as np
 
 Array = np.ndarray
@@ -102,6 +103,7 @@ MOVES: dict[str, Callable[[Any, Sequence[Array | None]], Move | None]] = {
     "slice": _plain(_slice),
     "concatenate": _plain(lambda p, *arrays: [np.concatenate(arrays, axis=p["dimension"] + 1)]),
     "stack": _plain(lambda p, *arrays: [np.stack(arrays, axis=p["axis"] + 1)]),
+    "unstack": _plain(lambda p, a: list(np.moveaxis(a, p["axis"] + 1, 0))),
     "transpose": _plain(lambda p, a: [a.transpose((0, *(k + 1 for k in p["permutation"])))]),
     "rev": _plain(lambda p, a: [np.flip(a, tuple(k + 1 for k in p["dimensions"]))]),
     "tile": _plain(lambda p, a: [np.tile(a, (1, *p["reps"]))]),
@@ -113,6 +115,31 @@ MOVES: dict[str, Callable[[Any, Sequence[Array | None]], Move | None]] = {
     "dynamic_update_slice": _indexed(0, 1),
     "scatter": _indexed(0, 2),
 }
+
+
+def scattered(equation: Any, index: Array) -> list[Move]:
+    """scatter-add as a sum: moves of a zero and the updates, each of which puts at most one update
+    in each place and zero elsewhere."""
+    shape, updates = equation.outvars[0].aval.shape, equation.invars[2].aval.shape
+    names = ("dimension_numbers", "indices_are_sorted", "unique_indices", "mode")
+    parameters = {name: equation.params[name] for name in names}
+    size = int(np.prod(updates))
+    hit = [
+        jax.lax.scatter_add(np.zeros(shape), index, unit.reshape(updates), **parameters)
+        for unit in np.eye(size)
+    ]
+    target = np.stack([np.asarray(each).ravel() != 0 for each in hit])
+    layer = np.where(target, np.cumsum(target, axis=0), 0)
+
+    def put(places: Array) -> Move:
+        def move(*arrays: Array) -> list[Array]:
+            flat = np.concatenate([a.reshape(len(a), -1) for a in arrays], axis=1)
+            return [flat[:, places].reshape((len(flat), *shape))]
+
+        return move
+
+    numbers = np.arange(1, size + 1)
+    return [put(numbers @ (layer == k)) for k in range(1, int(np.max(layer)) + 1)]
 
 
 def contraction(

@@ -14,7 +14,14 @@ import numpy as np
 from cordes.formulas.elementary import COMPARISONS, ELEMENTARY, evaluate_constants
 from cordes.formulas.lookups.calls import replacement
 from cordes.formulas.lookups.numbers import NUMBERED, is_lookup
-from cordes.formulas.movement import MOVES, Array, Move, UnsupportedOperation, contraction
+from cordes.formulas.movement import (
+    MOVES,
+    Array,
+    Move,
+    UnsupportedOperation,
+    contraction,
+    scattered,
+)
 from cordes.formulas.numbering import Numbering
 from cordes.formulas.steps import Step, Value
 
@@ -182,6 +189,8 @@ class Trace:
         move = MOVES[name](equation, constants) if name in MOVES else None
         if move is not None:
             return self._move(equation, move, inputs)
+        if name == "scatter-add" and constants[1] is not None:
+            return self._scattered(equation, inputs, constants[1])
         if name in COMPARISONS:
             return self._comparison(name, equation, inputs)
         if name == "convert_element_type" and parameters["new_dtype"] == np.dtype(bool):
@@ -254,6 +263,15 @@ class Trace:
         numbers = self.numbering.elementwise(label, parameter, operands, integers)
         kind = "sign" if name == "sign" else "elementwise"
         return self._emit(kind, equation, inputs, [numbers])
+
+    def _scattered(self, equation: Any, inputs: list[Value], index: Array) -> list[Value]:
+        """What is added to some elements, one layer after another."""
+        total, result = inputs[0], equation.outvars[0].aval
+        (add,) = jax.make_jaxpr(lambda a, b: a + b)(result, result).eqns
+        for move in scattered(equation, index):
+            layer = self._move(equation, move, [self._constant(np.zeros(())), inputs[2]])
+            (total,) = self._elementwise(add, [total, *layer])
+        return [total]
 
     def _reduction(self, equation: Any, inputs: list[Value]) -> list[Value]:
         """Sums, products and extremes over axes, at the end or at every place of an axis."""

@@ -71,6 +71,8 @@ class AbstractCandidate(abc.ABC):
     """See the module. `answer` is what the user has: a solution, or a function of one point."""
 
     answer: Any
+    # Of a formula of the user's own: the residual of a linear equation, else second derivatives.
+    formulas: tuple[Callable, ...] = ()
 
     @abc.abstractmethod
     def evaluate(self, x: np.ndarray) -> Evaluated:
@@ -255,6 +257,10 @@ class FunctionCandidate(AbstractCandidate):
             size = jnp.sum(jnp.abs(A * hessian)) + jnp.sum(jnp.abs(b * gradient))
             return A, b, c, f - jnp.sum(terms), size + jnp.abs(c * value) + jnp.abs(f)
 
+        second = (
+            (lambda x: parts(x)[3]) if problem.linear else lambda x: jet_of(function)(x).hessian
+        )
+        self.formulas = (second,)
         self._parts = at_points(parts)
         self._values = at_points(function)
         self._jets = at_points(jet_of(function))

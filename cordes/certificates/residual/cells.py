@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
+import scipy.spatial
 
 from cordes.domains.domain import AbstractDomain
 from cordes.domains.patches import Patch, patches
@@ -34,6 +35,10 @@ ON_INTERFACE = 1e-9
 # Samples along a line in which sign changes of the interface functions are looked for.
 LINE_SAMPLES = 9
 ITERATIONS = 40
+# Half the diagonal of a cell over the longest side of a box in which the data have a feature; and
+# how often cells are cut for it.
+COARSER, LARGEST_REFINEMENT = 1.5, 20
+LARGEST_START = {1: 1_000, 2: 1_500, 3: 1_500}
 # A cell may be this much larger than a heavy one, and than the distance between the two.
 GRADATION = 4.0
 
@@ -120,6 +125,27 @@ class CellMesh:
             self.cells = joined_cells(
                 [self.cells.take(~touching), self.cells.take(touching).children()]
             )
+
+    def refine_to(self, centers: np.ndarray, sizes: np.ndarray) -> None:
+        """Cut cells until none is much larger than a small box (with this center and longest side)
+        that lies in it or next to it: something happens there on that scale."""
+        if not len(centers):
+            return
+        tree = scipy.spatial.cKDTree(centers)
+        for _ in range(LARGEST_REFINEMENT):
+            lattice = self._lattice_points(self.cells)
+            center = lattice[:, lattice.shape[1] // 2]
+            reach = np.max(np.linalg.norm(lattice - center[:, None], axis=2), axis=1)
+            near = tree.query_ball_point(center, reach * (1 + 1e-9))
+            smallest = np.array([np.min(sizes[each], initial=np.inf) for each in near])
+            coarse = reach > smallest * COARSER
+            if not np.any(coarse):
+                return
+            children = self.cells.take(coarse).children()
+            if len(self.cells.patch) + len(children.patch) > LARGEST_START[self.dimension]:
+                # Features all over the domain: what is left to see is for refinement to find.
+                return
+            self.cells = joined_cells([self.cells.take(~coarse), children])
 
     def _lattice_points(self, cells: Cells) -> np.ndarray:
         """Images of the 3ᵈ corners, middles of edges and centres of each cell, (K, 3ᵈ, d)."""

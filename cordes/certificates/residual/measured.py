@@ -19,6 +19,7 @@ from cordes.certificates.residual.cells import (
 from cordes.certificates.residual.norms import AGREEMENT, Measure, Quadrature, Sample
 from cordes.domains.domain import AbstractDomain
 from cordes.errors import DomainError
+from cordes.problems.features import features_of
 from cordes.problems.problem import AbstractProblem
 from cordes.runtime.plain import show
 
@@ -61,10 +62,12 @@ class Sampling(NamedTuple):
 
 class Watched(NamedTuple):
     """What is looked at: `evaluate` at points gives a tree of arrays, `densities` of it what the
-    cells are refined for."""
+    cells are refined for; `formulas` are functions of one point whose small features the cells must
+    not miss."""
 
     evaluate: Callable[[np.ndarray], Any]
     densities: Callable[[Any], np.ndarray]
+    formulas: tuple[Callable, ...] = ()
 
 
 class Layer(NamedTuple):
@@ -89,7 +92,8 @@ def measured(
     domain = problem.domain
     mesh = None if sampling.proved else _mesh(problem, singular, corners)
     if mesh is not None:
-        nodes, evaluated = adaptive_nodes(mesh, *watched, BUDGETS[domain.dimension])
+        mesh.refine_to(*features_of(problem, watched.formulas).places())
+        nodes, evaluated = adaptive_nodes(mesh, *watched[:2], BUDGETS[domain.dimension])
         return Quadrature(nodes), evaluated
     points = domain.interior_points(sampling.points, sampling.seed)
     sample = Sample(points, domain.volume, sampling.confidence, sampling.norms, sampling.proved)

@@ -22,7 +22,14 @@ import numpy as np
 from cordes.formulas.intervals import functions, rules, tables
 from cordes.formulas.intervals.arithmetic import ANYTHING, Array, Interval
 from cordes.formulas.intervals.rules import Evaluate, combined, product
-from cordes.formulas.intervals.switches import IntervalPass, Switchboard, compare, sign_of
+from cordes.formulas.intervals.switches import (
+    NARROWED,
+    IntervalPass,
+    Switchboard,
+    compare,
+    narrow,
+    sign_of,
+)
 from cordes.formulas.lookups import Lookup
 from cordes.formulas.movement import contraction
 from cordes.formulas.steps import Step
@@ -74,6 +81,11 @@ class Program:
                     for value in step.inputs
                 ]
                 results, gap = self.step(instruction, state, gaps, operands)
+                if forced is not None and step.name in NARROWED:
+                    narrowed = narrow(step.name, *operands, results[0])
+                    for value, operand in zip(step.inputs, narrowed, strict=True):
+                        if value.constant is None:
+                            slots[value.slot] = operand
                 for slot, result in zip(step.outputs, results, strict=True):
                     if slot >= 0:
                         slots[slot], gaps[slot] = result, gap
@@ -155,6 +167,18 @@ class Program:
             numbers.shape
         )
 
+    def _seldom_zero(self, numbers: Array) -> Array:
+        """Analytic elements, and choices between such: where one of these is zero in a whole part
+        of the domain, a quotient by it is no number."""
+        numbering = self.trace.numbering
+
+        def cases(number: int) -> tuple[int, ...]:
+            operation = numbering.operations[number]
+            return operation.operands[1:] if operation.name == "select_n" else (number,)
+
+        found = [numbering.analytic(*cases(number)) for number in numbers.ravel().tolist()]
+        return np.array(found, bool).reshape(numbers.shape)
+
     def _comparison(self, step: Step) -> Evaluate:
         name = step.name
         first, second = np.broadcast_arrays(*(value.numbers for value in step.inputs))
@@ -179,7 +203,7 @@ class Program:
         if name == "mul" and np.any(same := np.equal(*np.broadcast_arrays(*operands))):
             rule, options = product, {"same": same}
         elif name == "div" and step.inputs[1].dtype.kind == "f":
-            rule, options = Interval.divide, {"one_sided": self._analytic(operands[1])}
+            rule, options = Interval.divide, {"one_sided": self._seldom_zero(operands[1])}
         elif name == "sub" and np.any(part := self._fractional(*operands)):
             rule, options = tables.difference, {"fractional": part}
         elif name == "atan2":

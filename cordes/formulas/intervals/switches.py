@@ -19,11 +19,13 @@ from cordes.formulas.numbering import Numbering
 class IntervalPass:
     """One pass through a program: `undecided` (cells, columns) is filled in; `forced` holds
     outcomes, NaN where the hull is wanted; `gaps` tells, for each operand of the instruction at
-    work, in which cells it may not be a number somewhere (None: in none)."""
+    work, in which cells it may not be a number somewhere (None: in none). `outcomes` (cells,
+    columns), if wanted, are the least ones that are possible."""
 
     undecided: Array
     forced: Array | None
     gaps: list[Array | None]
+    outcomes: Array | None = None
 
     def vague(self, interval: Interval, outcomes: Interval) -> Interval:
         """The interval, but all `outcomes` in cells where an operand may not be a number: there a
@@ -49,6 +51,9 @@ class Switch(NamedTuple):
         cells = len(natural.lower)
         columns = self.columns.ravel()
         state.undecided[:, columns] |= (natural.lower < natural.upper).reshape(cells, -1)
+        if state.outcomes is not None:
+            least = (natural.lower - self.shift) / self.scale
+            state.outcomes[:, columns] = least.reshape(cells, -1)
         if state.forced is None:
             return natural
         outcome = state.forced[:, columns].reshape(natural.shape) * self.scale + self.shift
@@ -116,6 +121,28 @@ def compare(name: str, a: Interval, b: Interval, analytic: Any, same: Any) -> In
         true = same | ((a.lower == a.upper) & (b.lower == b.upper) & (a.lower == b.lower))
         false = ~true & (analytic | (a.upper < b.lower) | (a.lower > b.upper))
     return Interval(true, ~false)
+
+
+NARROWED = ("lt", "le", "gt", "ge")
+
+
+def narrow(name: str, a: Interval, b: Interval, outcome: Interval) -> tuple[Interval, Interval]:
+    """The operands of a comparison where its outcome is known: of s < 1 it follows that s is at
+    most one in all that is made of s afterwards, such as exp(-1/(1 - s))."""
+    if name in ("gt", "ge"):
+        return narrow({"gt": "lt", "ge": "le"}[name], b, a, outcome)[::-1]
+    true, false = outcome.lower == 1, outcome.upper == 0
+    first = _cut(a, np.where(false, b.lower, -np.inf), np.where(true, b.upper, np.inf))
+    return first, _cut(b, np.where(true, a.lower, -np.inf), np.where(false, a.upper, np.inf))
+
+
+def _cut(x: Interval, lowest: Array, highest: Array) -> Interval:
+    """An interval cut off at both ends; one of which nothing would be left stays."""
+    if x.shape != lowest.shape:
+        return x
+    lower, upper = np.maximum(x.lower, lowest), np.minimum(x.upper, highest)
+    kept = lower <= upper
+    return Interval(np.where(kept, lower, x.lower), np.where(kept, upper, x.upper))
 
 
 def sign_of(x: Interval, analytic: Array) -> Interval:

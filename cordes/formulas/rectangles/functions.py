@@ -100,8 +100,10 @@ def _least_square(z: Rectangle) -> Array:
 
 
 def _slope_of_atan(z: Rectangle) -> Array:
-    height = size_of(z.imaginary)
-    return np.where(height < 1, 1 / (_least_square(z) + (1 - height) ** 2), np.inf)
+    """1/|1 + z²|, away from the cuts on the imaginary axis."""
+    height, square = size_of(z.imaginary), _least_square(z)
+    slope = 1 / (square + np.maximum(1 - height, 0.0) ** 2)
+    return np.where((height < 1) | (square > 0), slope, np.inf)
 
 
 def _slope_of_erf(z: Rectangle) -> Array:

@@ -18,7 +18,7 @@ import numpy as np
 from cordes.formulas.intervals.arithmetic import Interval
 from cordes.formulas.intervals.program import Program
 from cordes.formulas.intervals.rules import fixed
-from cordes.formulas.intervals.switches import IntervalPass
+from cordes.formulas.intervals.switches import IntervalPass, Switch
 from cordes.formulas.movement import contraction
 from cordes.formulas.rectangles.arithmetic import Array, Rectangle, as_rectangle
 from cordes.formulas.rectangles.functions import FUNCTIONS
@@ -56,19 +56,27 @@ class Neighbourhoods(NamedTuple):
         rows = [part.reshape(-1, d) for part in (lower, upper, -height, height)]
         return Rectangle(*rows)
 
+    def by_cell(self, values: Array) -> Array:
+        """Values (d·R·C, …) on the neighbourhoods as (C, d·R, …)."""
+        shape = (self.count, len(self.lower), *values.shape[1:])
+        return (
+            np.broadcast_to(values, (shape[0] * shape[1], *shape[2:])).reshape(shape).swapaxes(0, 1)
+        )
+
     def sorted(self, values: Array) -> Array:
         """Numbers on the neighbourhoods by cell, axis and ρ: (C, d, R)."""
-        cells, d = self.lower.shape
-        return values.reshape(d, len(self.rho), cells).transpose(2, 0, 1)
+        return self.by_cell(values).reshape(*self.lower.shape, len(self.rho))
 
 
 class Enclosed(NamedTuple):
     """The outputs over the cells and on their neighbourhoods, in the structure of the function's
-    result flattened, and which switches were undecided in which cells."""
+    result flattened, and which switches were undecided in which cells; of those that were decided
+    the outcomes."""
 
     real: list[Interval]
     complex: list[Rectangle]
     undecided: Array
+    outcomes: Array
 
 
 class RectangleProgram:
@@ -78,19 +86,35 @@ class RectangleProgram:
         self.intervals = Program(function, dimension)
         self.trace = self.intervals.trace
         self.rules = [_rule(step) for step in self.trace.steps]
+        self.switches = [self._switch(step) for step in self.trace.steps]
+
+    def _switch(self, step: Step) -> Switch | None:
+        """|a|, max and min choose between two formulas, as comparisons do."""
+        if step.kind != "elementwise" or step.name not in ("abs", "max", "min"):
+            return None
+        zero = np.full(step.numbers.shape, self.trace.numbering.constant(0.0))
+        first, *second = [value.numbers for value in step.inputs]
+        other = second[0] if second else zero
+        return self.intervals.switchboard.comparison("ge", *np.broadcast_arrays(first, other))
 
     def run(self, around: Neighbourhoods, forced: Array | None = None) -> Enclosed:
         """`forced` (C, switches) holds outcomes of switches, NaN where the cell decides."""
         cells = len(around.lower)
         switches = len(self.intervals.switchboard.outcomes)
-        state = IntervalPass(np.zeros((cells, switches), dtype=bool), forced, [])
+        state = IntervalPass(
+            np.zeros((cells, switches), dtype=bool), forced, [], np.zeros((cells, switches))
+        )
         real: list[Any] = [None] * self.trace.slots
         turned: list[Any] = [None] * self.trace.slots
         gaps: list[Any] = [None] * (self.trace.slots + 1)
         real[0], turned[0] = Interval(around.lower, around.upper), around.rectangles()
         with np.errstate(all="ignore"):
-            for instruction, rule, step in zip(
-                self.intervals.instructions, self.rules, self.trace.steps, strict=True
+            for instruction, rule, switch, step in zip(
+                self.intervals.instructions,
+                self.rules,
+                self.switches,
+                self.trace.steps,
+                strict=True,
             ):
                 operands = [
                     fixed(value.constant[None]) if value.constant is not None else real[value.slot]
@@ -103,7 +127,7 @@ class RectangleProgram:
                     else turned[value.slot]
                     for value in step.inputs
                 ]
-                choice = Choice(operands, results, around.count)
+                choice = Choice(operands, results, around.count, state, switch)
                 images = rule(choice, *rectangles)
                 for slot, result, image in zip(step.outputs, results, images, strict=True):
                     if slot >= 0:
@@ -118,6 +142,7 @@ class RectangleProgram:
             [_interval(a) for a, _ in outputs],
             [as_rectangle(b) for _, b in outputs],
             state.undecided,
+            np.zeros(0) if state.outcomes is None else state.outcomes,
         )
 
 
@@ -136,6 +161,17 @@ class Choice(NamedTuple):
     operands: list[Interval]
     results: list[Interval]
     count: int
+    state: IntervalPass
+    switch: Switch | None
+
+    def above(self, a: Interval, b: Interval) -> tuple[Array, Array]:
+        """Where a ≥ b and where a ≤ b on the cell, or by force."""
+        assert self.switch is not None
+        outcome = Interval(a.lower >= b.upper, ~(a.upper <= b.lower))
+        shape = (len(self.state.undecided), *self.switch.columns.shape)
+        natural = outcome.map(lambda part: np.broadcast_to(part, shape))
+        settled = self.switch.settle(self.state, natural)
+        return settled.lower == 1, settled.upper == 0
 
     def spread(self, mask: Array) -> Array:
         """Something about the cells for all their neighbourhoods."""
@@ -288,13 +324,15 @@ def _elementwise(step: Step, choice: Choice, rank: int, rectangles: Any) -> Rect
         return _power(z, real)
     if name == "abs":
         moves = _moves(z[0])
-        turned = choice.branch(real[0].lower >= 0, real[0].upper <= 0, z[0], -z[0], moves)
+        turned = choice.branch(*choice.above(real[0], fixed(np.zeros(1))), z[0], -z[0], moves)
         # |x| of a real number that changes its sign starts at zero.
         smallest = np.where(~moves & (z[0].lower < 0) & (z[0].upper > 0), 0.0, turned.lower)
         return Rectangle(smallest, turned.upper, *turned.imaginary)
+    if name == "cbrt":
+        right, left = z[0].power(1 / 3), -((-z[0]).power(1 / 3))
+        return choice.branch(real[0].lower >= 0, real[0].upper <= 0, right, left, _moves(z[0]))
     if name in ("max", "min"):
-        a, b = real
-        first, second = (a.lower >= b.upper), (a.upper <= b.lower)
+        first, second = choice.above(*real)
         first, second = (first, second) if name == "max" else (second, first)
         return choice.branch(first, second, z[0], z[1], _moves(*z))
     if name == "select_n":
