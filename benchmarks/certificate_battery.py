@@ -293,6 +293,7 @@ def certify_case(case: Case) -> Certificate:
         constant_A=False,
         A=lambda x: jnp.sign(x[0] - x[1]),
         interfaces=(),
+        data=dict,
     )
     evaluated = Evaluated(case.local, case.residual, np.zeros(len(case.x)))
     thinned = np.arange(0, len(case.x), max(len(case.x) // 200, 1))

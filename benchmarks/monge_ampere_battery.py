@@ -128,6 +128,8 @@ class Vanishing(NamedTuple):
 class Case:
     """A solution u and an answer w = u + t v, as a problem and a candidate."""
 
+    formulas = ()
+
     def __init__(self, domain, kind: str, solution, error, size: float):
         self.domain, self.kind, self.solution, self.error, self.size = (
             domain,
@@ -137,7 +139,11 @@ class Case:
             size,
         )
         self.problem = SimpleNamespace(
-            domain=domain, interfaces=(), source_density=self.source_density, name=kind
+            domain=domain,
+            interfaces=(),
+            source_density=self.source_density,
+            name=kind,
+            data=dict,
         )
 
     def source_density(self, x: np.ndarray) -> np.ndarray:

@@ -133,6 +133,7 @@ class Case:
             target_density=density,
             nu=_without_formula,
             interfaces=(),
+            data=dict,
             name=kind,
         )
 

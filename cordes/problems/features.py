@@ -1,7 +1,7 @@
 """Where the data of a problem have features that points may miss: solvers put points there, and
 certificates cells."""
 
-import weakref
+import collections
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -11,7 +11,8 @@ from cordes.problems.problem import AbstractProblem
 
 # Beyond three dimensions boxes are too many.
 LARGEST_DIMENSION = 3
-_KNOWN: weakref.WeakKeyDictionary[AbstractProblem, Boxes] = weakref.WeakKeyDictionary()
+# The last problems that were asked about: solver and certificate ask for the same one.
+_RECENT: collections.deque[tuple[AbstractProblem, Boxes]] = collections.deque(maxlen=4)
 
 
 def features_of(problem: AbstractProblem, formulas: Sequence[Callable] = ()) -> Boxes:
@@ -20,10 +21,18 @@ def features_of(problem: AbstractProblem, formulas: Sequence[Callable] = ()) -> 
     d = problem.domain.dimension
     if d > LARGEST_DIMENSION:
         return Boxes(*np.zeros((2, 0, d)), *np.zeros((2, 0), bool))
-    if problem not in _KNOWN:
-        data = list(problem.data().values())
-        _KNOWN[problem] = resolved_boxes(data, problem.domain).features()
+    known = _of_data(problem)
     if not formulas:
-        return _KNOWN[problem]
+        return known
     more = resolved_boxes(formulas, problem.domain).features()
-    return Boxes(*map(np.concatenate, zip(_KNOWN[problem], more, strict=True)))
+    return Boxes(*map(np.concatenate, zip(known, more, strict=True)))
+
+
+def _of_data(problem: AbstractProblem) -> Boxes:
+    """Found once for each problem: problems do not change."""
+    for known, boxes in _RECENT:
+        if known is problem:
+            return boxes
+    found = resolved_boxes(list(problem.data().values()), problem.domain).features()
+    _RECENT.append((problem, found))
+    return found

@@ -308,7 +308,9 @@ def test_a_bad_source(value, words):
         f[np.linalg.norm(x - 0.3, axis=1) < 0.1] = value
         return f
 
-    problem = SimpleNamespace(domain=SQUARE, interfaces=(), source_density=source, name="bad")
+    problem = SimpleNamespace(
+        domain=SQUARE, interfaces=(), source_density=source, name="bad", data=dict
+    )
     certificate = bounds(problem, FunctionCandidate(SMOOTH, exponential), NOWHERE)
     assert certificate.Linf is None
     assert certificate.reason.startswith(words)

@@ -63,7 +63,14 @@ def test_densities_that_are_not_positive():
     broken = SimpleNamespace(
         **{
             name: getattr(problem, name)
-            for name in ("domain", "target_domain", "uniform", "target_density", "interfaces")
+            for name in (
+                "domain",
+                "target_domain",
+                "uniform",
+                "target_density",
+                "interfaces",
+                "data",
+            )
         }
     )
     broken.source_density = lambda x: np.where(x[:, 0] > 0.45, -1.0, 1.0)
@@ -73,7 +80,8 @@ def test_densities_that_are_not_positive():
 
 def test_masses_that_are_not_one_count():
     problem = uniform_square()
-    names = ("domain", "target_domain", "uniform", "target_density", "mu", "nu", "interfaces")
+    names = ("domain", "target_domain", "uniform", "target_density", "mu", "nu")
+    names += ("interfaces", "data")
     heavy = SimpleNamespace(
         **{name: getattr(problem, name) for name in names},
         source_density=lambda x: 1.001 * problem.source_density(x),

@@ -43,7 +43,11 @@ def hidden(function):
     """A candidate of which nothing is known but values: no intervals."""
     inner = FunctionCandidate(SMOOTH, function)
     return SimpleNamespace(
-        jet=inner.jet, applied=inner.applied, value=inner.value, kink=lambda: None
+        jet=inner.jet,
+        applied=inner.applied,
+        value=inner.value,
+        kink=lambda: None,
+        formulas=(),
     )
 
 

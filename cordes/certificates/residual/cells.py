@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-import scipy.spatial
+from scipy.spatial import KDTree
 
 from cordes.domains.domain import AbstractDomain
 from cordes.domains.patches import Patch, patches
@@ -131,7 +131,7 @@ class CellMesh:
         that lies in it or next to it: something happens there on that scale."""
         if not len(centers):
             return
-        tree = scipy.spatial.cKDTree(centers)
+        tree = KDTree(centers)
         for _ in range(LARGEST_REFINEMENT):
             lattice = self._lattice_points(self.cells)
             center = lattice[:, lattice.shape[1] // 2]

@@ -82,7 +82,7 @@ class Program:
                 ]
                 results, gap = self.step(instruction, state, gaps, operands)
                 if forced is not None and step.name in NARROWED:
-                    narrowed = narrow(step.name, *operands, results[0])
+                    narrowed = narrow(step.name, operands[0], operands[1], results[0])
                     for value, operand in zip(step.inputs, narrowed, strict=True):
                         if value.constant is None:
                             slots[value.slot] = operand

@@ -130,7 +130,8 @@ def narrow(name: str, a: Interval, b: Interval, outcome: Interval) -> tuple[Inte
     """The operands of a comparison where its outcome is known: of s < 1 it follows that s is at
     most one in all that is made of s afterwards, such as exp(-1/(1 - s))."""
     if name in ("gt", "ge"):
-        return narrow({"gt": "lt", "ge": "le"}[name], b, a, outcome)[::-1]
+        second, first = narrow({"gt": "lt", "ge": "le"}[name], b, a, outcome)
+        return first, second
     true, false = outcome.lower == 1, outcome.upper == 0
     first = _cut(a, np.where(false, b.lower, -np.inf), np.where(true, b.upper, np.inf))
     return first, _cut(b, np.where(true, a.lower, -np.inf), np.where(false, a.upper, np.inf))
