@@ -58,6 +58,7 @@ ELEMENTARY: dict[str, Elementary] = {
     "asinh": Elementary(np.arcsinh, "arsinh", **_ENTIRE, **_ZERO),
     "logistic": Elementary(_logistic, "logistic", **_ENTIRE, **_POSITIVE),
     "erf": Elementary(special.erf, "erf", **_ENTIRE, **_ZERO),
+    "erfc": Elementary(special.erfc, "erfc", **_ENTIRE, **_POSITIVE),
     "log": Elementary(np.log, "log", **_FILE, domain=_HALF_LINE, smooth=_HALF_LINE),
     "log1p": Elementary(np.log1p, "log1p", domain=_ABOVE, smooth=_ABOVE, **_ZERO),
     "asin": Elementary(np.arcsin, "arcsin", True, _SYMMETRIC, _SYMMETRIC, 0.5, **_ZERO),

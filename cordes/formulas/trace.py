@@ -13,7 +13,7 @@ import numpy as np
 
 from cordes.formulas.elementary import COMPARISONS, ELEMENTARY, evaluate_constants
 from cordes.formulas.lookups.calls import replacement
-from cordes.formulas.lookups.numbers import NUMBERED, is_lookup
+from cordes.formulas.lookups.numbers import NUMBERED, lookup_kind
 from cordes.formulas.movement import (
     MOVES,
     Array,
@@ -140,6 +140,8 @@ class Trace:
             moved = move(*(np.asarray(value.constant)[None] for value in inputs))
             return [self._constant(array[0]) for array in moved]
         numbers = [array[0] for array in move(*(value.numbers[None] for value in inputs))]
+        if dtypes is None and all(value.dtype == np.float64 for value in inputs):
+            dtypes = [np.float64] * len(numbers)  # Moved numbers of a table in single precision.
         return self._emit("move", equation, inputs, numbers, dtypes, move)
 
     # Equations.
@@ -180,19 +182,23 @@ class Trace:
             return [self._constant(np.int32(next(fitting)))]
         if all(constant is not None for constant in constants) and name not in MOVES:
             return [self._constant(array) for array in evaluate_constants(equation, constants)]
-        if name in NUMBERED and is_lookup(name, constants):
-            numbers = [NUMBERED[name](self.numbering, equation, inputs)]
-            if name == "smooth":
-                return self._emit(name, equation, inputs, numbers)
-            kind = "search" if name == "search" else "lookup"
-            return self._emit(kind, equation, inputs[1:], numbers, table=inputs[0].constant)
+        kind = lookup_kind(equation, constants)
+        if kind is not None:
+            numbers, table = [NUMBERED[name](self.numbering, equation, inputs)], inputs[0].constant
+            if kind in ("smooth", "pick"):
+                return self._emit(kind, equation, inputs, numbers)
+            # Numbers in single precision are numbers; only arithmetic with them is another.
+            dtypes = [np.float64] if table is not None and table.dtype.kind == "f" else None
+            dtypes = None if kind == "search" else dtypes
+            return self._emit(kind, equation, inputs[1:], numbers, dtypes, table=table)
         move = MOVES[name](equation, constants) if name in MOVES else None
         if move is not None:
             return self._move(equation, move, inputs)
         if name == "scatter-add" and constants[1] is not None:
             return self._scattered(equation, inputs, constants[1])
-        if name in COMPARISONS:
-            return self._comparison(name, equation, inputs)
+        if name.removesuffix("_to") in COMPARISONS:
+            # In the total order of all floats, which differs where something is not a number.
+            return self._comparison(name.removesuffix("_to"), equation, inputs)
         if name == "convert_element_type" and parameters["new_dtype"] == np.dtype(bool):
             # A conversion to truth values asks whether a number differs from zero.
             zero = self._constant(np.zeros((), inputs[0].dtype))

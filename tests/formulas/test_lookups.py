@@ -19,6 +19,7 @@ generator = np.random.default_rng(3)
 KNOTS = jnp.asarray(np.sort(generator.random(12)))
 VALUES = jnp.asarray(generator.standard_normal(12))
 TABLE = jnp.asarray(generator.standard_normal((17, 13)))
+SINGLE = TABLE.astype(jnp.float32)
 CUBE = jnp.asarray(generator.standard_normal((5, 6, 7)))
 
 
@@ -41,6 +42,13 @@ FUNCTIONS = {
     "filled": lambda x: TABLE.at[pixel(x, (20.0, 13.0))[0], 3].get(mode="fill", fill_value=7.0),
     "rows": lambda x: TABLE[pixel(x, (17.0, 16.0))],
     "a slice": lambda x: jax.lax.dynamic_slice(TABLE, pixel(x, (20.0, 20.0)) - 2, (3, 2)),
+    "a vector of points": lambda x: jax.vmap(lambda t: jnp.interp(t, KNOTS, VALUES))(x),
+    "digitize": lambda x: jnp.digitize(x[0], KNOTS) * x[1],
+    "unrolled": lambda x: jnp.searchsorted(KNOTS, x[0], method="scan_unrolled") * 1.0,
+    "one of three": lambda x: jnp.stack([x[0], x[1], x[0] * x[1]])[pixel(x, (3.0, 1.0))[0]],
+    "single precision": lambda x: SINGLE[pixel(x)[0], 2].astype(float) * x[1],
+    "wrapped": lambda x: jnp.take(VALUES, pixel(x, (40.0, 1.0))[0] - 5, mode="wrap"),
+    "erfc": lambda x: jax.scipy.special.erfc(30 * x[0] - 3),
     "round": lambda x: TABLE[jnp.round(x[0] * 16).astype(jnp.int32), 0],
 }
 
@@ -107,6 +115,13 @@ def test_a_decided_cell_gives_the_piece():
     )
     assert np.isinf(found.complex[0].above[0])
     assert found.real[0].upper[0] <= float(np.max(VALUES[2:5]))
+
+
+def test_points_in_a_vector_are_searched_one_by_one():
+    (found,) = enclose(FUNCTIONS["a vector of points"])([[KNOTS[3]] * 2], [[KNOTS[4]] * 2])
+    wanted = np.sort([VALUES[3], VALUES[4]])
+    np.testing.assert_allclose(found.lower[0], wanted[0], rtol=1e-14)
+    np.testing.assert_allclose(found.upper[0], wanted[1], rtol=1e-14)
 
 
 def test_linear_interpolation_is_continuous():

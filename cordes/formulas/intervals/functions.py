@@ -71,6 +71,13 @@ cbrt = increasing(np.cbrt, signed=True)
 erf = increasing(special.erf, -1.0, 1.0, signed=True)
 
 
+def erfc(x: Interval) -> Interval:
+    """Its error grows with exp(-x²), whose exponent is rounded: x² units in the last place."""
+    found = increasing(lambda t: special.erfc(-t), 0.0, 2.0)(-x)
+    share = MARGIN * np.minimum(np.maximum(x.lower**2, x.upper**2), 1e3)
+    return Interval(found.lower * (1 - share), np.minimum(found.upper * (1 + share), 2.0))
+
+
 def _restricted(
     function: Callable[[Array], Array], lowest: float, highest: float = np.inf, signed: bool = False
 ) -> Callable[[Interval], Interval]:

@@ -126,6 +126,9 @@ class Program:
             case "lookup":
                 assert step.table is not None
                 return partial(tables.looked_up, Lookup(step.equation, step.table))
+            case "pick":
+                geometry = Lookup(step.equation, np.zeros(step.inputs[0].shape))
+                return partial(tables.picked, geometry)
             case "search":
                 assert step.table is not None
                 rarely = self._analytic(step.inputs[0].numbers)

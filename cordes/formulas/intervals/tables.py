@@ -1,5 +1,7 @@
 """Intervals of numbers that are looked up in tables."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from cordes.formulas.intervals.arithmetic import Array, Interval
@@ -9,13 +11,25 @@ from cordes.formulas.lookups import Lookup, found_places
 
 def looked_up(lookup: Lookup, state: IntervalPass, *index: Interval) -> list[Interval]:
     """The extremes of a table over all indices that are possible."""
+    return [Interval(*lookup.range(*_flat(state, index)))]
+
+
+def picked(
+    lookup: Lookup, state: IntervalPass, table: Interval, *index: Interval
+) -> list[Interval]:
+    """The extremes of all entries that are possible, which depend on x themselves."""
+    return [Interval(*lookup.picked(*_flat(state, [table]), *_flat(state, index)))]
+
+
+def _flat(state: IntervalPass, intervals: Sequence[Interval]) -> tuple[Array, Array]:
+    """The bounds of intervals beside each other, (cells, elements)."""
     cells = len(state.undecided)
 
-    def flat(bounds: list[Array]) -> Array:
-        rows = [np.broadcast_to(b, (cells, *b.shape[1:])).reshape(cells, -1) for b in bounds]
-        return np.concatenate(rows, axis=1)
+    def row(bound: Array) -> Array:
+        return np.broadcast_to(bound, (cells, *bound.shape[1:])).reshape(cells, -1)
 
-    return [Interval(*lookup.range(flat([i.lower for i in index]), flat([i.upper for i in index])))]
+    lower, upper = ([row(getattr(i, end)) for i in intervals] for end in ("lower", "upper"))
+    return np.concatenate(lower, axis=1), np.concatenate(upper, axis=1)
 
 
 def searched(

@@ -53,6 +53,9 @@ def _texts(function: Callable, name: str, shapes: tuple) -> set[str]:
                 found.add(str(equation.params["jaxpr"]))
 
     collect(jax.make_jaxpr(function)(*arguments))
+    axes = {"searchsorted": (None, 0), "_interp": (0, None, None)}.get(name)
+    if axes and all(shape for axis, (shape, _) in zip(axes, shapes, strict=True) if axis == 0):
+        collect(jax.make_jaxpr(jax.vmap(function, axes))(*arguments))
     if name == "searchsorted":
 
         def product(knots: Any, query: Any) -> Any:
@@ -70,7 +73,7 @@ def _ascending(knots: Array | None) -> bool:
 
 
 def _searched(equation: Any, constants: list[Array | None]) -> Callable | None:
-    if not _ascending(constants[0]):
+    if len(constants) != 2 or not _ascending(constants[0]):
         return None
     kind = equation.outvars[0].aval.dtype
     for side in ("left", "right"):

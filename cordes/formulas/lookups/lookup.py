@@ -21,8 +21,8 @@ class Lookup:
         self.table, self.shape = table, tuple(equation.outvars[0].aval.shape)
         made = {"dynamic_slice": _slice, "gather": _gather}[equation.primitive.name]
         self.fill: float | None = None
+        self._extremes: RangeExtremes | None = None
         self.sources, self.offsets, self.limits = made(equation, self)
-        self._extremes = RangeExtremes(table)
 
     def range(self, lower: Array, upper: Array) -> tuple[Array, Array]:
         """The smallest and the largest number that may be found (cells, *shape), where the numbers
@@ -30,11 +30,34 @@ class Lookup:
         itself."""
         shape = (len(lower), *self.shape)
         start, end = self._places(lower), self._places(upper)
+        if self._extremes is None:
+            self._extremes = RangeExtremes(self.table)
         low, high = self._extremes(*(p.reshape(len(p), -1) for p in (start, end)))
-        low, high = low.reshape(shape), high.reshape(shape)
+        return self._filled(low.reshape(shape), high.reshape(shape), lower, upper)
+
+    def picked(
+        self, least: Array, largest: Array, lower: Array, upper: Array
+    ) -> tuple[Array, Array]:
+        """The same for entries that are known to lie between `least` and `largest` (cells,
+        entries): one after the other."""
+        entries = np.indices(self.table.shape).reshape(self.table.ndim, -1)
+        start, end = self._places(lower), self._places(upper)
+        possible = np.logical_and.reduce(
+            [
+                (first[..., None] <= entry) & (entry <= last[..., None])
+                for first, last, entry in zip(start, end, entries, strict=True)
+            ]
+        )
+        low = np.min(np.where(possible, least[:, None], np.inf), axis=2)
+        high = np.max(np.where(possible, largest[:, None], -np.inf), axis=2)
+        shape = (len(lower), *self.shape)
+        return self._filled(low.reshape(shape), high.reshape(shape), lower, upper)
+
+    def _filled(self, low: Array, high: Array, lower: Array, upper: Array) -> tuple[Array, Array]:
+        """With what an index outside of the table gives."""
         if self.fill is None:
             return low, high
-        outside, unknown = self._outside(lower, upper).reshape(shape), np.isnan(self.fill)
+        outside, unknown = self._outside(lower, upper).reshape(low.shape), np.isnan(self.fill)
         return (
             np.where(outside, -np.inf if unknown else np.minimum(low, self.fill), low),
             np.where(outside, np.inf if unknown else np.maximum(high, self.fill), high),

@@ -1,6 +1,7 @@
 """Which elements of lookups are equal: the numbers that a trace gives them."""
 
 import hashlib
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,12 +13,23 @@ from cordes.formulas.numbering import Numbering
 Array = np.ndarray
 
 
-def is_lookup(name: str, constants: Sequence[Array | None]) -> bool:
-    """Whether an operation looks up constants by an index that depends on x, or is one of ours; a
+# Entries times results beyond which one of several numbers that depend on x is not picked.
+MOST_PICKED = 1 << 12
+
+
+def lookup_kind(equation: Any, constants: Sequence[Array | None]) -> str | None:
+    """The kind of step that an operation makes if it looks up constants by an index that depends
+    on x ("lookup"), picks one of the numbers that depend on x so ("pick"), or is one of ours; a
     constant index only moves elements."""
+    name = equation.primitive.name
     if name in ("search", "smooth"):
-        return constants[0 if name == "search" else -1] is not None or name == "smooth"
-    return constants[0] is not None and any(index is None for index in constants[1:])
+        return name if name == "smooth" or constants[0] is not None else None
+    if name not in ("gather", "dynamic_slice") or all(index is not None for index in constants[1:]):
+        return None
+    if constants[0] is not None:
+        return "lookup"
+    sizes = [math.prod(v.aval.shape) for v in (equation.invars[0], equation.outvars[0])]
+    return "pick" if math.prod(sizes) <= MOST_PICKED else None
 
 
 def _contents(table: Array) -> tuple:
@@ -28,11 +40,14 @@ def _contents(table: Array) -> tuple:
 
 def _looked_up(numbering: Numbering, equation: Any, inputs: Sequence[Any]) -> Array:
     """An entry is known by the table, the offset and the numbers of the index it depends on."""
-    lookup = Lookup(equation, inputs[0].constant)
+    given = inputs[0]
+    lookup = Lookup(equation, np.zeros(given.shape) if given.constant is None else given.constant)
     table = (*_contents(lookup.table), str(lookup.fill), lookup.limits)
     index = np.concatenate([value.numbers.ravel() for value in inputs[1:]])
+    own = [] if given.constant is not None else given.numbers.ravel().tolist()
+    name = "pick" if own else "lookup"
     found = [
-        numbering.number("lookup", (*table, *offset), index[source[source >= 0]].tolist())
+        numbering.number(name, (*table, *offset), own + index[source[source >= 0]].tolist())
         for offset, source in zip(lookup.offsets.T.tolist(), lookup.sources.T, strict=True)
     ]
     return np.array(found, dtype=np.int64).reshape(lookup.shape)

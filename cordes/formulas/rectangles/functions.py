@@ -151,6 +151,7 @@ FUNCTIONS: dict[str, Callable[..., Rectangle]] = {
     **{each.__name__: each for each in (exp, sin, cos, sinh, cosh, tanh, tan, logistic, log)},
     "atan": atan,
     "erf": erf,
+    "erfc": lambda z: -erf(z) + 1.0,
     "atan2": atan2,
 }
 
