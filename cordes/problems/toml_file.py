@@ -19,7 +19,7 @@ from jax import Array
 
 from cordes.domains import Ball, Box, Ellipsoid, Polygon
 from cordes.domains.domain import AbstractDomain
-from cordes.errors import CoefficientError, CordesError, FileError, unknown
+from cordes.errors import CordesError, FileError, unknown
 from cordes.formulas.toml import Expression, is_reserved, parse
 from cordes.problems.hjb import HJB
 from cordes.problems.linear import Linear
@@ -258,11 +258,10 @@ def _definitions(
             )
         above = dataclasses.replace(reader, definitions=definitions)
         place = f"{label}.{key}"
-        definitions[key] = (
-            _interpolated(value, domain, place)
-            if isinstance(value, dict)
-            else above.scalar(value, place)
-        )
+        if isinstance(value, dict):
+            definitions[key] = _interpolated(value, domain, place)
+        else:
+            definitions[key] = above.scalar(value, place)
     return definitions
 
 
@@ -271,11 +270,6 @@ def _interpolated(table: dict[str, Any], domain: AbstractDomain, label: str) -> 
     _check_keys(table, label, ("values", "order", "image"), ("values",))
     with _located(label):
         made = interpolate(**table, domain=domain)
-        if made.shape:
-            raise CoefficientError(
-                f"values have {len(made.shape)} axes too many for {domain.dimension} dimensions: "
-                "a definition is one number at each point."
-            )
     return Expression(repr(made), {}, lambda scope: made(scope.x))
 
 
