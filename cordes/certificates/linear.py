@@ -8,6 +8,7 @@ The way: hypotheses (`hypotheses`), the residual at points that served neither t
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -23,8 +24,11 @@ from cordes.certificates.residual.measured import (
     pilot_points_of,
     refusal_of,
 )
+from cordes.certificates.residual.norms import Quadrature
+from cordes.certificates.theorem import Citation, Theorem
 from cordes.certificates.theorems.barrier import network_bound
 from cordes.certificates.theorems.contraction import AbstractCoverage, Coverage
+from cordes.certificates.theorems.derivatives import derivatives
 from cordes.certificates.theorems.drift import drift_bounds
 from cordes.certificates.theorems.energy import Local, TraceSplit
 from cordes.certificates.theorems.energy_bounds import EnergyBound, LinearEquation
@@ -94,9 +98,27 @@ def bounds(
 ) -> Certificate:
     """All theorems applied to one equation whose residual is known on a measure, and one more bound
     of the maximum if it is wanted."""
-    return best_bounds(
+    found = best_bounds(
         equation, coverage, lambda energies: _maximum(equation, coverage, energies, extra)
     )
+    quadrature = equation.problem.has_drift and isinstance(equation.measure, Quadrature)
+    return _with_derivatives(equation, coverage, found) if quadrature else found
+
+
+def _with_derivatives(
+    equation: LinearEquation, coverage: AbstractCoverage, certificate: Certificate
+) -> Certificate:
+    """What follows from the bound of ‖v‖ alone, where that is better."""
+    L2, citation = certificate.L2, certificate.citation
+    found = None if L2 is None else derivatives(equation, coverage, L2)
+    for norm, bound in ({} if found is None else found._asdict()).items():
+        given = getattr(certificate, norm)
+        if given is None or bound < given:
+            cited = {norm: Citation(Theorem.interpolation, behind=citation)}
+            certificate = replace(
+                certificate, citations=certificate.citations | cited, **{norm: bound}
+            )
+    return certificate
 
 
 def _limits(evaluated: Evaluated) -> tuple[np.ndarray, np.ndarray]:

@@ -61,6 +61,11 @@ class Theorem(enum.Enum):
         "a drift without sinks leaves Talenti's rearrangement as it is, and Green's function turns "
         "the norm of the residual into a bound of the largest error",
     )
+    interpolation = (
+        "interpolation",
+        "the equation and the contraction of A turn the bound of the error into bounds of its "
+        "derivatives",
+    )
     T4 = (
         "T4",
         "the maximum principle for convex functions bounds the error by the difference of the "

@@ -212,6 +212,23 @@ def test_variable_drifts(name):
 
 
 @pytest.mark.quick
+@pytest.mark.parametrize("seed", range(4))
+def test_derivatives_of_the_error(seed):
+    """H1 and H2 from the equation: above the truth, and no exponential of the drift."""
+    random = np.random.default_rng(seed)
+    error = wobbling(random)
+    b = along(10 ** random.uniform(0.5, 2), 7 * random.random())
+    b = b if seed % 2 else (lambda x, b=b: jnp.asarray(b) * (1 + 0.3 * jnp.sin(4 * x[0])))
+    certificate = cordes.certify(solved_by(error, b), lambda x: 0.0 * x[0])
+    x, weight = SQUARE.quadrature(40)
+    _, gradient, hessian = (np.asarray(part) for part in jax.vmap(jet_of(error))(x))
+    slope = math.sqrt(weight @ np.sum(gradient**2, axis=1))
+    curvature = math.sqrt(weight @ np.sum(hessian**2, axis=(1, 2)))
+    assert 1 <= certificate.H1 / slope <= 1000
+    assert 1 <= certificate.H2 / curvature <= 1e4
+
+
+@pytest.mark.quick
 def test_an_inward_drift_keeps_bounds_that_grow():
     """The time of leaving is exponential there, and so is every bound that is one."""
     error = wobbling(np.random.default_rng(5))

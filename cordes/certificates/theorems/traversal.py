@@ -130,7 +130,7 @@ class Traversal(NamedTuple):
 def traversals(coverage: AbstractCoverage) -> tuple[list[Traversal], Field | None]:
     """The functions ψ of several coordinates, the smallest first, and the coefficients over cells;
     nothing where intervals cannot cover them."""
-    field = _field(coverage)
+    field = field_of(coverage)
     if field is None:
         return [], None
     mean = np.mean(coverage.local.b, axis=0)
@@ -177,7 +177,7 @@ def cells_of(domain: AbstractDomain) -> tuple[np.ndarray, np.ndarray] | None:
     return lower[inside], upper[inside]
 
 
-def _field(coverage: AbstractCoverage) -> Field | None:
+def field_of(coverage: AbstractCoverage) -> Field | None:
     """None where the formulas have no enclosure."""
     cells = cells_of(coverage.domain)
     if cells is None or not (coverage.constant or coverage.enclosed):
