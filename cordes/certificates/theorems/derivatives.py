@@ -32,7 +32,9 @@ def derivatives(
     """The smallest over the preconditioners; None where A has no contraction that is known over the
     whole domain, or the norm of the residual did not converge."""
     field, found = field_of(coverage), []
-    for matrix in preconditioners(equation.pilot.local) if field is not None else ():
+    if field is None:
+        return None
+    for matrix in preconditioners(equation.pilot.local):
         contraction = coverage.contraction(TraceSplit(), matrix)
         multiplier = coverage.largest_multiplier(matrix)
         if contraction.source == "sampled" or not contraction.value < 1:
