@@ -249,6 +249,18 @@ def test_a_source_term_from_a_table():
     assert np.max(np.abs(solution(points) - wanted)) < 1e-6
 
 
+def test_the_norm_of_a_linear_table_is_exact():
+    """Δu = f, a table of noise, and the answer 0: ‖D²(u - 0)‖ ≤ ‖f‖, which is a quadratic form of
+    the values. Cells end at the grid lines, which nobody declared."""
+    n = 24
+    values = np.random.default_rng(11).standard_normal((n, n))
+    hats = np.diag(np.r_[2, 4 * np.ones(n - 2), 2]) + np.eye(n, k=1) + np.eye(n, k=-1)
+    norm = np.sqrt(np.sum(hats * (values @ hats @ values.T))) / (6 * (n - 1))
+    problem = cordes.Linear(SQUARE, np.eye(2), cordes.interpolate(values, SQUARE, order=1))
+    bound = cordes.certify(problem, lambda x: 0.0 * x[0]).H2
+    assert norm * (1 - 1e-12) <= bound <= norm * (1 + 1e-6)
+
+
 FILE = """
 schema = 1
 kind = "linear"

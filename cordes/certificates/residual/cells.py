@@ -115,6 +115,17 @@ class CellMesh:
             parts.append(Cells(np.full(len(lower), k), lower, upper))
         return joined_cells(parts)
 
+    def cut(self, lines: Sequence[np.ndarray]) -> None:
+        """Cut all cells at lines along the axes of the unit cubes."""
+        for axis, places in enumerate(lines):
+            for place in places:
+                lower, upper = self.cells.lower[:, axis], self.cells.upper[:, axis]
+                crossed = self.cells.take((lower < place) & (place < upper))
+                below, above = (Cells(*(part.copy() for part in crossed)) for _ in range(2))
+                below.upper[:, axis] = above.lower[:, axis] = place
+                whole = self.cells.take((upper <= place) | (place <= lower))
+                self.cells = joined_cells([whole, below, above])
+
     def grade(self, location: np.ndarray, levels: int = GRADED_LEVELS) -> None:
         """Cut the cells that touch a point, again and again."""
         for _ in range(levels):

@@ -15,16 +15,21 @@ Array = np.ndarray
 MOST_LINES, ROUNDING = 4096, 8.0
 
 
-def grid_lines(functions: Sequence[Callable], lower: Array, upper: Array) -> list[Array]:
+def grid_lines(
+    functions: Sequence[Callable], lower: Array, upper: Array, kinks: bool = False
+) -> list[Array]:
     """For each axis of a box the coordinates inside of it where a function of one point looks up
     another piece of a table: at knots that a coordinate is searched among, and on both sides of
     where the floor of an affine function of a coordinate changes, so near that what lies between
-    counts for nothing."""
+    counts for nothing. With `kinks` those of functions that are known to be smooth are left out."""
     found: list[list[float]] = [[] for _ in lower]
     for function in functions:
         try:
             trace = Trace(function, len(found))
         except UnsupportedOperation:
+            continue
+        orders = [p[0] for name, p, _ in trace.numbering.operations if name == "smooth"]
+        if kinks and orders and min(orders) > 0:
             continue
         for axis, places in _lines(trace, lower, upper):
             inside = (places > lower[axis]) & (places < upper[axis])
