@@ -52,8 +52,9 @@ def without_useless(
     if "Linf" in useless:
         certificate = replace(certificate, Linf=None, maximum_citation=None)
     if "rms" in useless:
-        certificate = replace(certificate, rms=None, L2=None, citation=None)
-    gone = {"L2" if name == "rms" else name for name in useless}
+        # What bounds derivatives is the same number, or is made of it.
+        certificate = replace(certificate, rms=None, L2=None, H1=None, H2=None, citation=None)
+    gone = {*useless, *(("L2", "H1", "H2") if "rms" in useless else ())}
     kept = {name: cited for name, cited in certificate.citations.items() if name not in gone}
     return replace(certificate, citations=kept)
 
