@@ -10,6 +10,7 @@ from cordes.domains import AbstractDomain, Ball, Box, Ellipsoid, Polygon
 from cordes.errors import CordesError
 from cordes.gallery import gallery
 from cordes.gallery.names import problem
+from cordes.problems.boundary_kinks import KinkWarning
 from cordes.problems.checks import UndeclaredJumpWarning
 from cordes.problems.condition import CordesConditionWarning
 from cordes.problems.hjb import HJB
@@ -42,6 +43,7 @@ __all__ = [
     "CordesError",
     "Ellipsoid",
     "GaussNewton",
+    "KinkWarning",
     "LeastSquares",
     "Linear",
     "MongeAmpere",

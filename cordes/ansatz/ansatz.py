@@ -56,15 +56,17 @@ class Ansatz:
         hard: bool = True,
         base: Callable | None = None,
         fit: Fit | None = None,
+        kinks: Callable | None = None,
     ):
         """`interfaces` shape the lift, `shown` are those that the network sees, with `powers`; g =
         None means zero boundary values. `base` takes the place of the lift where boundary values
-        are not exact (`hard=False`). `fit` is that of the lift of an earlier ansatz."""
+        are not exact (`hard=False`). `fit` is that of the lift of an earlier ansatz. `kinks` is
+        a function with the kinks of g: what is left of it is smooth along the boundary."""
         self.domain = domain
         self.hard = hard
         self.inputs = Inputs(domain, shown, powers)
         self.singular = SingularFunctions(domain)
-        self._lift = base if not hard else _lift(domain, g, interfaces, fit)
+        self._lift = base if not hard else _lift(domain, g, interfaces, fit, kinks)
         self._freeze = jax.jit(self.freeze_block)
         self._value = jax.jit(self._value_block)
         self._jet = jax.jit(self._jet_block)
@@ -186,10 +188,18 @@ class Ansatz:
 
 
 def _lift(
-    domain: AbstractDomain, g: Callable | None, interfaces: Sequence[Callable], fit: Fit | None
+    domain: AbstractDomain,
+    g: Callable | None,
+    interfaces: Sequence[Callable],
+    fit: Fit | None,
+    kinks: Callable | None = None,
 ) -> Callable | None:
     if g is None:
         return None
+    if kinks is not None:
+        rest = _lift(domain, lambda x: g(x) - kinks(x, on_boundary=True), interfaces, fit)
+        assert isinstance(rest, Lift)
+        return Lift(lambda x: rest(x) + kinks(x), rest.fit)
     # Domains of a user's own may know nothing of fits.
     return domain.lift(g, interfaces) if fit is None else domain.lift(g, interfaces, fit)
 

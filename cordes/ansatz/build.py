@@ -10,8 +10,11 @@ import weakref
 from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from cordes.ansatz.ansatz import Ansatz
 from cordes.ansatz.singular import SingularFunctions, SingularPoint, curves, find_singular_points
+from cordes.ansatz.singular.kinks import KinkPart, kink_parts, kinked
 from cordes.domains.domain import Fit
 from cordes.errors import OptionError, unknown
 from cordes.problems.problem import AbstractProblem
@@ -95,6 +98,7 @@ def _made(problem: AbstractProblem, hard: bool, inputs: str, fit: Fit | None) ->
         powers=POWERS if shown and inputs == "powers" else (),
         hard=hard,
         fit=fit,
+        kinks=kinked(parts, _size(problem)) if hard and (parts := kinks_of(problem)) else None,
     )
 
 
@@ -103,7 +107,14 @@ def singular_functions(
 ) -> SingularFunctions:
     """Those of the singular points, the more of them the richer."""
     largest, degree = RICHNESS[richness]
-    curved = prepared(problem, "curves", lambda: curves(problem.domain, problem.interfaces))
+    curved = prepared(
+        problem,
+        "curves",
+        lambda: [
+            *curves(problem.domain, problem.interfaces),
+            *(part.curves() for part in kinks_of(problem)),
+        ],
+    )
     return SingularFunctions(problem.domain, points, largest, degree, curved)
 
 
@@ -150,8 +161,45 @@ def make_place(
 
 def singular_points_of(problem: AbstractProblem) -> list[SingularPoint]:
     """Those of a linear problem."""
+    return with_kinks(problem, _plain_points(problem))
+
+
+def _plain_points(problem: AbstractProblem) -> list[SingularPoint]:
+    """Without the kinks of g."""
     given = problem.domain, problem.interfaces, problem.coefficients
     return prepared(problem, "singular", lambda: find_singular_points(*given))
+
+
+def with_kinks(problem: AbstractProblem, points: list[SingularPoint]) -> list[SingularPoint]:
+    """Singular points, and the kinks of g in the place of those that are the same."""
+    kinks = [part.point(len(problem.interfaces) + k) for k, part in enumerate(kinks_of(problem))]
+    near = 1e-7 * _size(problem)
+    return kinks + [
+        point
+        for point in points
+        if all(np.linalg.norm(point.location - kink.location) > near for kink in kinks)
+    ]
+
+
+def slope_left(problem: AbstractProblem) -> float:
+    """A kink that the lift may still have, because the slopes of g were not seen exactly."""
+    return max((part.left for part in kinks_of(problem)), default=0.0)
+
+
+def _size(problem: AbstractProblem) -> float:
+    lower, upper = problem.domain.bounding_box
+    return float(np.max(upper - lower))
+
+
+def kinks_of(problem: AbstractProblem) -> list[KinkPart]:
+    """The parts of the lift at the kinks of g."""
+    if not problem.boundary_shape.kinks:
+        return []
+    return prepared(
+        problem,
+        "kinks",
+        lambda: kink_parts(problem, _plain_points(problem) if problem.linear else []),
+    )
 
 
 _PREPARED: weakref.WeakKeyDictionary[AbstractProblem, dict] = weakref.WeakKeyDictionary()

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cordes.ansatz.build import slope_left
 from cordes.ansatz.singular import find_singular_points
 from cordes.certificates.certificate import Certificate
 from cordes.certificates.hjb.certify import certify_hjb
@@ -19,6 +20,7 @@ from cordes.certificates.residual.candidate import (
     FunctionCandidate,
 )
 from cordes.certificates.residual.jumps import kink_across_rays
+from cordes.certificates.residual.kinks import pole_at_kinks
 from cordes.certificates.theorems.barrier import NO_QUADRATURE
 from cordes.certificates.transport.certify import certify_transport
 from cordes.certificates.useful import without_useless
@@ -31,6 +33,7 @@ from cordes.problems.monge_ampere import MongeAmpere
 from cordes.problems.problem import AbstractProblem
 from cordes.problems.transport import Transport
 from cordes.runtime.kinds import load_kinds
+from cordes.runtime.plain import show
 from cordes.solutions.solution import Solution
 
 # A jump of the gradient may change the error by this share of the bound.
@@ -110,12 +113,19 @@ def _without_kinks(solution: Solution, certificate: Certificate) -> Certificate:
     """A jump of the gradient that could move the error by a share of the bound makes it void."""
     if certificate.rms is None:
         return certificate
+    pole = pole_at_kinks(solution)
+    if pole is not None:
+        sentence = (
+            f"the residual grows like 1/r at the kink of g at x = {show(pole)}, and is not square "
+            "integrable"
+        )
+        return Certificate(reasons=(Reason(Why.kink, sentence, {"point": pole}),))
     lower, upper = solution.problem.domain.bounding_box
-    jump = kink_across_rays(solution)
+    jump = max(kink_across_rays(solution), slope_left(solution.problem))
     if jump * float(np.max(upper - lower)) <= KINK * certificate.rms:
         return certificate
     sentence = f"the gradient of the answer jumps by {jump:.2g} across a ray of the singular"
-    sentence += " functions; solve with singular=False"
+    sentence += " functions, or behind a kink of g; solve with singular=False"
     return Certificate(reasons=(Reason(Why.kink, sentence, {"jump": jump}),))
 
 

@@ -12,6 +12,7 @@ from jax import Array
 
 from cordes.domains.domain import AbstractDomain
 from cordes.errors import CoefficientError
+from cordes.problems.boundary_kinks import BoundaryShape, KinkWarning, boundary_shape
 from cordes.problems.coefficients import check_finite, checked_sample, sample
 from cordes.problems.jumps import find_jumps
 from cordes.runtime.plain import show
@@ -61,12 +62,16 @@ def check_interfaces(
     return tuple(interfaces)
 
 
-def check_boundary_data(g: Callable, domain: AbstractDomain) -> None:
-    """g is finite and continuous on the boundary; paths run along it, across corners and edges."""
+def check_boundary_data(
+    g: Callable, domain: AbstractDomain, follows_kinks: bool = True
+) -> BoundaryShape:
+    """g is finite and continuous on the boundary; paths run along it, across corners and edges.
+    Gives its kinks, and warns about what no answer can follow, kinks among it where the kind of
+    equation does not."""
     points, _ = domain.boundary_points(500, seed=13)
     checked_sample("g", g, (), points, " of the boundary")
     if domain.dimension == 1:
-        return  # Two points: nothing runs along them.
+        return BoundaryShape()  # Two points: nothing runs along them.
     generator = np.random.default_rng(14)
     directions = generator.standard_normal((64, domain.dimension))
     starts, ends = directions, np.roll(directions, 1, axis=0)
@@ -84,6 +89,20 @@ def check_boundary_data(g: Callable, domain: AbstractDomain) -> None:
             f"jumps from {show(jump.before[0])} to {show(jump.after[0])}. No function in H² has "
             "such boundary values: smooth g there, or split the problem."
         )
+    shape = boundary_shape(g, domain)
+    if shape.kinks and not follows_kinks:
+        place = show(shape.kinks[0].location)
+        shape = BoundaryShape(
+            rough=f"g has a kink at x = {place}, which this equation cannot follow"
+        )
+    if shape.rough is not None:
+        warnings.warn(
+            f"{shape.rough}. The answer will be wrong around it, and is not called converged: "
+            "smooth g there.",
+            KinkWarning,
+            stacklevel=4,
+        )
+    return shape
 
 
 def warn_about_jumps(

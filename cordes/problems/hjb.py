@@ -65,6 +65,7 @@ class HJB(AbstractProblem):
     """
 
     contracting = True
+    follows_kinks = True
     outer_options = frozenset({"outer", "outer_steps", "argmax"})
     paper_options: ClassVar = {"warm_up": 0}
     controls: np.ndarray

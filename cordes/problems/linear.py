@@ -34,6 +34,7 @@ class Linear(AbstractProblem):
     """
 
     linear = True
+    follows_kinks = True
 
     def __init__(
         self,

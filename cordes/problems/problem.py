@@ -20,6 +20,7 @@ from jax import Array
 from cordes.domains.domain import AbstractDomain
 from cordes.errors import CoefficientError, FrozenError, NotPickledError
 from cordes.jet import Jet, contract
+from cordes.problems.boundary_kinks import BoundaryShape
 from cordes.problems.checks import check_boundary_data, check_domain, check_interfaces
 from cordes.problems.coefficients import DiagonalPlusRank, as_function, at_points, check_exact
 from cordes.runtime.plain import show
@@ -66,6 +67,9 @@ class AbstractProblem(abc.ABC):
     convex: ClassVar[bool] = False
     takes_boundary_values: ClassVar[bool] = True
     contracting: ClassVar[bool] = False
+    # Whether what u does at a kink of g is known: from the linear equations of `family`, of which
+    # the best one holds.
+    follows_kinks: ClassVar[bool] = False
     # What a report calls the residual, and the linear equation that is frozen at an answer.
     residual_name: ClassVar[str] = "residual"
     frozen_name: ClassVar[str] = "the frozen equation"
@@ -83,6 +87,8 @@ class AbstractProblem(abc.ABC):
     g: Callable[..., Array]
     zero_g: bool = True
     interfaces: tuple[Callable[[Array], Array], ...] = ()
+    # The kinks of g along the boundary of a plane domain, and what is rough in it.
+    boundary_shape: BoundaryShape = BoundaryShape()
     # A lower bound of the Cordès ε that the user vouches for.
     epsilon: float | None = None
     has_drift: bool = False
@@ -118,7 +124,7 @@ class AbstractProblem(abc.ABC):
 
     def _check_place(self) -> None:
         """Whether the boundary values and the exact solution are what they must be."""
-        check_boundary_data(self.g, self.domain)
+        self.boundary_shape = check_boundary_data(self.g, self.domain, self.follows_kinks)
         check_exact(self.exact, jnp.asarray(self.domain.center))
 
     # One point

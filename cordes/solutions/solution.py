@@ -282,8 +282,11 @@ class AbstractSolution(abc.ABC):
 
     @property
     def singular_locations(self) -> np.ndarray:
-        """The points that have singular functions, shape (K, d)."""
-        locations = [point.location for point in self.singular_points]
+        """The points that have singular functions, and the kinks of g, shape (K, d)."""
+        points = self.singular_points
+        locations = [point.location for point in points]
+        if not any(point.kink for point in points):
+            locations += [kink.location for kink in self.problem.boundary_shape.kinks]
         return np.array(locations).reshape(-1, self.problem.domain.dimension)
 
     def apply_operator(

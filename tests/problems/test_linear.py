@@ -147,7 +147,6 @@ CONTINUOUS = {
     "rounding on a circle": (DISK, lambda x: 1 - x @ x),
     "steep": (DISK, lambda x: jnp.tanh(200 * x[0])),
     "with a corner": (SQUARE, lambda x: jnp.abs(x[0] - 0.1)),
-    "rough": (DISK, lambda x: jnp.abs(x[0]) ** 0.5),
     "constant": (DISK, lambda x: 3.0 + 0 * x[0]),
     "in five dimensions": (cordes.Box([-1] * 5, [1] * 5), lambda x: jnp.prod(jnp.sin(jnp.pi * x))),
 }

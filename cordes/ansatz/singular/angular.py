@@ -148,3 +148,35 @@ def adapted_tables(
         tables += [np.where(here, inside.times(table), 0.0) for table in _bubbles(t, count)]
     between = carriers[1:-1].reshape(-1, 3, len(angle))
     return np.stack([carriers[0, 1], carriers[-1, 1], *between, *tables], axis=-1)
+
+
+def kinked_table(angle: np.ndarray, exponent: float, logs: int) -> np.ndarray:
+    """Φ, Φ', Φ'' of the functions r^n Φ(θ), n = `exponent`, that follow a kink where A is the
+    identity and smooth, each (N, count), zero at the angles 0 and π.
+
+    The terms of the expansion are ζᵃ ζ̄ᵇ log ζ with a + b = n, and ζ^(n-l) ζ̄^l with l ≤ 2n - 2:
+    the frozen Laplacian gains ζ̄² ζ^(-1)… from D²(ζ log ζ) = 1/ζ with each order of A - A(p). So
+    log r has trigonometric polynomials of degree n beside it, and so has θ; those without them have
+    degree 3n - 4.
+    """
+    n = round(exponent)
+    plain = _trigonometric(angle, n, n if logs else max(n, 3 * n - 4))
+    if logs:
+        return plain
+    value, first, second = _trigonometric(angle, n, n)
+    t = angle[:, None]
+    turned = np.stack([t * value, value + t * first, 2 * first + t * second])
+    return np.concatenate([plain, turned], axis=2)
+
+
+def _trigonometric(angle: np.ndarray, n: int, highest: int) -> np.ndarray:
+    """sin kθ and cos kθ - cos k₀θ for all k ≤ highest of the parity of n, with two derivatives."""
+    frequencies = np.arange(n % 2, highest + 1, 2)
+    positive = frequencies[frequencies > 0]
+    sines, cosines = angle[:, None] * positive, angle[:, None] * frequencies
+    value = np.cos(cosines)
+    first, second = -frequencies * np.sin(cosines), -(frequencies**2) * value
+    sine, cosine = np.sin(sines), np.cos(sines)
+    odd = np.stack([sine, positive * cosine, -(positive**2) * sine])
+    even = np.stack([value, first, second])
+    return np.concatenate([odd, even[:, :, 1:] - even[:, :, :1]], axis=2)

@@ -40,12 +40,12 @@ Curves = Callable[[np.ndarray], tuple[Jet, Jet]]
 
 def curves(domain: AbstractDomain, interfaces: Sequence[Callable]) -> list[Curves]:
     """For each interface the jets from which charts are made; compiled when they are first used."""
+    return [curves_of(domain.distance, phi) for phi in interfaces]
 
-    def pair(phi: Callable) -> Curves:
-        compiled = jax.jit(jax.vmap(lambda x: (jet_of(domain.distance)(x), jet_of(phi)(x))))
-        return lambda x: in_blocks(compiled, (x,))
 
-    return [pair(phi) for phi in interfaces]
+def curves_of(distance: Callable, phi: Callable) -> Curves:
+    compiled = jax.jit(jax.vmap(lambda x: (jet_of(distance)(x), jet_of(phi)(x))))
+    return lambda x: in_blocks(compiled, (x,))
 
 
 class ChartPlace(NamedTuple):
@@ -86,6 +86,11 @@ class Chart:
 
     def _seen(self, point: SingularPoint, linear: np.ndarray) -> SingularPoint:
         """The point in the chart. The middle ray is where φ = 0 < D, the others are where D = 0."""
+        if point.kink:
+            x, y = linear @ np.stack([np.cos(point.rays), np.sin(point.rays)])
+            turns = np.unwrap(np.arctan2(y, x))
+            turns[-1] = turns[0] + np.pi
+            return point._replace(rays=turns, matrices=linear @ point.matrices @ linear.T)
         ray, tangent = self._to_plane.T
         if tangent[0] * ray[1] - tangent[1] * ray[0] < 0:
             tangent = -tangent
@@ -132,7 +137,8 @@ class BoundaryFactor:
 
     def __init__(self, domain: AbstractDomain, point: SingularPoint, chart: Chart | None = None):
         self.curved, self.chart = None, chart
-        if chart is not None:
+        self.guarded = chart is not None and domain.vertices is None
+        if self.guarded:
             return
         if domain.vertices is None:
             at_point = float(domain.distance(jnp.asarray(point.location)))
@@ -148,7 +154,7 @@ class BoundaryFactor:
         return () if self.curved is None else (self.curved(x),)
 
     def jet(self, x: np.ndarray, seen: tuple[Jet, ...]) -> Jet:
-        if self.chart is not None:
+        if self.guarded and self.chart is not None:
             return self.chart.guard(x)
         if self.curved is not None:
             P = Jet(*map(np.asarray, seen[0]))

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cordes.ansatz.singular.angular import adapted_tables, angular_tables
+from cordes.ansatz.singular.angular import adapted_tables, angular_tables, kinked_table
 from cordes.ansatz.singular.charts import BoundaryFactor, Chart, Curves
 from cordes.ansatz.singular.exponents import Eigenfunction, angular_jet, eigenfunctions
 from cordes.ansatz.singular.points import SingularPoint
@@ -63,6 +63,12 @@ def make_family(
     if point.sectors == 1 and not point.on_boundary:
         tip = [(float(n), logs) for n in range(3, int(largest) + 1) for logs in (0, 1)]
         return Family(original, point, (), tuple(tip), degree)
+    if point.kink:
+        # Only one logarithm, as on a smooth boundary; g forces all integers.
+        forced = [(float(n), logs) for n in range(2, int(largest) + 1) for logs in (0, 1)]
+        several = eigenfunctions(point, largest) if point.sectors > 1 else []
+        exact = tuple(Leading(function, 0) for function in several)
+        return Family(original, point, exact, tuple(forced), degree)
     functions = eigenfunctions(point, largest)
     leading = [Leading(function, 0) for function in functions]
     most = 1 if point.interface is not None and not np.any(np.ptp(original.matrices, axis=0)) else 3
@@ -279,7 +285,9 @@ def _terms(family: Family, frame: Frame) -> Iterator[tuple[Sequence[np.ndarray],
         yield _radial_jet(r, L, exponent, logs), angular_jet(function, frame.angle, sector)
     tables = None
     for exponent, logs in family.radials:
-        if point.interface is not None:
+        if point.kink and point.sectors == 1:
+            tables = kinked_table(frame.angle - point.rays[0], exponent, logs)
+        elif point.interface is not None:
             tables = adapted_tables(point, frame.angle, sector, family.degree, exponent)
         elif tables is None:
             tables = angular_tables(point, frame.angle, family.degree)

@@ -33,7 +33,8 @@ class SingularPoint(NamedTuple):
     after a full turn. `step` is the gain of one term of the expansion over the one that caused it:
     1 in general, 2 where A is constant in each sector, there is no drift at the point and nothing
     is curved. On a smooth boundary `interface` is the number of the one that arrives, and `others`
-    are the other points (K, 2) where it meets the boundary.
+    are the other points (K, 2) where it meets the boundary. At a `kink` of g (`kinks`) `interface`
+    is the number of the coordinates there, after those of the interfaces.
     """
 
     location: np.ndarray
@@ -43,6 +44,7 @@ class SingularPoint(NamedTuple):
     step: int = 1
     interface: int | None = None
     others: np.ndarray = np.zeros((0, 2))
+    kink: bool = False
 
     @property
     def sectors(self) -> int:

@@ -148,14 +148,28 @@ class AnswerCandidate(AbstractCandidate):
             parts.append(("the distance function of the domain", made.domain.distance))
             if not made.zero_g:
                 parts.append(("the lift of the domain", self.solution.lift))
-        elif not made.zero_g:
+        elif not made.zero_g and not made.boundary_shape.kinks:
             # The lifts of our own domains are as smooth as the boundary values that they extend.
             parts.append(("g", made.g))
+        else:
+            found = self._kink_between_kinks()
+            if found is not None:
+                return found
         parts += [(f"interfaces[{k}]", phi) for k, phi in enumerate(made.interfaces)]
         for name, function in parts:
             found = kink(function, domain)
             if found is not None:
                 return f"{name}: {found}"
+        return None
+
+    def _kink_between_kinks(self) -> str | None:
+        """A kink of g that its lift does not know: each stretch of the boundary between two kinks
+        is looked at by itself."""
+        made = self.solution.problem
+        for stretch in made.boundary_shape.stretches:
+            found = kink(lambda s, stretch=stretch: made.g(stretch(s)), Box([0.0], [1.0]))
+            if found is not None:
+                return f"g along the boundary: {found}"
         return None
 
 

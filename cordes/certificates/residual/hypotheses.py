@@ -54,6 +54,9 @@ def refusal(problem: AbstractProblem, candidate: AbstractCandidate) -> Reason | 
     if isinstance(candidate, AnswerCandidate) and not candidate.solution.exact_boundary:
         sentence = 'the boundary values are only penalised (boundary="soft"), not exact'
         return Reason(Why.soft_boundary, f'{sentence}: solve with boundary="hard".')
+    rough = problem.boundary_shape.rough
+    if rough is not None:
+        return Reason(Why.kink, f"{rough}: no extension of g into the domain is known")
     # The energy bounds need exact boundary values.
     gap = boundary_gap(problem, candidate)
     return gap.reason or roughness(problem, candidate) or undeclared_jump(problem)

@@ -18,6 +18,7 @@ from cordes.ansatz.build import (
     Earlier,
     affordable_richness,
     make_place,
+    with_kinks,
 )
 from cordes.ansatz.points import Points, collocation_points
 from cordes.ansatz.singular import SingularPoint, find_singular_points
@@ -77,7 +78,7 @@ class AbstractSystem(abc.ABC):
     @property
     def jump_meets_boundary(self) -> bool:
         """Whether a coefficient jumps across an interface that meets a smooth boundary."""
-        return any(point.interface is not None for point in self.singular_points)
+        return any(point.interface is not None and not point.kink for point in self.singular_points)
 
     @property
     @abc.abstractmethod
@@ -179,6 +180,7 @@ class System(AbstractSystem):
 
     def find_singular(self) -> bool:
         found = find_singular_points(self.domain, self.problem.interfaces, self.coefficients)
+        found = with_kinks(self.problem, found)
         # A frozen matrix that is not elliptic at a corner has no exponents.
         points = [
             point
