@@ -38,6 +38,8 @@ NARROW = 5
 # Largest error of the polynomial on a panel, relative to the variation of g there, and of slopes
 # that meet; how much wider an enclosure may be than the values, and by which share of all values.
 RESOLVED, SAME_SLOPE, WIDER, UNSEEN = 1e-6, 1e-4, 8.0, 1e-3
+# A change of slope within one panel, relative to the largest slope, that is a feature.
+BENT = 0.05
 # One-sided polynomials must be as good as this to be called smooth; values that meet.
 SMOOTH, SAME_VALUE = 1e-9, 1e-7
 # Kinks closer to each other or to a corner than this share of the domain are too close.
@@ -192,10 +194,13 @@ class _KinkSearch:
             low, high = np.concatenate([low, middle]), np.concatenate([middle, high])
         panels = np.concatenate(kept)
         panels = panels[np.argsort(panels[:, 0])]
+        # A smooth kink has little variation, and a slope that changes all the same.
+        bend = BENT * np.max(np.abs(panels[:, 2:4]), initial=1e3 * self.noise / BENT)
         narrow = [
             (panel[0], panel[1] - panel[0])
             for panel in panels
-            if panel[5] and panel[4] > UNSEEN * self.scale + self.noise
+            if panel[5]
+            and (panel[4] > UNSEEN * self.scale + self.noise or abs(panel[3] - panel[2]) > bend)
         ]
         if len(low) > 64:
             return _Found([], [*narrow, (float(low[0]), float(np.min(high - low)))])

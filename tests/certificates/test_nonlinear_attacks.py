@@ -147,6 +147,7 @@ def test_kinks_that_a_maximum_cuts_off(function, smooth):
     assert (kink(function, SQUARE) is None) == smooth
 
 
+@pytest.mark.filterwarnings("ignore::cordes.KinkWarning")
 @pytest.mark.parametrize("steepness", [1e4, 1e6])
 @pytest.mark.parametrize("kind", ["linear", "hjb", "monge-ampere"])
 def test_a_ridge_between_all_points_of_the_norms(kind, steepness):

@@ -52,6 +52,7 @@ KINKS = {
     ),
     "smooth": (SQUARE, lambda x: jnp.sin(9 * x[0]) * jnp.exp(x[1]), []),
     "C¹": (SQUARE, lambda x: x[0] * jnp.abs(x[0]), []),
+    "C¹ and flat": (SQUARE, lambda x: jnp.maximum(x[0] - 0.8, 0) ** 2, []),
     "steep": (SQUARE, lambda x: jnp.tanh(100 * x[0]), []),
     "a removed zero": (
         SQUARE,
@@ -85,6 +86,8 @@ ROUGH = {
     "smooth bump": lambda x: jnp.exp(-(((x[0] - 0.1234) / 1e-4) ** 2)),
     "hat": lambda x: jnp.maximum(1 - jnp.abs(x[0] - 0.1234) / 1e-4, 0),
     "bump with a support": lambda x: jnp.maximum(1 - ((x[0] - 0.1234) / 1e-4) ** 2, 0) ** 3,
+    "smooth kink": lambda x: (x[0] - 0.1) * jnp.tanh(1e4 * (x[0] - 0.1)),
+    "smoother kink": lambda x: jnp.sqrt(1e-8 + x[0] ** 2),
     "root": lambda x: jnp.sqrt(jnp.abs(x[0])),
     "power": lambda x: jnp.abs(x[0]) ** 1.5,
     "next to a corner": lambda x: jnp.abs(x[0] - 0.9999),

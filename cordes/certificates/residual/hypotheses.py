@@ -55,7 +55,7 @@ def refusal(problem: AbstractProblem, candidate: AbstractCandidate) -> Reason | 
         sentence = 'the boundary values are only penalised (boundary="soft"), not exact'
         return Reason(Why.soft_boundary, f'{sentence}: solve with boundary="hard".')
     rough = problem.boundary_shape.rough
-    if rough is not None:
+    if rough is not None and isinstance(candidate, AnswerCandidate):
         return Reason(Why.kink, f"{rough}: no extension of g into the domain is known")
     # The energy bounds need exact boundary values.
     gap = boundary_gap(problem, candidate)
