@@ -26,7 +26,7 @@ from cordes.domains import Ball, Ellipsoid
 from cordes.domains.domain import AbstractDomain
 from cordes.errors import CoefficientError
 from cordes.formulas.intervals import UnsupportedOperation, enclose
-from cordes.problems.kinks_in_space import kink_in_space
+from cordes.problems.jumps import kink_in_space
 from cordes.runtime.blocks import in_blocks
 from cordes.runtime.plain import show
 
