@@ -37,6 +37,8 @@ LARGEST_COUNT, BATCH, SECONDS = {1: 4_000, 2: 6_000, 3: 4_000}, 1024, 3.0
 # Points per direction at which choices are looked at.
 LATTICE = {1: 9, 2: 5, 3: 3}
 DECIDED, TWO_SIDES, ONE_SIDE, ISLAND = range(4)
+# A side that fewer of the points take is as good as not seen.
+SCARCE = 0.2
 # Cubes along the sides of a long box, at most.
 LONGEST = 64
 
@@ -114,7 +116,10 @@ class Formula:
         most = np.max(
             [np.max(t.reshape(len(lower), -1, t.shape[-1]), axis=1) for t in turns], axis=0
         )
-        found = np.where(most == 0, ONE_SIDE, np.where(most > 1, ISLAND, TWO_SIDES))
+        flat = outcomes.reshape(len(lower), len(grid), -1)
+        share = np.mean(flat != flat[:, :1], axis=1)
+        scarce = np.minimum(share, 1 - share) < SCARCE
+        found = np.where(most > 1, ISLAND, np.where(scarce, ONE_SIDE, TWO_SIDES))
         return np.max(np.where(undecided, found, DECIDED), axis=1)
 
     def _branches(self, lower: Array, upper: Array, undecided: Array) -> Array:
