@@ -12,12 +12,17 @@ from jax import Array
 
 from cordes.domains.domain import AbstractDomain
 from cordes.errors import CoefficientError
+from cordes.formulas.intervals import UnsupportedOperation, enclose
+from cordes.formulas.intervals.suprema import outside_of
 from cordes.problems.boundary_kinks import BoundaryShape, KinkWarning, boundary_shape
-from cordes.problems.coefficients import check_finite, checked_sample, sample
+from cordes.problems.coefficients import at_points, check_finite, checked_sample, sample
 from cordes.problems.jumps import find_jumps
 from cordes.runtime.plain import show
 
 CHECK_POINTS = 2000
+# Boxes in which the zeros of an interface are looked for: how often they are halved, and how many
+# are kept.
+HALVINGS, MOST_BOXES = 40, 4096
 # Entries of matrices that are looked at, and that are kept for each step along a chord: in many
 # dimensions there are fewer points and chords.
 CHECKED_NUMBERS, CHORD_NUMBERS = 2_000_000, 200_000
@@ -53,13 +58,45 @@ def check_interfaces(
         values = checked_sample(name, phi, (), points)
         slopes = sample(jax.grad(lambda x, phi=phi: jnp.asarray(phi(x), float)), points)
         check_finite(f"the gradient of {name}", slopes, points)
-        if np.all(values > 0) or np.all(values < 0):
+        if (np.all(values > 0) or np.all(values < 0)) and keeps_sign(phi, domain):
             raise CoefficientError(
                 f"{name} does not change sign in the domain: its values lie in "
                 f"[{values.min():.6g}, {values.max():.6g}] at {CHECK_POINTS} points. Leave it "
                 "out."
             )
     return tuple(interfaces)
+
+
+def keeps_sign(phi: Callable, domain: AbstractDomain) -> bool:
+    """Whether a function has one sign in the whole domain, for all that its formula tells: boxes
+    in which it may vanish are halved until none is left, or one has points of both signs. Without
+    a formula, or in many dimensions, the points that were looked at have to do."""
+    if domain.dimension > 3:
+        return True
+    low, high = (np.asarray(corner, float) for corner in domain.bounding_box)
+    lower, upper, outside = low[None], high[None], outside_of(domain)
+    values, enclosure, sides = at_points(phi), enclose(phi), set()
+    for step in range(HALVINGS):
+        try:
+            pieces = enclosure(lower, upper)
+        except UnsupportedOperation:
+            return True
+        may_vanish = np.any([(p.lower <= 0) & (p.upper >= 0) for p in pieces], axis=0)
+        kept = may_vanish & ~outside(lower, upper)
+        lower, upper = lower[kept][:MOST_BOXES], upper[kept][:MOST_BOXES]
+        if not len(lower):
+            return True
+        middle = (lower + upper) / 2
+        inside = domain.contains(middle)
+        sides |= set(np.sign(values(middle[inside])).tolist()) if np.any(inside) else set()
+        if len(sides - {0.0}) > 1:
+            return False
+        axis = np.arange(domain.dimension) == step % domain.dimension
+        lower, upper = (
+            np.concatenate([lower, np.where(axis, middle, lower)]),
+            np.concatenate([np.where(axis, middle, upper), upper]),
+        )
+    return False
 
 
 def check_boundary_data(
