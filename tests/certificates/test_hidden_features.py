@@ -1,0 +1,76 @@
+"""Features that lie between all points of a coarse look: bounds are not below the truth, and an
+answer that misses them is not called converged. See benchmarks/hidden_battery.py."""
+
+import sys
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import cordes
+from cordes.certificates.residual.cells import CellMesh
+from cordes.errors import CoefficientError
+
+sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
+import hidden_battery as battery
+
+SQUARE = cordes.Box([0, 0], [1, 1])
+
+
+def bump(place, width):
+    def function(x):
+        return jnp.maximum(1 - jnp.sum((x - jnp.asarray(place)) ** 2) / width**2, 0) ** 4
+
+    return function
+
+
+def test_an_answer_that_misses_a_source_has_not_converged():
+    planted = bump([0.52, 0.52], 0.01)
+
+    def exact(x):
+        return jnp.prod(jnp.sin(jnp.pi * x)) + 0.05 * planted(x)
+
+    problem = cordes.Linear(SQUARE, np.eye(2), lambda x: jnp.trace(jax.hessian(exact)(x)))
+    solution = cordes.solve(problem, tol=1e-3)
+    assert solution.result != "converged"
+    assert solution.certificate.Linf >= 0.05
+    assert solution.certificate.H2 >= 41
+
+
+def test_a_declared_inclusion_is_integrated():
+    place, radius = np.array([0.3713, 0.2127]), 0.02
+
+    def phi(x):
+        return jnp.sum((x - place) ** 2) - radius**2
+
+    disk = cordes.Ball([0, 0], 1.0)
+    problem = cordes.Linear(
+        disk, lambda x: jnp.where(phi(x) < 0, 3.0, 1.0) * jnp.eye(2), -4.0, interfaces=[phi]
+    )
+    certificate = cordes.certify(problem, lambda x: 1 - jnp.dot(x, x))
+    # Inside, Δv = 8/3.
+    assert certificate.energy[1] >= 8 / 3 * radius * np.sqrt(np.pi)
+
+
+def test_a_tiny_inclusion_is_no_useless_interface():
+    place = np.array([0.3713, 0.2127])
+    cordes.Linear(SQUARE, np.eye(2), 1.0, interfaces=[lambda x: jnp.sum((x - place) ** 2) - 1e-6])
+    with pytest.raises(CoefficientError, match="does not change sign"):
+        cordes.Linear(
+            SQUARE, np.eye(2), 1.0, interfaces=[lambda x: jnp.sum((x - place) ** 2) + 1e-6]
+        )
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("d", [2, 3])
+def test_planted_features(d):
+    assert not any(each.violated for each in battery.run({2: 4, 3: 1}[d], battery.SEED + d, d))
+
+
+@pytest.mark.long
+def test_the_battery_can_fail(monkeypatch):
+    """Cells that do not follow features miss some of them."""
+    monkeypatch.setattr(CellMesh, "refine_to", lambda self, centers, sizes: None)
+    assert any(each.violated for each in battery.run(12, battery.SEED + 2))
