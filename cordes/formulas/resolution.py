@@ -8,7 +8,6 @@ possible in them.
 """
 
 import itertools
-import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -32,15 +31,17 @@ START = {1: 8, 2: 4, 3: 2}
 BRANCHES = 8
 # How often a box is halved in each direction: always if something in it is not resolved, and
 # further if it may vary by this share of the largest value.
-DEPTH, VARIATION, DEEPEST = {1: 12, 2: 6, 3: 4}, 0.5, {1: 30, 2: 14, 3: 8}
-LARGEST_COUNT, BATCH, SECONDS = {1: 4_000, 2: 6_000, 3: 4_000}, 1024, 3.0
+DEPTH, VARIATION, DEEPEST = {1: 12, 2: 4, 3: 3}, 0.5, {1: 30, 2: 14, 3: 8}
+LARGEST_COUNT, BATCH = {1: 4_000, 2: 4_500, 3: 4_500}, 1024
 # Points per direction at which choices are looked at.
 LATTICE = {1: 9, 2: 5, 3: 3}
 DECIDED, TWO_SIDES, ONE_SIDE, ISLAND = range(4)
 # A side that fewer of the points take is as good as not seen.
 SCARCE = 0.2
-# Cubes along the sides of a long box, at most.
-LONGEST = 64
+# Cubes along a side of a long box, at most.
+LONGEST = {1: 1, 2: 64, 3: 8}
+# Numbers that are held at once.
+NUMBERS = 10_000_000
 
 
 class Boxes(NamedTuple):
@@ -60,7 +61,9 @@ class Boxes(NamedTuple):
         box."""
         sides = self.upper - self.lower
         size = np.min(sides, axis=1, initial=np.inf)
-        counts = np.minimum(np.ceil(sides / size[:, None] - 1e-9), LONGEST).astype(int)
+        counts = np.minimum(np.ceil(sides / size[:, None] - 1e-9), LONGEST[sides.shape[1]]).astype(
+            int
+        )
         centers = [np.zeros((0, sides.shape[1]))]
         for lower, side, count in zip(self.lower, sides, counts, strict=True):
             steps = itertools.product(*((np.arange(n) + 0.5) / n for n in count))
@@ -85,7 +88,17 @@ class Formula:
         values = np.abs(self._values(x))
         self.scale = max(self.scale, float(np.max(values, initial=0.0, where=np.isfinite(values))))
 
-    def remainders(self, lower: Array, upper: Array) -> tuple[Array, Array, Array]:
+    def remainders(self, lower: Array, upper: Array) -> tuple[Array, ...]:
+        """`_remainders`, for so many boxes at a time as memory allows."""
+        size = 1 + sum(step.numbers.size for step in self.program.trace.steps)
+        rows = max(NUMBERS // (size * len(RHO) * lower.shape[1]), 1)
+        parts = [
+            self._remainders(lower[k : k + rows], upper[k : k + rows])
+            for k in range(0, len(lower), rows)
+        ]
+        return tuple(np.concatenate(each) for each in zip(*parts, strict=True))
+
+    def _remainders(self, lower: Array, upper: Array) -> tuple[Array, Array, Array]:
         """What interpolation leaves out along each axis (C, d), infinite where there is no ellipse;
         how much the formula may vary over each box (C,); and how choices inside look at the points
         of a lattice: DECIDED, ONE_SIDE, TWO_SIDES, or ISLAND, there and back along a line."""
@@ -110,7 +123,10 @@ class Formula:
         ticks = (np.arange(n) + 0.5) / n
         grid = np.array(list(itertools.product(ticks, repeat=d)))
         x = (lower[:, None] + grid * (upper - lower)[:, None]).reshape(-1, d)
-        outcomes = self.program.run(Neighbourhoods(x, x, RHO[:1])).outcomes
+        parts = np.array_split(x, len(grid))
+        outcomes = np.concatenate(
+            [self.program.run(Neighbourhoods(y, y, RHO[:1])).outcomes for y in parts if len(y)]
+        )
         cube = outcomes.reshape(len(lower), *(n,) * d, -1)
         turns = [np.sum(np.diff(cube, axis=k + 1) != 0, axis=k + 1) for k in range(d)]
         most = np.max(
@@ -152,7 +168,7 @@ def resolved_boxes(functions: Sequence[Callable], domain: AbstractDomain) -> Box
     index = np.array(list(itertools.product(range(START[d]), repeat=d)))
     lower, upper = (low + (index + k) / START[d] * (high - low) for k in (0, 1))
     boxes = Open(lower, upper, np.zeros(lower.shape, int), *np.zeros((2, len(lower)), bool))
-    outside, done, count, start = outside_of(domain), [], 0, time.perf_counter()
+    outside, done, count = outside_of(domain), [], 0
     for formula in formulas:
         formula.look(domain.interior_points(256, seed=0, kind="sobol"))
     while len(boxes.lower):
@@ -160,8 +176,9 @@ def resolved_boxes(functions: Sequence[Callable], domain: AbstractDomain) -> Box
         boxes = boxes.take(~outside(boxes.lower, boxes.upper))
         count += len(boxes.lower)
         verdict = _cut(formulas, boxes, high - low)
-        spent = count > LARGEST_COUNT[d] or time.perf_counter() - start > SECONDS
         cut = np.any(verdict.axes, axis=1)
+        children = np.sum(2 ** np.sum(verdict.axes[cut], axis=1))
+        spent = count + children > LARGEST_COUNT[d]
         stays = ~cut | spent
         feature = boxes.feature | (boxes.searched & verdict.two_sides)
         parts = (boxes.lower, boxes.upper, ~cut, feature)
