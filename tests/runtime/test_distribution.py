@@ -150,6 +150,7 @@ def check_same(made: dict, alone: dict) -> None:
         assert one["residuals"][-1] < one["residuals"][0]
 
 
+@pytest.mark.long
 def test_two_processes_train_as_one(alone):
     coordinator = f"127.0.0.1:{free_port()}"
     first, second = run_all([[__file__, coordinator, "2", str(i)] for i in range(2)])
@@ -164,6 +165,7 @@ def test_two_processes_train_as_one(alone):
     assert all(set(addresses) <= loopback for addresses in made["listening"])
 
 
+@pytest.mark.long
 def test_three_devices_train_as_one(alone):
     ((status, output, errors),) = run_all(
         [[__file__]], XLA_FLAGS="--xla_force_host_platform_device_count=3"
@@ -174,6 +176,7 @@ def test_three_devices_train_as_one(alone):
     check_same(made, alone)
 
 
+@pytest.mark.long
 def test_two_processes_fit_as_one(tmp_path):
     shared = [
         "-m",
@@ -282,6 +285,7 @@ def test_a_problem_made_before_the_session_is_refused():
         pass
 
 
+@pytest.mark.long
 def test_a_program_may_end_inside_the_session(tmp_path):
     path = tmp_path / "ends.py"
     path.write_text(
