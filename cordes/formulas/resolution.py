@@ -8,6 +8,7 @@ possible in them.
 """
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -145,9 +146,9 @@ class Formula:
         for pattern in np.unique(undecided, axis=0):
             rows = np.flatnonzero(np.all(undecided == pattern, axis=1))
             switches = np.flatnonzero(pattern)
-            choices = list(itertools.product(*(outcomes[k] for k in switches)))
-            if len(choices) > BRANCHES:
+            if math.prod(len(outcomes[k]) for k in switches) > BRANCHES:
                 continue
+            choices = itertools.product(*(outcomes[k] for k in switches))
             near = Neighbourhoods(lower[rows], upper[rows], RHO)
             worst = np.zeros((len(rows), lower.shape[1], len(RHO)))
             for choice in choices:
