@@ -41,8 +41,9 @@ DECIDED, TWO_SIDES, ONE_SIDE, ISLAND = range(4)
 SCARCE = 0.2
 # Cubes along a side of a long box, at most.
 LONGEST = {1: 1, 2: 64, 3: 8}
-# Numbers that are held at once.
-NUMBERS = 10_000_000
+# Numbers that are held at once; and numbers in a formula beyond which it is no formula that a
+# person wrote, but a network: it has no small features, and rectangles would take long.
+NUMBERS, LARGEST_FORMULA = 10_000_000, 5_000
 
 
 class Boxes(NamedTuple):
@@ -83,6 +84,7 @@ class Formula:
         compiled = jax.jit(jax.vmap(flat))
         self._values = lambda x: in_blocks(compiled, (x,))
         self.constant = all(value.constant is not None for value in self.program.trace.outputs)
+        self.size = 1 + sum(step.numbers.size for step in self.program.trace.steps)
         self.scale = 0.0
 
     def look(self, x: Array) -> None:
@@ -91,8 +93,7 @@ class Formula:
 
     def remainders(self, lower: Array, upper: Array) -> tuple[Array, ...]:
         """`_remainders`, for so many boxes at a time as memory allows."""
-        size = 1 + sum(step.numbers.size for step in self.program.trace.steps)
-        rows = max(NUMBERS // (size * len(RHO) * lower.shape[1]), 1)
+        rows = max(NUMBERS // (self.size * len(RHO) * lower.shape[1]), 1)
         parts = [
             self._remainders(lower[k : k + rows], upper[k : k + rows])
             for k in range(0, len(lower), rows)
@@ -162,7 +163,7 @@ class Formula:
 
 def resolved_boxes(functions: Sequence[Callable], domain: AbstractDomain) -> Boxes:
     """Boxes that cover the domain, cut where a formula is not resolved. Formulas with an operation
-    that has no enclosure are left out: they can hide what they want."""
+    that has no enclosure, and very long ones, are left out: they can hide what they want."""
     d = domain.dimension
     formulas = [each for each in map(lambda f: _formula(f, domain), functions) if each is not None]
     low, high = (np.asarray(corner, float) for corner in domain.bounding_box)
@@ -193,7 +194,7 @@ def _formula(function: Callable, domain: AbstractDomain) -> Formula | None:
         formula = Formula(function, domain)
     except UnsupportedOperation:
         return None
-    return None if formula.constant else formula
+    return None if formula.constant or formula.size > LARGEST_FORMULA else formula
 
 
 class Open(NamedTuple):
