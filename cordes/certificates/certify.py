@@ -21,6 +21,7 @@ from cordes.certificates.residual.candidate import (
 )
 from cordes.certificates.residual.jumps import kink_across_rays
 from cordes.certificates.residual.kinks import pole_at_kinks
+from cordes.certificates.residual.measured import TooFineError
 from cordes.certificates.theorems.barrier import NO_QUADRATURE
 from cordes.certificates.transport.certify import certify_transport
 from cordes.certificates.useful import without_useless
@@ -105,7 +106,11 @@ def certify(
         raise OptionError(f"{name} is for linear problems, not for {kind}: leave it out.")
     candidate, singular = _candidate(problem, answer)
     request = Request(candidate, singular, confidence, residual_bound, barrier)
-    certificate = without_useless(problem, candidate, certified(problem, request))
+    try:
+        certificate = without_useless(problem, candidate, certified(problem, request))
+    except TooFineError as error:
+        reason = Reason(Why.unseen, str(error), {"point": error.point, "size": error.size})
+        certificate = Certificate(reasons=(reason,))
     return _without_kinks(answer, certificate) if isinstance(answer, Solution) else certificate
 
 

@@ -2,7 +2,6 @@
 certificates cells."""
 
 import collections
-from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -15,21 +14,12 @@ LARGEST_DIMENSION = 3
 _RECENT: collections.deque[tuple[AbstractProblem, Boxes]] = collections.deque(maxlen=4)
 
 
-def features_of(problem: AbstractProblem, formulas: Sequence[Callable] = ()) -> Boxes:
-    """Small boxes in which the data of a problem, and other formulas beside them, have features of
-    about their size; none where everything is resolved by a coarse grid."""
+def features_of(problem: AbstractProblem) -> Boxes:
+    """Small boxes in which the data of a problem have features of about their size; none where
+    everything is resolved by a coarse grid."""
     d = problem.domain.dimension
     if d > LARGEST_DIMENSION:
         return Boxes(*np.zeros((2, 0, d)), *np.zeros((2, 0), bool))
-    known = _of_data(problem)
-    if not formulas:
-        return known
-    more = resolved_boxes(formulas, problem.domain).features()
-    return Boxes(*map(np.concatenate, zip(known, more, strict=True)))
-
-
-def _of_data(problem: AbstractProblem) -> Boxes:
-    """Found once for each problem: problems do not change."""
     for known, boxes in _RECENT:
         if known is problem:
             return boxes

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.spatial import KDTree
 
+from cordes.domains.box import Box
 from cordes.domains.domain import AbstractDomain
 from cordes.domains.patches import Patch, patches
 from cordes.domains.unit_cube import gauss_rule, tensor_rule
@@ -38,6 +39,8 @@ ITERATIONS = 40
 # Half the diagonal of a cell over the longest side of a box in which the data have a feature; and
 # how often cells are cut for it.
 COARSER, LARGEST_REFINEMENT = 1.5, 20
+# The same along each axis, for features of a function that somebody brings.
+LONGER = 2.5
 LARGEST_START = {1: 1_000, 2: 1_500, 3: 1_500}
 # A cell may be this much larger than a heavy one, and than the distance between the two.
 GRADATION = 4.0
@@ -97,6 +100,7 @@ class CellMesh:
         singular: np.ndarray | None = None,
     ):
         self.patches: list[Patch] = patches(domain)
+        self._straight = isinstance(domain, Box)
         self.dimension = domain.dimension
         self._heights = None
         if interfaces:
@@ -157,6 +161,37 @@ class CellMesh:
                 # Features all over the domain: what is left to see is for refinement to find.
                 return
             self.cells = joined_cells([self.cells.take(~coarse), children])
+
+    def follow(self, lower: np.ndarray, upper: np.ndarray) -> bool:
+        """Cut cells until none is much longer, along any axis, than a box that it meets: something
+        happens in these boxes on their scale. False where that would be too many cells."""
+        sides = upper - lower
+        while len(lower):
+            lattice = self._lattice_points(self.cells)
+            low, high = np.min(lattice, axis=1), np.max(lattice, axis=1)
+            meets = np.all((low[:, None] < upper) & (lower < high[:, None]), axis=2)
+            smallest = np.min(np.where(meets[..., None], sides, np.inf), axis=1)
+            coarse = high - low > LONGER * smallest
+            if not np.any(coarse):
+                return True
+            parts = self._cut(coarse)
+            if len(parts.patch) > LARGEST_START[self.dimension]:
+                return False
+            self.cells = parts
+        return True
+
+    def _cut(self, coarse: np.ndarray) -> Cells:
+        """The cells cut along the axes marked; in patches that turn axes along all of them."""
+        if not self._straight:
+            some = np.any(coarse, axis=1)
+            return joined_cells([self.cells.take(~some), self.cells.take(some).children()])
+        cells = self.cells
+        for axis in range(self.dimension):
+            here = coarse[:, axis]
+            halves = cells.take(here).halves(np.full(int(np.sum(here)), axis))
+            cells = joined_cells([cells.take(~here), halves])
+            coarse = np.concatenate([coarse[~here], coarse[here], coarse[here]])
+        return cells
 
     def _lattice_points(self, cells: Cells) -> np.ndarray:
         """Images of the 3ᵈ corners, middles of edges and centres of each cell, (K, 3ᵈ, d)."""

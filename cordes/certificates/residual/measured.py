@@ -21,6 +21,7 @@ from cordes.domains import Box
 from cordes.domains.domain import AbstractDomain
 from cordes.errors import DomainError
 from cordes.formulas.lookups.lines import grid_lines
+from cordes.formulas.resolution import Boxes, resolved_boxes
 from cordes.problems.features import features_of
 from cordes.problems.problem import AbstractProblem
 from cordes.runtime.plain import show
@@ -64,6 +65,20 @@ class Sampling(NamedTuple):
         return self._replace(points=most)
 
 
+class TooFineError(Exception):
+    """A function that somebody brings has features on a scale that cells cannot follow."""
+
+    def __init__(self, features: Boxes):
+        smallest = int(np.argmin(np.min(features.upper - features.lower, axis=1)))
+        box = features.lower[smallest], features.upper[smallest]
+        self.point, self.size = (box[0] + box[1]) / 2, float(np.min(box[1] - box[0]))
+        super().__init__(
+            f"the answer or the data have features of size {self.size:.2g} near x = "
+            f"{show(self.point)} and in many other places: more than the points of the norms can "
+            "follow, a ridge or a layer lies between them"
+        )
+
+
 class Watched(NamedTuple):
     """What is looked at: `evaluate` at points gives a tree of arrays, `densities` of it what the
     cells are refined for; `formulas` are functions of one point whose small features the cells must
@@ -96,7 +111,10 @@ def measured(
     domain = problem.domain
     mesh = None if sampling.proved else _mesh(problem, singular, corners)
     if mesh is not None:
-        mesh.refine_to(*features_of(problem, watched.formulas).places())
+        mesh.refine_to(*features_of(problem).places())
+        features = resolved_boxes(watched.formulas, domain).features()
+        if not mesh.follow(features.lower, features.upper):
+            raise TooFineError(features)
         nodes, evaluated = adaptive_nodes(mesh, *watched[:2], BUDGETS[domain.dimension])
         return Quadrature(nodes), evaluated
     points = domain.interior_points(sampling.points, sampling.seed)
