@@ -88,7 +88,6 @@ def random_coefficients(seed):
     return (np.eye(2) if seed % 4 == 1 else A), b, 0.0
 
 
-@pytest.mark.quick
 @pytest.mark.parametrize("seed", range(8))
 def test_constants_against_greens_function(seed):
     """‖G(x, ·)‖ is the best constant, and ∫G the smallest ψ: both of a spectral method, which knows
@@ -109,7 +108,6 @@ def test_constants_against_greens_function(seed):
         assert interpolated(principle, estimate).bound >= DISCRETE * np.max(np.sum(G, axis=1))
 
 
-@pytest.mark.quick
 @pytest.mark.parametrize("seed", range(6))
 def test_traversals_lie_above_everywhere(seed):
     """-Lψ ≥ 1 at points that are no edges of cells, ψ ≥ 0, and ∇ψ is the gradient."""
@@ -131,7 +129,6 @@ def test_traversals_lie_above_everywhere(seed):
             )
 
 
-@pytest.mark.quick
 def test_the_way_out_takes_no_longer_than_the_drift():
     for size, angle in ((20.0, 0.4), (120.0, 1.9)):
         problem = cordes.Linear(SQUARE, np.eye(2), 1.0, b=along(size, angle))
@@ -173,7 +170,6 @@ def effectivity(problem, error):
     return certificate.Linf / truth, certificate
 
 
-@pytest.mark.quick
 @pytest.mark.parametrize("size", SIZES)
 def test_constant_drifts(size):
     random = np.random.default_rng(int(size))
@@ -198,7 +194,6 @@ VARIABLE = {
 }  # fmt: skip
 
 
-@pytest.mark.quick
 @pytest.mark.parametrize("name", VARIABLE)
 def test_variable_drifts(name):
     error = wobbling(np.random.default_rng(len(name)))
@@ -211,7 +206,6 @@ def test_variable_drifts(name):
     assert ("Talenti" in certificate.alternatives) == (name != "jump")
 
 
-@pytest.mark.quick
 @pytest.mark.parametrize("seed", range(4))
 def test_derivatives_of_the_error(seed):
     """H1 and H2 from the equation: above the truth, and no exponential of the drift."""
@@ -228,7 +222,6 @@ def test_derivatives_of_the_error(seed):
     assert 1 <= certificate.H2 / curvature <= 1e4
 
 
-@pytest.mark.quick
 def test_an_inward_drift_keeps_bounds_that_grow():
     """The time of leaving is exponential there, and so is every bound that is one."""
     error = wobbling(np.random.default_rng(5))
@@ -238,7 +231,6 @@ def test_an_inward_drift_keeps_bounds_that_grow():
     assert "Talenti" not in certificate.alternatives
 
 
-@pytest.mark.quick
 @pytest.mark.parametrize(
     "domain",
     [cordes.Box([0, 0, 0], [1, 1, 1]), cordes.Ball([0, 0], 0.7), cordes.Box([0], [2])],
@@ -258,7 +250,6 @@ def test_other_domains(domain):
     assert "Green with drift" in certificate.alternatives
 
 
-@pytest.mark.quick
 def test_greens_function_in_one_dimension():
     """∫Γ² over the line, where all is elementary: downstream 1/β², upstream e^{-2βρ}/β²."""
     beta, length = 3.0, 2.0
@@ -268,7 +259,6 @@ def test_greens_function_in_one_dimension():
     assert found >= math.sqrt(square)
 
 
-@pytest.mark.quick
 @pytest.mark.parametrize("reaction", [0.0, 7.0])
 def test_greens_function_by_the_heat_kernel(reaction):
     """∫Γ² over the plane, where λ > 0 keeps it finite, by the Gaussians of which Γ is made."""
