@@ -45,6 +45,10 @@ class UnknownNameError(OptionError, KeyError):
         return str(self.args[0])
 
 
+class ArgumentError(OptionError, TypeError):
+    """An argument that a problem does not have."""
+
+
 class FrozenError(CordesError, AttributeError):
     """Something that does not change was to be changed."""
 

@@ -15,7 +15,35 @@ _MEANT = {
 NAMES = {name: meant for meant, names in _MEANT.items() for name in names}
 
 
+_MISSING = {
+    "Equations in time are not covered yet: an implicit step in time is an elliptic equation, with "
+    "c + 1/Δt in place of c": (
+        *("t", "time", "horizon", "maturity", "initial", "terminal", "u0", "parabolic", "heat"),
+        *("initialcondition", "terminalcondition", "evolution"),
+    ),
+    "Only given boundary values are covered, u = g (g=…); neither normal derivatives nor periodic "
+    "ones yet": (
+        *("bc", "bcs", "boundary", "boundarycondition", "boundaryconditions", "dirichlet"),
+        *("neumann", "robin", "periodic", "flux", "normal", "h", "kappa"),
+    ),
+    "Obstacles and stopping are not covered yet": ("obstacle", "below", "above", "stopping"),
+}
+MISSING = {name: what for what, names in _MISSING.items() for name in names}
+
+
+def _key(name: str) -> str:
+    return name.replace("_", "").replace("-", "").lower()
+
+
 def hint(name: str) -> str | None:
     """What a name is called here; None where nothing comes to mind."""
-    known = NAMES.get(name.replace("_", "").lower())
-    return None if known is None else f"There is no cordes.{name}: use cordes.{known}"
+    known = NAMES.get(_key(name))
+    if known is not None:
+        return f"There is no cordes.{name}: use cordes.{known}"
+    return f"There is no cordes.{name}. {missing(name)}" if missing(name) else None
+
+
+def missing(name: str) -> str:
+    """What somebody who writes this name looks for, if it is known and not there."""
+    what = MISSING.get(_key(name))
+    return "" if what is None else f"{what}."

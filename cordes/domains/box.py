@@ -37,9 +37,11 @@ class Box(AbstractDomain):
             )
         if np.any(lower >= upper):
             axis = int(np.argmax(lower >= upper))
+            pairs = len(lower) == 2 and lower[0] < lower[1] and upper[0] < upper[1]
+            corners = " Box(lower, upper) takes two corners, not a pair for each axis."
             raise DomainError(
                 f"The box is empty along axis {axis}: lower is {lower[axis]}, upper is "
-                f"{upper[axis]}. Give lower < upper."
+                f"{upper[axis]}. Give lower < upper.{corners if pairs else ''}"
             )
         self._lower = freeze(lower)
         self._upper = freeze(upper)

@@ -262,7 +262,8 @@ def _counter_clockwise(vertices: np.ndarray) -> np.ndarray:
         if sine < 0:
             raise DomainError(
                 f"The polygon is not convex: {name} is a re-entrant corner or edges cross. The "
-                "bounds need a convex domain."
+                "bounds need a convex domain, and domains that are not convex are not covered yet; "
+                "a convex one that contains it, or its convex parts, can be solved."
             )
     if abs(np.sum(turns)) > 3 * np.pi:
         raise DomainError(

@@ -164,6 +164,15 @@ def warn_about_jumps(
                 for phi in interfaces
             ):
                 continue
+            if "f32[" in str(jax.make_jaxpr(function)(jnp.asarray(jump.point))):
+                warnings.warn(
+                    f"{name} is computed in single precision (float32): its rounding is seen as "
+                    f"jumps, near x = {show(jump.point)} for instance, and limits every bound. "
+                    "Compute it in float64, which x has.",
+                    UndeclaredJumpWarning,
+                    stacklevel=4,
+                )
+                break
             heights = np.abs(jump.after - jump.before)
             change = np.flatnonzero(heights > 0.5 * np.max(heights))[0]
             warnings.warn(

@@ -12,11 +12,19 @@ import numpy as np
 from jax import Array
 
 from cordes.errors import CoefficientError
-from cordes.runtime.blocks import in_blocks
+from cordes.runtime.blocks import in_blocks, is_traced
 from cordes.runtime.plain import show
 
 # An array with more numbers is taken for a table.
 LARGEST_COEFFICIENT = 9
+
+
+# What to do instead of jax.grad or jax.vmap around a solve.
+TRACED = (
+    "is traced by JAX: jit, grad and vmap go through answers (jax.grad(solution)), not through "
+    "problems and solves. Solve once for each value of a parameter; its derivative solves the same "
+    "equation with the differentiated data on the right-hand side."
+)
 
 
 def as_function(
@@ -28,6 +36,13 @@ def as_function(
     wanted = f"it must be a number, an array of shape {shape} or a function of {signature}."
     if given is None:
         raise CoefficientError(f"{name} is missing: {wanted}")
+    if isinstance(given, str):
+        raise CoefficientError(
+            f"{name} is the text {given!r}: {wanted} Formulas in quotes belong into TOML files; "
+            f"in Python write {name}=lambda {signature.strip('()')}: … with jax.numpy."
+        )
+    if is_traced(given):
+        raise CoefficientError(f"{name} {TRACED}")
     try:
         constant = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -70,11 +85,13 @@ def check_shape(
         # all of them are the user's function failing.
         raise CoefficientError(
             f"{name} failed at x = {show(arguments[0])} of shape {arguments[0].shape}: "
-            f"{type(error).__name__}: {error}"
+            f"{type(error).__name__}: {error}{_cure(str(error), len(arguments))}"
         ) from error
     if not hasattr(result, "shape"):
+        pack = " Write jnp.array([…])." if isinstance(result, list | tuple) else ""
         raise CoefficientError(
-            f"{name} returns {type(result).__name__}; it must return an array of shape {shape}."
+            f"{name} returns {type(result).__name__}; it must return an array of shape "
+            f"{shape}.{pack}"
         )
     if result.shape != shape:
         raise CoefficientError(
@@ -84,6 +101,15 @@ def check_shape(
         result.dtype, jnp.complexfloating
     ):
         raise CoefficientError(f"{name}(x) has dtype {result.dtype}; real numbers are needed.")
+
+
+def _cure(message: str, arguments: int) -> str:
+    """What helps where a function with controls fails."""
+    if arguments > 1 and "positional argument" in message:
+        return ". With controls it is a function of two arguments, x and the control a."
+    if arguments > 1 and "Indexer must have integer" in message:
+        return ". Controls are numbers of float64: index with a.astype(int)."
+    return ""
 
 
 def check_exact(exact: Any, x: Array) -> None:
@@ -129,11 +155,16 @@ def check_elliptic(name: str, matrices: np.ndarray, points: np.ndarray, which: s
     smallest = np.linalg.eigvalsh(matrices)[:, 0]
     if np.any(smallest <= 0):
         i = int(np.argmin(smallest))
+        cure = "if all eigenvalues are negative, change the sign of the whole equation."
+        if smallest[i] >= -1e-12 * size[i]:
+            cure = (
+                "degenerate equations (time as a coordinate, a volatility of zero) are not "
+                "covered. A small multiple of the identity, added to it, makes it elliptic."
+            )
         raise CoefficientError(
             f"{name} is not positive definite: {name}({show(points[i])}) = "
             f"{show(matrices[i])}{_of(which)} has the eigenvalue {smallest[i]:.6g}. The equation "
-            "is not elliptic there; if all eigenvalues are negative, change the sign of the "
-            "whole equation."
+            f"is not elliptic there; {cure}"
         )
 
 
@@ -154,7 +185,10 @@ def checked_sample(
 ) -> np.ndarray:
     """The values of a function of one point, whose shape is checked first, at many: all finite."""
     check_shape(name, function, shape, jnp.asarray(points[0]))
-    values = sample(function, points)
+    try:
+        values = sample(function, points)
+    except jax.errors.TracerArrayConversionError as error:
+        raise CoefficientError(f"{name} {TRACED}") from error
     check_finite(name, values, points, where)
     return values
 

@@ -93,7 +93,7 @@ def warn_if_violated(problem: AbstractProblem, count: int = 1024) -> None:
     epsilon = epsilon_at(A, b, c, lambda_)
     worst = int(np.argmin(epsilon))
     if epsilon[worst] <= 0:
-        best = f" even with the best λ = {lambda_:.4g}" if lambda_ is not None else ""
+        best = ", whatever λ" if lambda_ is not None else ""
         negative = negative_reaction(problem.domain, points, c)
         why = f"The reason: {negative} " if negative is not None else ""
         warnings.warn(

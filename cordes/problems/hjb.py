@@ -41,6 +41,8 @@ SEARCHED = 16
 # How far a maximiser may go beyond the box of the sampled controls, as a share of its width: no
 # more than rounding. The sizes of the states it is tried with.
 MARGIN, PROBED_SIZES = 1e-9, 10.0 ** np.arange(-3, 7)
+# Controls that are written out.
+FEW = 8
 # Pairs of points and controls that are looked at.
 CHECK_PAIRS = 400_000
 # Points and controls of the sample from which λ, ε and parameters of theorems are chosen.
@@ -87,6 +89,8 @@ class HJB(AbstractProblem):
         name: str | None = None,
     ):
         self._place(domain, g, interfaces, exact, name or "hjb")
+        if sense in ("max", "min"):
+            sense = "sup" if sense == "max" else "inf"
         if sense not in ("sup", "inf"):
             raise OptionError(f"sense = {sense!r}: 'sup' or 'inf'.")
         self.sense, self.sign = sense, 1.0 if sense == "sup" else -1.0
@@ -268,7 +272,10 @@ class HJB(AbstractProblem):
         return np.any(beyond.reshape(len(control), -1), axis=1)
 
     def __repr__(self) -> str:
-        return f"HJB({self.name!r}, {self.domain!r}, {len(self.controls)} controls)"
+        # So that (0, 1) is seen to be two controls, and no interval.
+        few = self.controls.ndim == 1 and len(self.controls) <= FEW
+        values = ": " + ", ".join(f"{a:.6g}" for a in self.controls) if few else ""
+        return f"HJB({self.name!r}, {self.domain!r}, {len(self.controls)} controls{values})"
 
 
 def checked_controls(controls: Any) -> np.ndarray:
@@ -277,7 +284,8 @@ def checked_controls(controls: Any) -> np.ndarray:
     except (TypeError, ValueError) as error:
         raise CoefficientError(
             f"controls is ragged or holds something that is no number ({error}): all controls "
-            "must have the same shape."
+            "must have the same shape. Number those that have names: controls=range(3), and a "
+            "table of their numbers indexed with a.astype(int)."
         ) from error
     if array.ndim == 0:
         raise CoefficientError(

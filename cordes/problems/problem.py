@@ -18,8 +18,9 @@ import numpy as np
 from jax import Array
 
 from cordes.domains.domain import AbstractDomain
-from cordes.errors import CoefficientError, FrozenError, NotPickledError
+from cordes.errors import ArgumentError, CoefficientError, FrozenError, NotPickledError
 from cordes.jet import Jet, contract
+from cordes.natural_names import missing
 from cordes.problems.boundary_kinks import BoundaryShape
 from cordes.problems.checks import check_boundary_data, check_domain, check_interfaces
 from cordes.problems.coefficients import DiagonalPlusRank, as_function, at_points, check_exact
@@ -200,9 +201,13 @@ class AbstractProblem(abc.ABC):
     def __init_subclass__(cls) -> None:
         """Every kind keeps the arguments it was made of, and is closed once it is made."""
         initialise = cls.__init__
+        known = inspect.signature(initialise).parameters
 
         @functools.wraps(initialise)
         def made(self: Any, *given: Any, **named: Any) -> None:
+            for name in named.keys() - known.keys():
+                what = missing(name) or f"Known: {', '.join(list(known)[1:])}."
+                raise ArgumentError(f"{cls.__name__} has no argument {name!r}. {what}")
             initialise(self, *given, **named)
             if type(self) is not cls:
                 return  # Of a subclass, which is not yet made.

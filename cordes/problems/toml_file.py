@@ -21,6 +21,7 @@ from cordes.domains import Ball, Box, Ellipsoid, Polygon
 from cordes.domains.domain import AbstractDomain
 from cordes.errors import CordesError, FileError, unknown
 from cordes.formulas.toml import Expression, is_reserved, parse
+from cordes.natural_names import missing
 from cordes.problems.hjb import HJB
 from cordes.problems.linear import Linear
 from cordes.problems.monge_ampere import MongeAmpere
@@ -36,6 +37,7 @@ _EQUATIONS: dict[str, tuple[Callable[..., AbstractProblem], tuple[str, ...], tup
     "monge-ampere": (MongeAmpere, ("f",), ("g", "interfaces", "exact")),
 }
 KINDS = tuple(_EQUATIONS)
+NOT_IN_FILES = "Write it in Python: cordes.Transport(…)."
 _EQUATION = {key for _, required, optional in _EQUATIONS.values() for key in (*required, *optional)}
 MAX_CONTROLS = 100_000
 
@@ -48,19 +50,13 @@ def problem_from_toml(text: str, name: str = "problem") -> AbstractProblem:
     checks. The text is kept in the problem, so that a saved answer can bring its problem back.
     """
     table = _read_toml(text, name)
+    _check_kind(table.get("kind", KINDS[0]), name)
     _check_keys(table, name, _TABLES, ("schema",))
     # The version comes first: a file of another version may well have other keys.
     if type(table["schema"]) is not int or table["schema"] != SCHEMA:
-        raise FileError(
-            f"{name}: schema = {table['schema']!r}, but this version of cordes reads schema = "
-            f"{SCHEMA}."
-        )
+        read = f"this version of cordes reads schema = {SCHEMA}"
+        raise FileError(f"{name}: schema = {table['schema']!r}, but {read}.")
     _check_keys(table, name, _TABLES, ("kind", "domain", "equation"))
-    if table["kind"] not in KINDS:
-        raise FileError(
-            f"{name}: kind = {table['kind']!r} is not supported in files. Supported: "
-            f"{', '.join(map(repr, KINDS))}; write others in Python."
-        )
     if not isinstance(table.get("name", ""), str):
         raise FileError(f"{name}: name must be a text in quotes, not {shown(table['name'])}.")
     for key in ("domain", "equation", "definitions"):
@@ -99,6 +95,14 @@ def _read_toml(text: str, name: str) -> dict[str, Any]:
         raise FileError(f"{name}: lists are nested too deeply.") from None
 
 
+def _check_kind(kind: Any, label: str) -> None:
+    """Before all else: other kinds have other keys."""
+    if kind not in KINDS:
+        what = NOT_IN_FILES if kind == "transport" else missing(str(kind))
+        known = ", ".join(map(repr, KINDS))
+        raise FileError(f"{label}: kind = {kind!r} is not for files. {what} Allowed: {known}.")
+
+
 def _check_keys(
     table: dict[str, Any], label: str, known: Iterable[str], required: Iterable[str]
 ) -> None:
@@ -108,13 +112,12 @@ def _check_keys(
             continue
         if known == _TABLES and key in _EQUATION:
             raise FileError(f"{label}: {key} belongs into the table [equation].")
-        raise FileError(f"{label}: {unknown('key', key, known)} Allowed: {', '.join(known)}.")
-    missing = [key for key in required if key not in table]
-    if missing:
-        raise FileError(
-            f"{label}: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing. "
-            f"Allowed: {', '.join(known)}."
-        )
+        hint = missing(key) or str(unknown("key", key, known)).partition(" Known:")[0]
+        raise FileError(f"{label}.{key}: {hint} Allowed: {', '.join(known)}.")
+    absent = [key for key in required if key not in table]
+    if absent:
+        are = "is" if len(absent) == 1 else "are"
+        raise FileError(f"{label}: {', '.join(absent)} {are} missing. Allowed: {', '.join(known)}.")
 
 
 @contextlib.contextmanager
@@ -334,10 +337,8 @@ def _controls(value: Any, label: str) -> tuple[np.ndarray, tuple[str, ...]]:
     axes = [_axis(entry, f"{label}[{i + 1}]") for i, entry in enumerate(value)]
     count = math.prod(len(axis) for axis in axes)
     if count > MAX_CONTROLS:
-        raise FileError(
-            f"{label} are {count} combinations; at most {MAX_CONTROLS} are allowed. Lower the "
-            "counts."
-        )
+        most = f"at most {MAX_CONTROLS} are allowed. Lower the counts."
+        raise FileError(f"{label} are {count} combinations; {most}")
     grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
     return grid.reshape(count, len(axes)), _components(len(axes))
 

@@ -20,6 +20,7 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from cordes.certificates.certificate import Certificate, Picture, directed
+from cordes.errors import FileError
 from cordes.problems.hjb import HJB
 from cordes.reports.kit.planes import (
     Plane,
@@ -168,6 +169,10 @@ def draw_panels(
 def _finished(draw: Callable[[], Figure], path: str | Path | None) -> Figure:
     if path is not None:
         path = check_writable(path)
+        formats = FigureCanvasAgg.get_supported_filetypes()
+        if path.suffix and path.suffix[1:].lower() not in formats:
+            known = ", ".join(sorted(formats))
+            raise FileError(f"{path}: figures are not written as {path.suffix}. Known: {known}.")
     figure = draw()
     FigureCanvasAgg(figure)
     if path is not None:
@@ -264,9 +269,11 @@ def _lines(domain: Any, panels: list[Panel], headline: str) -> Figure:
     lower, upper = domain.bounding_box
     edges = np.linspace(lower[0], upper[0], LINE_RESOLUTION + 1)
     x = (edges[1:] + edges[:-1]) / 2
-    figure = Figure(figsize=(10, 3.8), layout="constrained")
+    wrong = any(panel.logarithmic for panel in panels)
+    figure = Figure(figsize=(10 if wrong else 5.6, 3.8), layout="constrained")
     figure.suptitle(headline)
-    left, right = figure.subplots(1, 2)
+    left, *others = figure.subplots(1, 2 if wrong else 1, squeeze=False)[0]
+    right = others[0] if others else left
     for panel in panels:
         values = panel.values(x[:, None])
         if panel.logarithmic:
@@ -280,6 +287,9 @@ def _lines(domain: Any, panels: list[Panel], headline: str) -> Figure:
             if panel.title == "exact":
                 style = {"linestyle": "--", "color": "black", "zorder": 3}
             left.plot(x, values, label=panel.title, **style)
+            if panel.categories:
+                left.set_yticks(range(len(panel.categories)), panel.categories)
+                left.set_ylim(-0.5, len(panel.categories) - 0.5)
     shown = [panel.title for panel in panels if not panel.logarithmic]
     left.set(title="u" if "computed" in shown else ", ".join(shown), xlabel="$x_1$")
     if "computed" in shown:
@@ -304,6 +314,7 @@ def _transport(solution: TransportSolution) -> Figure:
     _density(figure, right, problem.target_domain, problem.target_density, "target density")
     for axes, drawn in ((left, lines), (right, [solution.map(line) for line in lines])):
         axes.add_collection(LineCollection(drawn, colors="white", linewidths=0.5, alpha=0.8))
+    right.set(xlabel="$y_1$", ylabel="$y_2$")
     left.set_title("source, with a grid")
     right.set_title("target, with the image of the grid")
     error = solution.error()

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.io
 
-from cordes.errors import CordesError, FileError, unknown
+from cordes.errors import CordesError, FileError
 from cordes.runtime.files import check_writable
 from cordes.surfaces.mesh import Mesh, SurfaceError, merge_duplicates
 
@@ -26,7 +26,8 @@ def read_mesh(path: str | Path) -> Mesh:
     path = Path(path)
     suffix = path.suffix.lower()
     if suffix not in READERS:
-        raise unknown("mesh format", suffix or path.name, READERS)
+        known = ", ".join(sorted(READERS))
+        raise FileError(f"{path.name}: meshes are not read from {suffix or 'it'}. Known: {known}.")
     if not path.is_file():
         raise FileError(f"There is no file {path}.")
     try:
@@ -154,8 +155,7 @@ def write_mesh(path: str | Path, mesh: Mesh, uv: np.ndarray | None = None) -> Pa
     elif suffix == ".obj":
         path.write_text(_obj_text(mesh, uv), encoding="utf-8")
     else:
-        what = "format for a mesh with flat coordinates"
-        raise unknown(what, suffix or path.name, [".obj", ".ply"])
+        raise FileError(f"{path}: a mesh with flat coordinates is written as .obj or .ply.")
     return path
 
 

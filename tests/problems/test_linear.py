@@ -52,7 +52,7 @@ REFUSED = {
         {"A": lambda x: x},
         r"A\(x\) has shape \(2,\), but shape \(2, 2\)",
     ),
-    "A text": ({"A": "identity"}, "A is 'identity'"),
+    "A text": ({"A": "identity"}, "A is the text 'identity'"),
     "b scalar": ({"b": 1.0}, r"b has shape \(\), but shape \(2,\)"),
     "b function scalar": ({"b": lambda x: x[0]}, r"b\(x\) has shape \(\)"),
     "b not a number": ({"b": lambda x: x / 0.0}, "b is not finite"),

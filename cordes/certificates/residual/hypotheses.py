@@ -36,6 +36,8 @@ LAST_PLACES = 16.0
 # for larger ones: per direction at the start by dimension, those that are halved, and how often in
 # each direction.
 STEEP, START_CELLS, DUG_CELLS, DEPTH = 10.0, {1: 256, 2: 16, 3: 8}, 32, 40
+# An eigenvalue of A that is this share of the largest one vanishes.
+VANISHING = 1e-13
 # Largest difference to g on the boundary that rounding explains, relative to the size of the
 # answer.
 MISMATCH = 1e-10
@@ -57,9 +59,30 @@ def refusal(problem: AbstractProblem, candidate: AbstractCandidate) -> Reason | 
     rough = problem.boundary_shape.rough
     if rough is not None and isinstance(candidate, AnswerCandidate):
         return Reason(Why.kink, f"{rough}: no extension of g into the domain is known")
+    if degenerate := _degenerate(problem):
+        return degenerate
     # The energy bounds need exact boundary values.
     gap = boundary_gap(problem, candidate)
     return gap.reason or roughness(problem, candidate) or undeclared_jump(problem)
+
+
+def _degenerate(problem: AbstractProblem) -> Reason | None:
+    """A side on which A has the eigenvalue zero, which is not seen from the inside."""
+    if problem.convex:
+        return None
+    points, _ = problem.domain.boundary_points(BOUNDARY_POINTS, BOUNDARY_SEED)
+    A = np.asarray(problem.family(points).A)
+    ends = np.linalg.eigvalsh(A)[:, [0, -1]]
+    worst = int(np.argmin(ends[:, 0] - VANISHING * ends[:, 1]))
+    if not ends[worst, 0] <= VANISHING * ends[worst, 1]:
+        return None
+    x = points[worst % len(points)]
+    return Reason(
+        Why.not_elliptic,
+        f"A degenerates on the boundary: its smallest eigenvalue is {ends[worst, 0]:.3g} at x = "
+        f"{show(x)}; the bounds need an equation that is elliptic up to the boundary",
+        {"point": x},
+    )
 
 
 class Gap(NamedTuple):

@@ -211,10 +211,9 @@ def _rule(step: Step) -> Rule:
     match step.kind:
         case "move":
             return lambda choice, *z: _moved(step, choice, z)
-        case "comparison" | "sign" | "argmax" | "argmin":
-            shape = step.numbers.shape
-            return lambda choice, *z: [choice.constant(_onto(shape, *_aligned(rank, z)))]
-        case "lookup" | "search":
+        case "comparison" | "sign":
+            return lambda choice, *z: [choice.constant(_moves(*_aligned(rank, z)))]
+        case "argmax" | "argmin" | "lookup" | "search":
             # One entry where the index is decided, or where the entries that are possible are one
             # number; elsewhere the table has no continuation.
             return lambda choice, *z: [choice.constant(_somewhere(rank, z))]
@@ -240,14 +239,6 @@ def _aligned(rank: int, rectangles: Any) -> list[Rectangle]:
         else z.map(lambda part: part.reshape((len(part),) + (1,) * rank))
         for z in rectangles
     ]
-
-
-def _onto(shape: tuple[int, ...], *rectangles: Rectangle) -> Array:
-    moves = _moves(*rectangles)
-    if moves.shape[1:] == shape:
-        return moves
-    # An index over an axis: it moves where one of the elements does.
-    return np.any(moves.reshape(len(moves), -1), axis=1).reshape((-1,) + (1,) * len(shape))
 
 
 def _somewhere(rank: int, rectangles: Any) -> Array:

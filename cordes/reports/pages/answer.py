@@ -129,7 +129,8 @@ def condition_sentence(condition: Mapping[str, Any], place: str = "", bounded: b
     epsilon = number(condition["epsilon"], 4, place + "epsilon")
     found = f"ε = {epsilon} ({text(condition['source'])})"
     if condition["lambda"] is not None:
-        found += f", with the best λ = {number(condition['lambda'], 4, place + 'lambda')}"
+        best = f"with the best λ = {number(condition['lambda'], 4, place + 'lambda')}"
+        found += f", {best if condition['satisfied'] else 'whatever λ'}"
     if condition["satisfied"]:
         where = "" if condition["source"] in ("analytic", "interval") else " at all sampled points"
         return f'<strong class="good">The Cordès condition holds{where}</strong>: {found}.'

@@ -49,7 +49,7 @@ def _(condition: Condition) -> str:
         ("smallest at x =", _point(condition.worst_point)),
         ("multiplier γ", f"between {_number(low)} and {_number(high)}"),
     ]
-    if condition.lambda_ is not None:
+    if condition.lambda_ is not None and condition.satisfied:
         rows.insert(1, ("best λ", _number(condition.lambda_)))
     if condition.negative is not None:
         rows.append(("c < 0", text(condition.negative)))
