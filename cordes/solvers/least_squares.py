@@ -1,11 +1,12 @@
 """Least squares: with frozen hidden weights a linear equation is one rank-revealing solve.
 
 At each size a few candidates compete on fresh points: the frequency reached so far, a higher one,
-and (first stage) which inputs the features see.
+and (first stage) which inputs the features see; see candidates.py.
 """
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Sequence
 from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -20,6 +21,7 @@ from cordes.results import Result
 from cordes.runtime import distribution
 from cordes.runtime.clock import Clock
 from cordes.solutions.answer import Answer
+from cordes.solvers.candidates import BLIND, Kind, first_candidates, later_candidates, waves
 from cordes.solvers.rows.rank_revealing import solve_rank_revealing
 from cordes.solvers.rows.system import AbstractSystem
 from cordes.solvers.solver import AbstractSolver
@@ -28,17 +30,15 @@ from cordes.solvers.train import Budget, Weights, late_end
 # Without a tolerance a fresh residual below this share of the target's size is good enough: the
 # error is then near rounding level.
 ROUNDING = 1e-10
+# A lift that leaves less than this share of f has solved the equation, but for rounding.
+LEAST_SHARE = 1e-5
 OVERSAMPLING, LEAST_OVERSAMPLING = 2.5, 1.2
-# Inputs that leave a smaller share than this at the first size need no rival.
-PROMISING = 1e-4
-# The same where an interface of a jump meets a smooth boundary. Away from there the solution is
-# smooth on both sides of it, for which φ|φ| is right however few features are; other inputs win by
-# chance at first and get no better.
-PROMISING_JUMP = 0.1
-FIRST_FREQUENCIES = (1.0, 2.0, 4.0)
-GROWTH = 1.6
 # Features that serve where no tolerance is asked for; with one there may be twice as many.
 USUAL = {1: 500, 2: 1000, 3: 1500}
+# The most that waves of the data may get by themselves.
+LARGEST = 4000
+# Random weights of one deviation do not differ by more than this from axis to axis.
+EVEN = 0.75
 
 
 class Fitted(NamedTuple):
@@ -47,8 +47,7 @@ class Fitted(NamedTuple):
     network: AbstractNetwork
     amplitudes: np.ndarray
     residual: float
-    frequency: float
-    inputs: str
+    kind: Kind
 
 
 def usual_size(dimension: int) -> int:
@@ -81,7 +80,8 @@ def still_helps(history: Sequence[dict]) -> bool:
 @dataclasses.dataclass
 class Search:
     """Random networks compete on fresh points; the best one so far is kept. `highest` is the
-    highest frequency that was tried."""
+    highest frequency that was tried, `needed` how many features the waves of the data need, where
+    so many can be had."""
 
     solver: "LeastSquares"
     system: AbstractSystem
@@ -89,6 +89,7 @@ class Search:
     seed: int
     best: Fitted | None = None
     highest: float = 0.0
+    needed: float = 0.0
     points: int = 0
 
     def __post_init__(self) -> None:
@@ -96,18 +97,25 @@ class Search:
 
     def renew(self) -> None:
         """Fresh rows, at the start and after the singular functions changed."""
-        self.fresh = self.shared(self.system.fresh_points(self.seed))
-        self.scale = max(distribution.norm(self.fresh.target), 1e-300)
+        points = self.system.fresh_points(self.seed)
+        self.fresh = self.shared(points)
+        size = distribution.norm(self.fresh.target)
+        self.scale = max(size, LEAST_SHARE * self.system.size(points), 1e-300)
 
     @property
     def residual(self) -> float:
         return self.best.residual if self.best else np.inf
 
     @property
-    def frequency(self) -> float:
+    def kind(self) -> Kind:
         """That of the best network so far."""
         assert self.best is not None
-        return self.best.frequency
+        return self.best.kind
+
+    @property
+    def blind(self) -> bool:
+        """Whether the residual is of the size of the data: nothing has been found yet."""
+        return self.residual > BLIND * self.scale
 
     @property
     def done(self) -> bool:
@@ -117,15 +125,14 @@ class Search:
         self,
         network: RandomFeatures,
         solution: np.ndarray,
-        frequency: float,
-        inputs: str,
+        kind: Kind,
         fresh: np.ndarray | None = None,
     ) -> Fitted:
         fresh = feature_matrix(network, self.fresh) if fresh is None else fresh
         residual = distribution.norm(fresh @ solution - np.asarray(self.fresh.target))
         width = network.coefficients.shape[0]
         fitted = network.with_parameters(solution[:width])
-        return Fitted(fitted, solution[width:], residual, frequency, inputs)
+        return Fitted(fitted, solution[width:], residual, kind)
 
     def answer(self, result: Result, history: list[dict]) -> Answer:
         """The best network so far."""
@@ -142,12 +149,14 @@ class Search:
         """The rows of the loss, of which each process has a part."""
         return distribution.share(self.system.loss_rows(points, self.seed))
 
-    def attempt(self, rows: Rows, width: int, frequency: float, inputs: str) -> None:
+    def attempt(self, rows: Rows, width: int, kind: Kind) -> None:
         """Fit one random network and keep it if it is the best."""
-        self.highest = max(self.highest, frequency)
-        seen = self.system.ansatz.inputs
+        self.highest = max(self.highest, kind.frequency)
+        if kind.features_needed <= LARGEST:
+            self.needed = max(self.needed, kind.features_needed)
+        seen, active = self.system.ansatz.inputs, kind.active(self.system)
         network = RandomFeatures(
-            seen, width, frequency, self.seed, seen.active(inputs), self.solver.activation
+            seen, width, kind.frequency, self.seed, active, self.solver.activation
         )
         fresh = feature_matrix(network, self.fresh)
         matrix, target = distribution.reduced(
@@ -158,7 +167,7 @@ class Search:
             solution, damped = np.zeros(matrix.shape[1]), rows.singular.shape[1]
             found = solve_rank_revealing(matrix[:, columns], target, damped=damped)
             solution[columns] = distribution.agreed(found)
-            candidate = self.judge(network, solution, frequency, inputs, fresh)
+            candidate = self.judge(network, solution, kind, fresh)
             if self.best is None or not candidate.residual >= self.best.residual:
                 self.best = candidate
             if self.done:
@@ -173,7 +182,8 @@ class Search:
 
 class LeastSquares(AbstractSolver):
     """Random features, whose number grows until the residual on fresh points is at most the
-    tolerance, at rounding level, or stops falling. `features` is the largest number of them,
+    tolerance, at rounding level, or stops falling below the size of the data. `features` is the
+    largest number of them, reached without a tolerance unless the residual is at rounding level;
     `frequency` the scale of the hidden weights (None: both grow as long as it helps),
     `oversampling` the collocation points for each feature: more where data are rough."""
 
@@ -229,13 +239,19 @@ class LeastSquares(AbstractSolver):
         while widths and not search.done and not (clock.over and search.best):
             width, before = widths.pop(0), search.residual
             rows = search.rows(width)
-            for choice in _candidates(search, self.frequency):
-                search.attempt(rows, width, *choice)
+            usual = later_candidates if search.best else first_candidates
+            choices = usual(search, self.frequency), waves(search, self.frequency)
+            for kind in itertools.chain(*choices):
+                search.attempt(rows, width, kind)
                 budget.progress.update(features=width, residual=search.residual)
                 if search.done or clock.over or search.residual < 0.1 * before < np.inf:
                     break
             history.append(_facts(search, width, clock))
-            if search.residual > HELPS * before and not search.done and not clock.over:
+            helps = search.residual <= HELPS * before
+            if not widths and self._waves_go_on(search, width, helps):
+                widths.append(min(2 * width, LARGEST))
+            asked = search.blind or (self.features and budget.tol is None)
+            if not (helps or asked or search.done or clock.over):
                 if budget.tol is None or not search.system.enrich():
                     break
                 # More features of this kind do not help any more; more singular functions may. The
@@ -244,6 +260,12 @@ class LeastSquares(AbstractSolver):
                 search.renew()
                 search.best = search.best._replace(residual=np.inf)
                 widths.insert(0, width)
+
+    def _waves_go_on(self, search: "Search", width: int, helps: bool) -> bool:
+        """Whether the frequencies of the data need more features than usual, and not too many."""
+        if self.features or search.residual <= self.small * search.scale or width >= LARGEST:
+            return False
+        return (helps and bool(search.kind.axes)) or width < search.needed
 
     def _verdict(self, search: "Search", clock: Clock, interrupted: bool) -> Result:
         if interrupted:
@@ -255,8 +277,8 @@ class LeastSquares(AbstractSolver):
         return late_end(search.residual, search.tol, self.small * search.scale)
 
 
-def _continued(start: Weights) -> tuple[RandomFeatures, np.ndarray, float, str]:
-    """An earlier answer as a candidate: its frequency and inputs are read off its weights."""
+def _continued(start: Weights) -> tuple[RandomFeatures, np.ndarray, Kind]:
+    """An earlier answer as a candidate: its kind is read off its weights."""
     network = start.network
     assert isinstance(network, RandomFeatures)
     weight = np.asarray(network.layers[0][0])
@@ -270,7 +292,10 @@ def _continued(start: Weights) -> tuple[RandomFeatures, np.ndarray, float, str]:
         else "interfaces"
     )
     solution = np.concatenate([network.coefficients, start.amplitudes])
-    return network, solution, float(np.std(weight[used])), inputs
+    spread = np.std(weight[:d], axis=1)
+    axes = spread / np.max(spread) if np.min(spread) < EVEN * np.max(spread) else ()
+    frequency = np.max(spread) if len(axes) else np.std(weight[used])
+    return network, solution, Kind(float(frequency), inputs, tuple(axes))
 
 
 def _facts(search: Search, width: int, clock: Clock) -> dict:
@@ -279,51 +304,8 @@ def _facts(search: Search, width: int, clock: Clock) -> dict:
     return {
         "features": width,
         "singular": search.system.ansatz.singular.count,
-        "frequency": best.frequency,
-        "inputs": best.inputs,
+        "frequency": best.kind.frequency,
+        "inputs": best.kind.inputs,
         "residual": best.residual,
         "seconds": clock.seconds,
     }
-
-
-def _candidates(search: Search, frequency: float | None) -> Iterator[tuple[float, str]]:
-    """Frequencies and inputs that compete at one size: at first both are open, one after the other;
-    then the frequency may only rise."""
-    best = search.best
-    if best is None:
-        yield from first_candidates(search, frequency)
-    elif frequency:
-        yield frequency, best.inputs
-    else:
-        yield best.frequency * GROWTH, best.inputs
-        yield best.frequency, best.inputs
-
-
-def input_choices(system: AbstractSystem) -> list[str]:
-    """The inputs that may compete, given the most that a network may see."""
-    most = system.options.inputs if system.ansatz.inputs.interfaces else "coordinates"
-    return {
-        "coordinates": ["coordinates"],
-        "interfaces": ["interfaces", "coordinates"],
-        "powers": ["interfaces", "powers", "coordinates"],
-    }[most]
-
-
-def first_candidates(
-    search: Search, frequency: float | None, choices: list[str] | None = None
-) -> Iterator[tuple[float, str]]:
-    """At the first size, inputs compete with the middle frequency, then frequencies with the best
-    inputs; each choice sees what the last one gave."""
-    low, middle, high = FIRST_FREQUENCIES
-    system = search.system
-    promising = PROMISING_JUMP if system.jump_meets_boundary else PROMISING
-    for inputs in choices or input_choices(system):
-        yield frequency or middle, inputs
-        if search.residual < promising * search.scale:
-            break
-    if frequency is None:
-        assert search.best is not None
-        inputs, before = search.best.inputs, search.residual
-        yield high, inputs
-        if search.residual == before:
-            yield low, inputs

@@ -11,12 +11,11 @@ import numpy as np
 from cordes.results import Result
 from cordes.solutions.answer import Answer
 from cordes.solvers.adam import Adam
+from cordes.solvers.candidates import GROWTH, Kind, first_candidates, waves
 from cordes.solvers.gauss_newton import GaussNewton
 from cordes.solvers.least_squares import (
-    GROWTH,
     LeastSquares,
     Search,
-    first_candidates,
     stage_widths,
     usual_size,
 )
@@ -64,34 +63,35 @@ class FeatureSteps:
         usual = usual_size(dimension)
         self.reserve = [width for width in self.widths if demands.staged and width > usual]
         self.widths = [width for width in self.widths if width not in self.reserve]
-        self.kind: tuple[float, str] | None = None
+        self.kind: Kind | None = None
         self.grown, self.stages = False, 0
         self.singular, self.inputs, self.confined = demands.singular, inputs, False
 
     def solve(self, system: AbstractSystem, start: Weights | None) -> Answer:
         search = Search(self.solver, system, None, self.budget.seed)
         rows = search.rows(self.width)
-        for choice in self._choices(search):
-            search.attempt(rows, self.width, *choice)
+        for kind in self._choices(search):
+            search.attempt(rows, self.width, kind)
             if search.done or self.budget.clock.over:
                 break
         assert search.best is not None
-        self.kind, self.grown = (search.frequency, search.best.inputs), False
+        self.kind, self.grown = search.kind, False
         return search.answer(Result.converged, [])
 
-    def _choices(self, search: Search) -> Iterator[tuple[float, str]]:
+    def _choices(self, search: Search) -> Iterator[Kind]:
         """Frequencies and inputs that compete now; each choice sees what the last one gave."""
         given = self.solver.frequency
         if self.kind is None:
             yield from first_candidates(search, given, self.inputs)
+            # Later on what is rough may be the state alone, which waves would follow for ever.
+            yield from waves(search, given)
         elif self.grown and given is None:
-            frequency, inputs = self.kind
-            yield frequency * GROWTH, inputs
+            yield self.kind.raised()
             yield self.kind
-            if self.stages == 1 and search.frequency == frequency:
+            if self.stages == 1 and search.kind == self.kind:
                 # The start may have been rougher than the solution, so that the frequency may fall
                 # once; later it can only rise.
-                yield frequency / GROWTH, inputs
+                yield self.kind.raised(1 / GROWTH)
         else:
             yield self.kind
             return
@@ -100,14 +100,13 @@ class FeatureSteps:
         limit, residual = RESOLVED * self.width ** (1 / search.system.domain.dimension), np.inf
         while (
             given is None
-            and search.frequency >= search.highest
+            and search.kind.frequency >= search.highest
             and search.residual < HELPS * residual
         ):
-            assert search.best is not None
-            frequency, residual = search.frequency * GROWTH, search.residual
-            if frequency > limit:
+            kind, residual = search.kind.raised(), search.residual
+            if kind.frequency > limit:
                 break
-            yield frequency, search.best.inputs
+            yield kind
 
     def refine(self, system: AbstractSystem) -> bool:
         if self.confined:

@@ -12,8 +12,9 @@ from cordes.results import Result
 from cordes.solutions.answer import Answer, Weights
 from cordes.solutions.solution import Solution
 from cordes.solvers.adam import Adam, train_directly
+from cordes.solvers.candidates import input_choices
 from cordes.solvers.gauss_newton import GaussNewton
-from cordes.solvers.least_squares import LeastSquares, input_choices
+from cordes.solvers.least_squares import LeastSquares
 from cordes.solvers.options import OuterOptions
 from cordes.solvers.outer.inner import Demands, FeatureSteps, inner_of, outer_steps
 from cordes.solvers.outer.newton import Inner, NewtonLoop, Outer

@@ -129,6 +129,11 @@ class AbstractSystem(abc.ABC):
         residual, scale = (float(np.linalg.norm(size)) for size in sizes)
         return residual, scale
 
+    def size(self, points: Points) -> float:
+        """That of the right-hand side, scaled as the rows are."""
+        coefficients = self.coefficients(points.x)
+        return float(np.linalg.norm(self.factors(coefficients) * points.weight * coefficients.f))
+
     def finished(self, answer: Answer) -> Answer:
         """The answer without what only the solve needed."""
         return answer
