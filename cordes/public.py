@@ -25,7 +25,7 @@ from cordes.solvers.adam import Adam
 from cordes.solvers.gauss_newton import GaussNewton
 from cordes.solvers.least_squares import LeastSquares
 from cordes.solvers.solve import solve
-from cordes.storage import load
+from cordes.storage import OtherProblemWarning, load
 from cordes.tables.density import density
 from cordes.tables.interpolate import interpolate
 
@@ -47,6 +47,7 @@ __all__ = [
     "LeastSquares",
     "Linear",
     "MongeAmpere",
+    "OtherProblemWarning",
     "OutsideDomainWarning",
     "Polygon",
     "Result",

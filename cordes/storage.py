@@ -3,12 +3,14 @@ executed.
 
 A `.cordes` file is a NumPy archive without pickled objects. Gallery and TOML problems are named or
 quoted in it and come back by themselves; a problem written in Python is code, so it must be passed
-in again. Values of the answer at a few points are kept too, and compared when it is loaded.
+in again. What its formulas compute is kept as a fingerprint, and compared when it is loaded, as are
+values at a few points.
 """
 
 import io
 import json
 import os
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +23,11 @@ from cordes.ansatz.networks.mlp import MLP
 from cordes.ansatz.networks.network import AbstractNetwork
 from cordes.ansatz.networks.random_features import RandomFeatures
 from cordes.ansatz.singular import SingularPoint
-from cordes.domains.domain import Basis, Fit
+from cordes.domains.domain import AbstractDomain, Basis, Fit
 from cordes.errors import FileError
+from cordes.formulas.fingerprint import fingerprint
 from cordes.gallery.names import from_source
+from cordes.jet import Jet
 from cordes.problems.problem import AbstractProblem
 from cordes.results import Result
 from cordes.runtime.files import check_writable
@@ -35,6 +39,10 @@ from cordes.solutions.solution import Solution
 FORMAT = 1
 KINDS = {"random-features": RandomFeatures, "mlp": MLP}
 NEEDED = {"coefficients", "amplitudes", "probes", "values", "equation"}
+
+
+class OtherProblemWarning(UserWarning):
+    """The formulas of the problem passed in are not those of the one that was solved."""
 
 
 def save(solution: Solution, path: str | Path) -> Path:
@@ -67,6 +75,7 @@ def to_bytes(solution: Solution) -> bytes:
             "source": solution.problem.source,
             "domain": repr(solution.problem.domain),
         },
+        "fingerprint": _fingerprint(solution.problem),
         "network": {"kind": kind, "activation": network.activation, "layers": len(network.layers)},
         "result": solution.result.value,
         "residual": solution.residual_rms,
@@ -133,7 +142,53 @@ def from_bytes(
             f"{path} answers an equation with other coefficients: the problem passed in is not "
             "the one that was solved."
         )
-    return solution
+    doubt = _doubt(facts.get("fingerprint"), problem)
+    if doubt is None:
+        return solution
+    result = solution.result
+    result = Result.converged_uncertified if result is Result.converged else result
+    why = f"{doubt}; solution.certified() has a certificate"
+    return solution.replace(result=result, facts={**settings, "uncertified": why})
+
+
+def _fingerprint(problem: AbstractProblem) -> dict[str, Any]:
+    """What is computed of the problem, part by part: the data by their names, then everything that
+    the equation is made of."""
+    d = problem.domain.dimension
+    x, value = jax.ShapeDtypeStruct((d,), np.float64), jax.ShapeDtypeStruct((), np.float64)
+    jet = Jet(value, x, jax.ShapeDtypeStruct((d, d), np.float64))
+    parts = {name: fingerprint(function, x) for name, function in problem.data().items()}
+    if problem.takes_boundary_values:
+        parts["g"] = fingerprint(problem.g, x)
+    parts |= {f"interfaces[{k}]": fingerprint(phi, x) for k, phi in enumerate(problem.interfaces)}
+    parts["the equation"] = fingerprint(problem.residual, x, jet)
+    places = [repr(each) for each in problem.arguments.values() if isinstance(each, AbstractDomain)]
+    return {"jax": jax.__version__, "domains": places, "parts": parts}
+
+
+def _doubt(kept: dict[str, Any] | None, problem: AbstractProblem) -> str | None:
+    """Why the problem may not be the one that was solved; None where its formulas are the same."""
+    if kept is None:
+        return "the file has no fingerprint of its problem, which was compared at 16 points only"
+    found = _fingerprint(problem)
+    if kept["jax"] != found["jax"]:
+        versions = f"JAX {kept['jax']} and {found['jax']}"
+        return f"fingerprints of {versions} differ, so that problems were compared at 16 points"
+    if None in kept["parts"].values():
+        return "a coefficient calls back into Python, so that problems were compared at 16 points"
+    names = dict.fromkeys([*kept["parts"], *found["parts"]])
+    other = [name for name in names if kept["parts"].get(name) != found["parts"].get(name)]
+    other += ["the domains"] if kept["domains"] != found["domains"] else []
+    if not other:
+        return None
+    doubt = f"{other[0]} of the problem passed in is not what was solved, or is written otherwise"
+    warnings.warn(
+        f"{doubt[0].upper()}{doubt[1:]}: nothing is known of its error before "
+        "solution.certified(), or a new solve.",
+        OtherProblemWarning,
+        stacklevel=4,
+    )
+    return doubt
 
 
 def _equation(problem: AbstractProblem, points: np.ndarray) -> np.ndarray:

@@ -2,6 +2,10 @@
 
 import copy
 import json
+import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import jax.numpy as jnp
@@ -12,7 +16,9 @@ import cordes
 from cordes import storage
 from cordes.domains import boundary_fit
 from cordes.errors import FileError
+from cordes.formulas.fingerprint import fingerprint
 from cordes.problems.files import load_problem
+from cordes.reports.facts import certificate_of
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SQUARE = cordes.Box([-1, -1], [1, 1])
@@ -275,3 +281,118 @@ def test_the_fit_of_the_lift_is_kept(tmp_path, monkeypatch):
     # with.
     fresh = cordes.solve(copy.copy(problem), features=60, progress=False)
     assert fresh.fits[0].coefficients.tolist() != solution.fits[0].coefficients.tolist()
+
+
+# Fingerprints -------------------------------------------------------------------------------------
+
+
+def hidden(x):
+    """Another f in a disk that none of the points compared lies in."""
+    return 1.0 + 100.0 * (jnp.sum((x - 0.37) ** 2) < 0.01**2)
+
+
+def written(x):
+    return 1.0 + 0.5 * x[0]
+
+
+@pytest.mark.filterwarnings("ignore:.*jump")
+@pytest.mark.parametrize(
+    ("data", "other", "name"),
+    [
+        ({}, {"f": hidden}, "F of"),
+        ({"f": written}, {"f": lambda x: 1.0 + x[0] * 0.5 + 1e-9 * jnp.sin(90 * x[1])}, "F of"),
+        ({}, {"g": lambda x: 1e-12 * x[0]}, "G of"),
+        (
+            {"A": lambda x: (1 + 0 * x[0]) * jnp.eye(2)},
+            {"A": lambda x: (1 + 1e-11 * x[0]) * jnp.eye(2)},
+            "A of",
+        ),
+    ],
+)
+def test_another_formula_is_noticed_between_the_points(data, other, name, tmp_path):
+    solution = cordes.solve(python_problem(**data), features=120, progress=False)
+    assert solution.converged
+    path = solution.save(tmp_path / "answer.cordes")
+    with pytest.warns(storage.OtherProblemWarning, match=f"{name} the problem passed in is not"):
+        loaded = cordes.load(path, python_problem(**{**data, **other}))
+    assert loaded.result is cordes.Result.converged_uncertified
+    assert "is not what was solved" in certificate_of(loaded).reason
+    assert cordes.load(path, python_problem(**data)).converged
+
+
+@pytest.mark.long
+def test_a_changed_f_is_certified_as_what_it_is(tmp_path):
+    """What was loaded for another f has a bound of its true error once it is certified."""
+    path = cordes.solve(python_problem(), features=120, progress=False).save(tmp_path / "a.cordes")
+    bump = python_problem(f=lambda x: 1.0 + 100.0 * jnp.exp(-jnp.sum((x - 0.37) ** 2) / 2e-6))
+    with pytest.warns(storage.OtherProblemWarning):
+        loaded = cordes.load(path, bump)
+    # The true difference at the bump: f of mass 2π·1e-6·100 gives about (mass/2π) log(1/width).
+    assert loaded.certify().Linf > 5e-4
+
+
+def test_the_same_formula_made_anew_is_the_same():
+    """One entry of a table makes another one; the rounding of another machine does not."""
+
+    def found(shift=0.0):
+        values, knots = np.linspace(0, 1, 5000), np.linspace(-1, 1, 5000)
+        values[2500] += shift
+        return fingerprint(lambda x: 1 + jnp.interp(x[0], knots, values), np.zeros(2))
+
+    assert found() == found() == found(1e-16)
+    assert found(1e-6) != found()
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda facts, arrays: facts.pop("fingerprint"), "the file has no fingerprint"),
+        (
+            lambda facts, arrays: facts["fingerprint"].update(jax="0.0.1"),
+            r"fingerprints of JAX 0\.0\.1 and .* differ",
+        ),
+        (
+            lambda facts, arrays: facts["fingerprint"]["parts"].update(f=None),
+            "calls back into Python",
+        ),
+    ],
+)
+def test_older_files_stay_readable_and_claim_nothing(change, reason, tmp_path):
+    solution = cordes.solve(python_problem(), features=120, progress=False)
+    assert solution.converged
+    path = solution.save(tmp_path / "answer.cordes")
+    rewritten(path, change)
+    loaded = cordes.load(path, python_problem())
+    assert loaded.result is cordes.Result.converged_uncertified
+    assert re.search(reason, certificate_of(loaded).reason)
+    assert np.array_equal(loaded(POINTS), solution(POINTS))
+
+
+def test_a_callback_has_no_fingerprint():
+    import jax
+
+    def called(x):
+        shape = jax.ShapeDtypeStruct((), jnp.float64)
+        return jax.pure_callback(lambda x: np.float64(x[0]), shape, x)
+
+    assert fingerprint(called, np.zeros(2)) is None
+    assert fingerprint(lambda x: x[0], np.zeros(2)) is not None
+
+
+@pytest.mark.long
+def test_fingerprints_are_the_same_in_another_process():
+    names = ("ex4.2-discontinuous", "ex4.5-hjb", "ex4.6-monge-ampere", "transport-ellipses")
+    code = (
+        "import cordes, json; from cordes.storage import _fingerprint; "
+        f"print(json.dumps([_fingerprint(cordes.gallery[name]) for name in {names!r}]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"PYTHONHASHSEED": "5"},
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    found = [storage._fingerprint(cordes.gallery[name]) for name in names]
+    assert json.loads(done.stdout) == json.loads(json.dumps(found))
+    assert len({each["parts"]["the equation"] for each in found}) == len(names)
