@@ -13,7 +13,7 @@ from cordes.certificates.certificate import Certificate
 from cordes.certificates.hjb.certify import certify_hjb
 from cordes.certificates.linear import certify_linear
 from cordes.certificates.monge_ampere.certify import certify_monge_ampere
-from cordes.certificates.reason import Reason, Why
+from cordes.certificates.reason import NoBoundError, Reason, Why
 from cordes.certificates.residual.candidate import (
     AbstractCandidate,
     AnswerCandidate,
@@ -111,6 +111,8 @@ def certify(
     except TooFineError as error:
         reason = Reason(Why.unseen, str(error), {"point": error.point, "size": error.size})
         certificate = Certificate(reasons=(reason,))
+    except NoBoundError as error:
+        certificate = Certificate(reasons=(error.reason,))
     return _without_kinks(answer, certificate) if isinstance(answer, Solution) else certificate
 
 

@@ -72,7 +72,7 @@ def certify_linear(
     sampling = Sampling(SAMPLE_SEED, NORMS_OF_A_SAMPLE, confidence)
     sampling = sampling.with_matrices(problem.domain.dimension)
     sampling = sampling._replace(proved=residual_bound is not None)
-    watched = Watched(candidate.evaluate, _densities, candidate.formulas)
+    watched = Watched(candidate.evaluate, _densities, candidate.formulas, candidate.exact)
     measure, evaluated, layers = measured_closely(problem, watched, sampling, singular, _limits)
     seen = measure, evaluated, pilot, pilot_points
     equation = LinearEquation(problem, candidate, *seen, residual_bound)

@@ -17,6 +17,7 @@ from cordes.ansatz.networks.network import MANY
 from cordes.certificates.theorems.energy import Local
 from cordes.domains import Ball, Box, Ellipsoid, Polygon
 from cordes.domains.domain import AbstractDomain
+from cordes.formulas.intervals import UnsupportedOperation, enclose
 from cordes.formulas.regularity import kink
 from cordes.jet import Jet, jet_of
 from cordes.problems.coefficients import at_points
@@ -71,6 +72,7 @@ class AbstractCandidate(abc.ABC):
     """See the module. `answer` is what the user has: a solution, or a function of one point."""
 
     answer: Any
+    problem: AbstractProblem
     # Of a formula of the user's own: the residual of a linear equation, else second derivatives.
     formulas: tuple[Callable, ...] = ()
 
@@ -95,6 +97,22 @@ class AbstractCandidate(abc.ABC):
     @abc.abstractmethod
     def kink(self) -> str | None:
         """Where the gradient may jump; None where it cannot."""
+
+    @abc.abstractmethod
+    def written(self) -> Callable | None:
+        """The answer as a function of one point, if an enclosure may read it."""
+
+    def exact(self) -> bool:
+        """Whether the residual is zero over the whole domain, by its enclosure."""
+        function, residual = self.written(), self.problem.residual
+        if function is None:
+            return False
+        lower, upper = (np.asarray(corner)[None] for corner in self.problem.domain.bounding_box)
+        try:
+            pieces = enclose(lambda x: residual(x, jet_of(function)(x)))(lower, upper)
+        except UnsupportedOperation:
+            return False
+        return all(np.all(part.lower == 0) and np.all(part.upper == 0) for part in pieces)
 
 
 @final
@@ -161,6 +179,12 @@ class AnswerCandidate(AbstractCandidate):
             if found is not None:
                 return f"{name}: {found}"
         return None
+
+    def written(self) -> Callable | None:
+        """Of a network that is zero, the lift."""
+        solution = self.solution
+        zero = not np.any(solution.network.coefficients) and not np.any(solution.amplitudes)
+        return solution.lift if zero and solution.exact_boundary else None
 
     def _kink_between_kinks(self) -> str | None:
         """A kink of g that its lift does not know: each stretch of the boundary between two kinks
@@ -309,3 +333,6 @@ class FunctionCandidate(AbstractCandidate):
 
     def kink(self) -> str | None:
         return kink(self.function, self.problem.domain)
+
+    def written(self) -> Callable | None:
+        return self.plain

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from cordes.certificates.reason import Reason, Why
+from cordes.certificates.reason import NoBoundError, Reason, Why
 from cordes.certificates.residual.cells import (
     CORNER_LEVELS,
     CellMesh,
@@ -82,11 +82,12 @@ class TooFineError(Exception):
 class Watched(NamedTuple):
     """What is looked at: `evaluate` at points gives a tree of arrays, `densities` of it what the
     cells are refined for; `formulas` are functions of one point whose small features the cells must
-    not miss."""
+    not miss; `exact` asks whether a residual that is zero at all points is zero between them."""
 
     evaluate: Callable[[np.ndarray], Any]
     densities: Callable[[Any], np.ndarray]
     formulas: tuple[Callable, ...] = ()
+    exact: Callable[[], bool] = lambda: False
 
 
 class Layer(NamedTuple):
@@ -107,7 +108,25 @@ def measured(
 ) -> tuple[Measure, Any]:
     """The points of the norms and what `evaluate` gives there: quadrature in up to three
     dimensions, with small cells at the singular points and, from the start, around `corners`; else
-    a sample."""
+    a sample. A residual that is zero at all points, without any rounding, is refused unless it is
+    known to be zero between them too."""
+    measure, evaluated = _measured(problem, watched, sampling, singular, corners)
+    if np.all(watched.densities(evaluated)[:, 0] == 0) and not watched.exact():
+        raise NoBoundError(
+            Why.unseen,
+            f"the residual is zero at all {len(measure.points):,} points of the norms, which is no "
+            "proof that it is zero between them: f may be other than zero there",
+        )
+    return measure, evaluated
+
+
+def _measured(
+    problem: AbstractProblem,
+    watched: Watched,
+    sampling: Sampling,
+    singular: np.ndarray | None,
+    corners: Sequence[np.ndarray],
+) -> tuple[Measure, Any]:
     domain = problem.domain
     mesh = None if sampling.proved else _mesh(problem, singular, corners)
     if mesh is not None:
