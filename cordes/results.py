@@ -8,6 +8,8 @@ class Result(enum.StrEnum):
     `remedy` says what to do, `command_remedy` says it in the words of the command line."""
 
     converged = enum.auto()
+    converged_uncertified = enum.auto()
+    finished = enum.auto()
     tolerance_not_reached = enum.auto()
     not_certifiable = enum.auto()
     stagnated = enum.auto()
@@ -16,6 +18,12 @@ class Result(enum.StrEnum):
     not_elliptic = enum.auto()
     convexity_lost = enum.auto()
     nonfinite = enum.auto()
+
+    def as_asked(self, tol: float | None) -> bool:
+        """Whether a solve that ended so did what was asked of it: a tolerance asks for a bound."""
+        return self in (Result.converged, Result.finished) or (
+            self is Result.converged_uncertified and tol is None
+        )
 
     @property
     def sentence(self) -> str:
@@ -38,9 +46,22 @@ _FLAT = (
 # The sentence, the remedy and, where it is another one, that of the command line.
 _TEXT: dict[Result, tuple[str, ...]] = {
     Result.converged: (
-        "The certified error met the tolerance; without one, the residual on fresh points stopped "
-        "falling at a small value.",
+        "The certified error is small enough: at most the tolerance; without one, 1e-3 of the "
+        "largest |u|.",
         "Nothing to do.",
+    ),
+    Result.converged_uncertified: (
+        "The solver is content with the residual, but no bound of the error is small enough and "
+        "known well enough.",
+        "Read the reason of the certificate. Another seed or size may show an error; that two "
+        "answers agree proves nothing.",
+        "Read the reason below. Another --seed or size may show an error; that two answers agree "
+        "proves nothing.",
+    ),
+    Result.finished: (
+        "The training of given length is over; nothing is claimed of the answer.",
+        "Look at the certificate and the history, or continue with start=solution.",
+        "Look at the certificate and the residual, or train longer (--epochs).",
     ),
     Result.tolerance_not_reached: (
         "The certified error did not meet the tolerance before the method stopped improving.",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from cordes.certificates.level import enough, needed
 from cordes.certificates.reason import Reason, joined, short
 from cordes.certificates.theorem import Citation
 from cordes.errors import OptionError
@@ -16,6 +17,9 @@ from cordes.problems.problem import AbstractProblem
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+# What a certificate may bound.
+NORMS = ("H2", "H1", "L2", "rms", "Linf", "energy", "map_L2", "W2")
 
 
 def directed(value: float, digits: int, up: bool) -> float:
@@ -49,7 +53,8 @@ class Certificate:
     `maximum_theorem` and `theorems` are their names, `alternatives` holds the other bounds of the
     maximum. The best energy theorem has the `contraction` and gives L2 ≤ `constant` · ‖g r‖;
     `epsilon_source` says how the contraction, a supremum over the domain, is known: `analytic`,
-    `interval` or `sampled`.
+    `interval` or `sampled`. `level` is that of the integrals, `levels` has that of the weakest
+    ingredient of each norm; `known` are those that differ from both rules.
     """
 
     H2: float | None = None
@@ -64,6 +69,7 @@ class Certificate:
     contraction: float | None = None
     constant: float | None = None
     level: str | None = None
+    known: dict[str, str] = field(default_factory=dict)
     confidence: float | None = None
     epsilon_source: str | None = None
     reasons: tuple[Reason, ...] = ()
@@ -86,6 +92,28 @@ class Certificate:
     @property
     def theorems(self) -> dict[str, str]:
         return {norm: str(citation) for norm, citation in self.citations.items()}
+
+    @property
+    def levels(self) -> dict[str, str]:
+        """How each bound is known (`cordes.certificates.level`): by its integrals, unless what the
+        theorem behind it needs over the whole domain was seen at points only."""
+        return {
+            norm: self.known.get(norm, "sampled" if self._sampled(norm) else self.level)
+            for norm in NORMS
+            if getattr(self, norm) is not None and self.level is not None
+        }
+
+    def _sampled(self, norm: str) -> bool:
+        cited = self.citations.get("L2" if norm == "rms" else norm, self.citation)
+        principle = cited is not None and cited.maximum_principle
+        return self.epsilon_source == "sampled" and not principle
+
+    def doubt(self, norm: str, dimension: int) -> str | None:
+        """Why the bound of a norm is not known well enough to be relied on; None where it is."""
+        level = self.levels.get(norm, "sampled")
+        if enough(level, dimension):
+            return None
+        return f"its level is {level}, where {needed(dimension)} is asked for"
 
     @property
     def reason(self) -> str | None:
@@ -111,7 +139,7 @@ class Certificate:
         """The certificate as data."""
         names = ("theorem", "level", "confidence", "H2", "H1", "L2", "rms", "Linf", "energy")
         names += ("map_L2", "W2", "maximum_theorem", "contraction", "constant", "epsilon_source")
-        facts = {name: getattr(self, name) for name in (*names, "points", "reason")}
+        facts = {name: getattr(self, name) for name in (*names, "points", "reason", "levels")}
         if self.energy is not None:
             lower, upper = self.energy
             facts["energy"] = {"lower": lower, "upper": upper, "lambda": self.lambda_}

@@ -10,5 +10,5 @@ from cordes.studies import bench
 
 def make_report(given: BenchArguments, call: Call) -> Report:
     facts = bench.bench(cordes.problem(given.problem), given.seed)
-    done = facts["result"] == "converged"
+    done = cordes.Result(facts["result"]).as_asked(None)
     return Report(facts, tables.bench_table(facts), DONE if done else NOT_AS_ASKED)

@@ -47,7 +47,7 @@ def make_report(given: SolveArguments, call: Call) -> Report | int:
             given.seed,
             not given.no_multiplier,
             max_seconds=given.max_seconds,
-            certify=not given.barrier,
+            certify=given.tol is not None or not given.barrier,
             **{name: values[name] for name in PASSED_ON if values[name] is not None},
         )
         laps.lap_of("solve", solution.seconds)
@@ -68,7 +68,7 @@ def make_report(given: SolveArguments, call: Call) -> Report | int:
             timed()
         else:
             complete = write_files(folder, solution, facts, condition, call.words, timed)
-        done = solution.result is cordes.Result.converged and complete
+        done = solution.result.as_asked(given.tol) and complete
         status = DONE if done else NOT_AS_ASKED
         if not distribution.is_first():
             return status

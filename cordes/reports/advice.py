@@ -10,40 +10,18 @@ from cordes.results import Result
 HELPS = 0.5
 
 
-def bounded(facts: Mapping[str, Any]) -> bool:
-    """Whether the certificate has any bound of the error itself."""
-    certificate = facts["certificate"]
-    return certificate is not None and any(
-        certificate[name] is not None for name in ("rms", "Linf", "map_L2")
-    )
-
-
-def verdict(facts: Mapping[str, Any]) -> str:
-    """What follows the word of the result: a residual is no error unless a theorem says so."""
-    result = Result(facts["result"])
-    if result is not Result.converged:
-        return f": {result.sentence}"
-    if facts.get("tolerance"):
-        return ": The certified error met the tolerance."
-    if bounded(facts):
-        return ": The residual on fresh points stopped falling at a small value."
-    return (
-        ", but nothing is known of the error: the residual on fresh points is small, and no "
-        "theorem says what follows from it (see the reason below)."
-    )
-
-
 def remedy(facts: Mapping[str, Any]) -> str:
     """What to do about a result that is not as it should be, in the words of the command line."""
     result = Result(facts["result"])
-    if result is Result.converged:
+    if result is Result.converged_uncertified:
         more = {
             "least-squares": f"--features {2 * facts['parameters']}",
             "gauss-newton": "more --steps",
         }.get(facts["method"], "more --epochs")
         return (
-            f"Compare it with another solve (--seed 1, {more}): where the two differ, neither can "
-            "be trusted."
+            "Read what is not covered below. Another solve "
+            f"(--seed 1, {more}) shows an error where the two differ; that they agree proves "
+            "nothing."
         )
     if result is Result.tolerance_not_reached and facts["method"] == "least-squares":
         return _more_features(facts)

@@ -56,7 +56,9 @@ def solution_facts(solution: Solution, condition: Condition) -> dict[str, Any]:
         "reference": _reference_facts(solution),
         "condition": condition_facts(condition),
         "certificate": certificate.facts(),
+        "verdict": solution.verdict,
         "residual": solution.residual_rms,
+        "relative_residual": solution.relative_residual,
         "seed": solution.facts["seed"],
     } | (_tolerance_facts(solution) | _outer_facts(solution))
 

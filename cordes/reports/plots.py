@@ -74,7 +74,7 @@ def plot_solution(solution: Solution, path: str | Path | None = None) -> Figure:
 
     def headline() -> str:
         error = solution.error()
-        measured = f"scaled residual {solution.residual_rms:.1e} (root mean square)"
+        measured = f"relative residual {solution.relative_residual:.1e} (root mean square)"
         if error:
             measured = f"l2 error {error.l2:.1e}, maximum {error.linf:.1e}"
         return " — ".join([problem.name, *where_cut(problem.domain), measured])

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cordes.certificates.certificate import directed
-from cordes.reports.advice import bounded, remedy, verdict
+from cordes.reports.advice import remedy
 from cordes.results import Result
 
 
@@ -55,14 +55,14 @@ def condition_line(condition: Mapping[str, Any]) -> Text:
 def solution_table(facts: Mapping[str, Any], certificate: Iterable[tuple[str, str]] = ()) -> Table:
     """How a solve went, from the facts of `solve --json`, and the lines of its certificate."""
     result = Result(facts["result"])
-    good = result is Result.converged and bounded(facts)
-    style = "green" if good else "bold yellow"
+    good = result is Result.converged
+    style = {Result.converged: "green", Result.finished: ""}.get(result, "bold yellow")
     table = _two_columns(
         facts["problem"],
         {
             "Cordès condition": condition_line(facts["condition"]),
             "method": f"{facts['method']}, seed {facts['seed']}",
-            "result": Text(f"{result.value}{verdict(facts)}", style=style),
+            "result": Text(f"{result.value}: {facts['verdict']}", style=style),
             "what to do": None if good else Text(remedy(facts)),
             "tolerance": facts.get("tolerance") and _tolerance_line(facts["tolerance"]),
             **_measured(facts),
@@ -87,7 +87,8 @@ def solution_table(facts: Mapping[str, Any], certificate: Iterable[tuple[str, st
                 "smallest eigenvalue of D²u: "
                 f"{_short(convexity['smallest_eigenvalue'])} at {_point(convexity['point'])}"
             ),
-            "residual": f"{_number(facts['residual'])} (scaled, root mean square on fresh points)",
+            "residual": f"{_number(facts['relative_residual'])} relative to the data, "
+            f"{_number(facts['residual'])} scaled (root mean square on fresh points)",
             "size": f"{facts['parameters']} parameters, {facts['points']} points",
             "seconds": ",\n".join(filter(None, map(", ".join, (parts[:3], parts[3:])))),
             "files": facts.get("files") and Text("\n".join(facts["files"])),

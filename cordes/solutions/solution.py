@@ -3,6 +3,7 @@
 import abc
 import dataclasses
 import functools
+import math
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -21,6 +22,8 @@ from cordes.problems.problem import AbstractProblem
 from cordes.results import Result
 from cordes.runtime.blocks import in_blocks, is_traced
 from cordes.runtime.plain import show
+from cordes.solutions.sizes import data_size
+from cordes.solutions.verdict import judge
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,6 +34,8 @@ if TYPE_CHECKING:
 # Errors in three and more dimensions are measured at points of this seed, which no solver uses.
 ERROR_POINTS, ERROR_SEED = 50_000, 987_654_321
 GRID = 200
+# Of the points of errors, those that show how large an answer is: no divisor of a side of the grid.
+EVERY = 7
 # A point that misses the closed domain by less than this share of its size is taken for one of its
 # boundary, seen through rounding.
 ROUNDING = 1e-6
@@ -110,9 +115,9 @@ class NotThisKindError(OptionError, AttributeError):
 @dataclasses.dataclass(eq=False, repr=False, kw_only=True)
 class AbstractSolution(abc.ABC):
     """Callable on arrays (..., d), also inside of `jax.jit`, `jax.vmap` and `jax.grad`. `result`
-    says how the solve ended, `residual_rms` how large the scaled residual is on fresh points,
-    `certificate` how wrong the answer can be, if it was asked for. A solution does not change:
-    `replace` makes another one."""
+    says how the solve ended (`verdict` why), `residual_rms` how large the scaled residual is on
+    fresh points and `relative_residual` how large beside the data, `certificate` how wrong the
+    answer can be, if it was asked for. A solution does not change: `replace` makes another one."""
 
     problem: AbstractProblem
     ansatz: Ansatz
@@ -155,6 +160,35 @@ class AbstractSolution(abc.ABC):
     @property
     def method(self) -> str:
         return self.facts["method"]
+
+    @property
+    def converged(self) -> bool:
+        """Whether a bound shows that the error is as small as asked; see `Result`."""
+        return self.result is Result.converged
+
+    @property
+    def verdict(self) -> str:
+        """One sentence about the result."""
+        found = judge(self)
+        return found.sentence if found.result is self.result else self.result.sentence
+
+    def judged(self) -> Self:
+        """With the result that the certificate allows."""
+        return self.replace(result=judge(self).result)
+
+    @functools.cached_property
+    def size(self) -> float:
+        """The largest |u| at points; of a transport problem, see there."""
+        return float(np.max(np.abs(self(error_points(self.problem.domain)[::EVERY]))))
+
+    @property
+    def relative_residual(self) -> float:
+        """`residual_rms` over the size of the data (`cordes.solutions.sizes`): a number without
+        units, the same for the same problem in other ones."""
+        if self.residual_rms == 0:
+            return 0.0
+        size = data_size(self)
+        return self.residual_rms / size if size > 0 else math.inf
 
     @property
     def parameters(self) -> int:
@@ -249,11 +283,12 @@ class AbstractSolution(abc.ABC):
         )
 
     def certified(self, **settings: Any) -> Self:
-        """The same solution with the certificate that `certify` makes with these settings."""
+        """The same solution with the certificate that `certify` makes with these settings, and the
+        result that this allows."""
         start = time.perf_counter()
         certificate = self.certify(**settings)
         seconds = self.seconds | {"certify": time.perf_counter() - start}
-        return self.replace(certificate=certificate, seconds=seconds)
+        return self.replace(certificate=certificate, seconds=seconds).judged()
 
     @property
     def exact_boundary(self) -> bool:
@@ -346,8 +381,8 @@ class AbstractSolution(abc.ABC):
         error = self.error() if self.problem.exact is not None else None
         measured = f", l2 error {error.l2:.2e}" if error else ""
         return (
-            f"<Solution of {self.problem.name} by {self.method}: {self.result.value}, residual "
-            f"{self.residual_rms:.2e}{measured}>"
+            f"<Solution of {self.problem.name} by {self.method}: {self.result.value}, relative "
+            f"residual {self.relative_residual:.2e}{measured}>"
         )
 
     if not TYPE_CHECKING:

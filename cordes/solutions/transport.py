@@ -9,7 +9,7 @@ import numpy as np
 from cordes.errors import OptionError
 from cordes.problems.transport import Transport
 from cordes.runtime.blocks import is_traced
-from cordes.solutions.solution import AbstractSolution
+from cordes.solutions.solution import EVERY, AbstractSolution, error_points
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -84,6 +84,12 @@ class TransportSolution(AbstractSolution):
                 f"map (nearest miss {miss[i]:.2g}): points of the target domain have an inverse."
             )
         return x.reshape((*shape, flat.shape[1]))
+
+    @functools.cached_property
+    def size(self) -> float:
+        """The largest distance of an image from the mean of all."""
+        image = self.map(error_points(self.problem.domain)[::EVERY])
+        return float(np.max(np.linalg.norm(image - np.mean(image, axis=0), axis=1)))
 
     @functools.cached_property
     def cost(self) -> float:

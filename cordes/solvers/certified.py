@@ -12,8 +12,11 @@ from cordes.runtime.compilation import Laps
 from cordes.solutions.answer import Answer
 from cordes.solutions.kinds import make_solution
 from cordes.solutions.solution import Solution
+from cordes.solvers.adam import Adam
 from cordes.solvers.rows.system import AbstractSystem
 
+# A residual that is rounding, relative to the data.
+ROUNDING = 1e-12
 PARTS = ("prepare", "compile", "solve", "certify")
 # Why there is no certificate, by how the solve ended.
 CUT = {
@@ -44,12 +47,21 @@ class Finish:
         if self.problem.boundary_shape.rough is not None and answer.result is Result.converged:
             # Warned about when the problem was made: a small residual says nothing.
             answer = answer._replace(result=Result.not_certifiable)
+        given = self.facts["method"] == Adam.method and self.facts["tol"] is None
+        if given and answer.result in (Result.converged, Result.stagnated):
+            # A training of given length ends where it was told to.
+            answer = answer._replace(result=Result.finished)
         facts = {**self.facts, **answer.facts, "richness": self.system.richness}
-        return make_solution(self.problem, self.system.ansatz, answer, {}, facts)
+        solution = make_solution(self.problem, self.system.ansatz, answer, {}, facts)
+        if answer.result is Result.stagnated and solution.relative_residual <= ROUNDING:
+            # Where the lift solves the equation, nothing is left but rounding.
+            return solution.replace(result=Result.converged)
+        return solution
 
     def certified(self, answer: Answer) -> Solution:
-        """With its certificate; without one, and with a fact that says why (`uncertified`), where
-        the time was up or somebody interrupted: then the answer is kept as it is."""
+        """With its certificate and the result that this allows; without one, and with a fact that
+        says why (`uncertified`), where the time was up or somebody interrupted: then the answer is
+        kept as it is."""
         solution = self.solution(answer)
         if answer.result is Result.interrupted:
             return self._cut(solution, answer.result)
@@ -60,8 +72,9 @@ class Finish:
             return self._cut(solution, Result.time_out)
         except KeyboardInterrupt:
             return self._cut(solution, Result.interrupted)
+        solution = solution.replace(certificate=certificate).judged()
         self.laps.lap("certify")
-        return solution.replace(certificate=certificate)
+        return solution
 
     def timed(self, solution: Solution) -> Solution:
         """With the seconds of the whole solve up to now."""

@@ -10,6 +10,7 @@ from cordes.ansatz.build import NOTHING, Earlier
 from cordes.gallery.names import as_problem
 from cordes.problems.condition import warn_if_violated
 from cordes.problems.problem import AbstractProblem
+from cordes.results import Result
 from cordes.runtime.clock import Clock
 from cordes.runtime.compilation import Laps
 from cordes.runtime.plain import plain_number
@@ -50,9 +51,9 @@ def solve(
     `multiplier=False` leaves the Cordès multiplier out (the plain PINN loss). `start` continues
     from an earlier solution of the same problem. `progress=None` shows a bar where standard error
     is a terminal. The answer is certified before it is handed back; `certify=False` leaves that to
-    `solution.certify` (a `tol` needs certificates all the same). `max_seconds` and Ctrl-C end the
-    solve and its certificate: the best answer so far is returned, without a certificate where that
-    was not complete.
+    `solution.certified` (a `tol` then only says how small the residual should be), and the result
+    is `converged_uncertified` at most. `max_seconds` and Ctrl-C end the solve and its certificate:
+    the best answer so far is returned, without a certificate where that was not complete.
 
     Options for every method: `boundary="soft"` with `boundary_weight` (the paper's composite loss),
     `singular=False` (no singular functions), `inputs` (`coordinates`, `interfaces`, `powers`: what
@@ -90,13 +91,16 @@ def solve(
             with Progress(f"{problem.name}: {choices.solver.method}", progress) as bar:
                 budget = Budget(None, clock, seed, bar)
                 run, weights = _run(choices, system, budget, start, tol is not None)
-                if tol is not None:
-                    target = residual_target(problem, multiplier, tol)
+                target = None if tol is None else residual_target(problem, multiplier, tol)
+                if tol is not None and target is not None and certify:
                     found = reach(tol, target, run, finish.certified, weights, run.extend)
-                    return finish.timed(found)
-                answer = run(None, weights)
+                    return finish.timed(found.judged())
+                answer = run(target, weights)
+                if answer.result is Result.tolerance_not_reached and run.extend():
+                    answer = run(target, answer.weights)
         # With all cores again, which the solver shares with the linear algebra.
-        return finish.timed(finish.certified(answer) if certify else finish.solution(answer))
+        found = finish.certified(answer) if certify else finish.solution(answer).judged()
+        return finish.timed(found)
 
 
 def _facts(choices: Choices, problem: AbstractProblem, **asked: Any) -> dict[str, Any]:

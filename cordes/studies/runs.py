@@ -259,7 +259,7 @@ class TrainingRun:
             for epoch, l2 in zip(run.epochs[9::10], run.measured.l2[9::10], strict=True)
         ]
         points, spent = self.preset["points"], run.seconds_per_epoch * self.done
-        answer = Answer(network, np.zeros(0), Result.converged, loss**0.5, points, history)
+        answer = Answer(network, np.zeros(0), Result.finished, loss**0.5, points, history)
         seconds = {"total": spent, "compile": run.compile_seconds, "solve": spent, "certify": 0.0}
         facts = facts_of(system, self.seeds[lane], self.method.multiplier)
         return make_solution(self.problem, system.ansatz, answer, seconds, facts)

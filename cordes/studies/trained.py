@@ -39,7 +39,7 @@ def initial_solution(problem: AbstractProblem, seed: int = 0) -> Solution:
         system, None, PAPER["width"], PAPER["depth"], PAPER["activation"], seed, "uniform", dtype
     )
     state = cast(state, jnp.float64)
-    answer = Answer(state.network, state.amplitudes, Result.stagnated, float("inf"), 0, [])
+    answer = Answer(state.network, state.amplitudes, Result.finished, float("inf"), 0, [])
     facts = facts_of(system, seed, True)
     return make_solution(problem, system.ansatz, answer, {"certify": 0.0}, facts)
 

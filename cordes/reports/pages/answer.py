@@ -93,10 +93,10 @@ def _remarks(facts: Mapping[str, Any]) -> str:
     """What was measured, and what to do if the solve did not end as it should."""
     measured, result = measured_sentence(facts), Result(facts["result"])
     lines = f"<p>{measured}</p>" if measured else ""
-    if result is not Result.converged:
-        why = text(f"{result.value}: {result.sentence} {result.remedy}")
-        lines += f'<p class="warn">{why}</p>'
-    return lines
+    said = f"{result.value}: {facts['verdict']}"
+    if result is Result.converged:
+        return f"{lines}<p>{text(said)}</p>"
+    return f'{lines}<p class="warn">{text(f"{said} {result.remedy}")}</p>'
 
 
 def _certificate(solution: Solution, facts: Mapping[str, Any]) -> str:
@@ -157,8 +157,9 @@ def _convergence(solution: Solution, facts: Mapping[str, Any], drawn: Drawn) -> 
         step for step in _history(solution.history) if isinstance(step.get("residual"), int | float)
     ]
     residual = (
-        f"<p>Residual on fresh points: {number(facts['residual'], 3, 'residual')} (scaled, root "
-        "mean square).</p>"
+        f"<p>Residual on fresh points, root mean square: "
+        f"{number(facts['relative_residual'], 3, 'relative_residual')} relative to the data, "
+        f"{number(facts['residual'], 3, 'residual')} scaled.</p>"
     )
     if len(steps) < 2:
         return residual + note("The solve ended in one stage: there is no curve to draw.")

@@ -70,7 +70,8 @@ def _(solution: AbstractSolution) -> str:
     if solution.certificate is not None:
         bound = answer_sentence(solution.certificate, problem.domain.dimension)
     how = text(f"{solution.method}: {solution.result.value}")
-    facts = f"{how}, residual {_number(solution.residual_rms)}"
+    facts = f"{how} ({text(solution.verdict.rstrip('.'))}), relative residual "
+    facts += _number(solution.relative_residual)
     error = solution.error()
     if error is not None:
         sizes = f"{_number(error.l2)} (root mean square), {_number(error.linf)} (largest)"
