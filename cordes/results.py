@@ -47,7 +47,7 @@ _FLAT = (
 _TEXT: dict[Result, tuple[str, ...]] = {
     Result.converged: (
         "The certified error is small enough: at most the tolerance; without one, 1e-3 of the "
-        "largest |u|.",
+        "largest value of u.",
         "Nothing to do.",
     ),
     Result.converged_uncertified: (

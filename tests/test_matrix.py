@@ -155,7 +155,8 @@ def test_a_cell(method, kind, domain):
     problem = KINDS[kind](DOMAINS[domain])
     solution = cordes.solve(problem, method=method, progress=False, **METHODS[method])
     error, certificate = solution.error(), solution.certificate
-    assert solution.result in (cordes.Result.converged, cordes.Result.stagnated)
+    ends = ["finished"] if method == "adam" else ["converged", "converged_uncertified", "stagnated"]
+    assert solution.result in ends
     assert error.linf <= (IN_SPACE if problem.domain.dimension == 3 else LARGEST)[method]
     if kind == "transport":
         assert map_error(solution) <= certificate.map_L2 * (1 + 1e-9)

@@ -253,7 +253,8 @@ class _Attempt:
             return np.stack([np.maximum(*root_differences(local, shift)) ** d, local.f], axis=1)
 
         sampling = Sampling(SAMPLE_SEED, NORMS_OF_A_SAMPLE, confidence)
-        watched = Watched(evaluate, indicator, self.candidate.formulas, self.candidate.exact)
+        candidate = self.candidate
+        watched = Watched(evaluate, indicator, candidate.formulas, lambda: candidate.exact())
         return measured(self.problem, watched, sampling, singular)
 
     def _norms(self, measure: Measure, local: Densities, shift: float, gap: float) -> Sides:
