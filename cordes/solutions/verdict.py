@@ -18,40 +18,40 @@ NAMES = {
 OPEN = (Result.converged, Result.converged_uncertified, Result.tolerance_not_reached)
 
 
-class Verdict(NamedTuple):
+class Judgement(NamedTuple):
     """A word, and the sentence that says why it is this one."""
 
     result: Result
     sentence: str
 
 
-def judge(solution: "AbstractSolution") -> Verdict:
+def judge(solution: "AbstractSolution") -> Judgement:
     """With a tolerance, the norm that it bounds must be certified to be at most that; without one,
     the largest error (where it has no bound, the root mean square, or that of a map) at most
     `SHARE` of the largest |u|; both at a level that is enough."""
     if solution.result not in OPEN:
-        return Verdict(solution.result, solution.result.sentence)
+        return Judgement(solution.result, solution.result.sentence)
     certificate, tol = solution.certificate, solution.facts.get("tol")
     missed = solution.result is Result.tolerance_not_reached
     if certificate is None:
         result = solution.result if missed else Result.converged_uncertified
         small = "is not" if missed else "is"
-        return Verdict(result, f"The residual {small} small, and no certificate was made.")
+        return Judgement(result, f"The residual {small} small, and no certificate was made.")
     norm = solution.problem.tolerance_norm if tol is not None else _best(certificate)
     bound = None if norm is None else getattr(certificate, norm)
     if norm is None or bound is None:
         result = Result.tolerance_not_reached if missed else Result.converged_uncertified
-        return Verdict(result, "The residual is small, but nothing bounds the error.")
+        return Judgement(result, "The residual is small, but nothing bounds the error.")
     limit, what = (tol, "the tolerance") if tol is not None else _share(solution, norm)
     if not bound <= limit:
         result = Result.converged_uncertified if tol is None else Result.tolerance_not_reached
         more = f"The certified {NAMES[norm]} {bound:.2e} is more than {what} ({limit:.2e})"
-        return Verdict(result, f"The residual is small. {more}." if tol is None else f"{more}.")
+        return Judgement(result, f"The residual is small. {more}." if tol is None else f"{more}.")
     doubt = certificate.doubt(norm, solution.problem.domain.dimension)
     if doubt is not None:
         met = f"The bound of the {NAMES[norm]} is within {what}, but {doubt}."
-        return Verdict(Result.converged_uncertified, met)
-    return Verdict(Result.converged, f"The certified {NAMES[norm]} is within {what}.")
+        return Judgement(Result.converged_uncertified, met)
+    return Judgement(Result.converged, f"The certified {NAMES[norm]} is within {what}.")
 
 
 def _best(certificate: Any) -> str | None:
