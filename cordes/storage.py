@@ -181,10 +181,12 @@ def _doubt(kept: dict[str, Any] | None, problem: AbstractProblem) -> str | None:
     other += ["the domains"] if kept["domains"] != found["domains"] else []
     if not other:
         return None
-    doubt = f"{other[0]} of the problem passed in is not what was solved, or is written otherwise"
+    doubt = (
+        "the problem passed in is not the one that was solved, or is written otherwise "
+        f"({', '.join(other)})"
+    )
     warnings.warn(
-        f"{doubt[0].upper()}{doubt[1:]}: nothing is known of its error before "
-        "solution.certified(), or a new solve.",
+        f"T{doubt[1:]}: nothing is known of its error before solution.certified(), or a new solve.",
         OtherProblemWarning,
         stacklevel=4,
     )

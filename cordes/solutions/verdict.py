@@ -35,8 +35,9 @@ def judge(solution: "AbstractSolution") -> Judgement:
     missed = solution.result is Result.tolerance_not_reached
     if certificate is None:
         result = solution.result if missed else Result.converged_uncertified
-        small = "is not" if missed else "is"
-        return Judgement(result, f"The residual {small} small, and no certificate was made.")
+        small = f"The residual is {'not ' if missed else ''}small, and no certificate was made"
+        why = str(solution.facts.get("uncertified", small))
+        return Judgement(result, f"{why[0].upper()}{why[1:]}.")
     norm = solution.problem.tolerance_norm if tol is not None else _best(certificate)
     bound = None if norm is None else getattr(certificate, norm)
     if norm is None or bound is None:
