@@ -15,11 +15,11 @@ Array = Any
 
 class Operation(NamedTuple):
     """`real` with jax.numpy; `branch(reals, values)` with NumPy: which branch holds is decided by
-    the reals. None where it has no continuation here."""
+    the reals."""
 
     count: int
     real: Callable
-    branch: Callable | None
+    branch: Callable
 
 
 def analytic(count: int, real: Callable, twin: Callable) -> Operation:
@@ -46,11 +46,16 @@ def looked_up(r: list[Array], z: list[Array]) -> Array:
 
 
 def angle(r: list[Array], z: list[Array]) -> Array:
-    """The real angle, and the logarithm of how far (x + iy)/(x - iy) has turned since."""
+    """The angle of the real parts, and the logarithm of how far (x + iy)/(x - iy) turns from
+    there."""
+    y, x = (np.real(part) for part in z)
     if not np.iscomplexobj(z[0]) and not np.iscomplexobj(z[1]):
-        return np.arctan2(*r)
-    turned = (z[1] + 1j * z[0]) / (z[1] - 1j * z[0]) * (r[1] - 1j * r[0]) / (r[1] + 1j * r[0])
-    return np.arctan2(*r) + np.log(turned) / 2j
+        return np.arctan2(y, x)
+    dy, dx = (1j * np.imag(part) for part in z)
+    turns = [(dx + i * dy) / (x + i * y) for i in (1j, -1j)]
+    # NumPy's log1p of complex numbers rounds 1 + u.
+    first, second = (np.where(np.abs(u) < 1e-9, u - u * u / 2, np.log(1 + u)) for u in turns)
+    return np.arctan2(y, x) + (first - second) / 2j
 
 
 def middle(r: list[Array], z: list[Array]) -> Array:
@@ -72,12 +77,36 @@ def choose(take: Callable) -> Callable:
     return lambda r, z: np.where(take(*r), z[-2], z[-1])
 
 
+def known(branch: Callable) -> Callable:
+    """What is made of no number is none."""
+    return lambda r, z: np.where(np.any(np.isnan(r), axis=0), np.nan, branch(r, z))
+
+
 def logistic(z: Array) -> Array:
     return 1 / (1 + np.exp(-z))
 
 
 def whole(x: Array) -> Array:
     return (100 * x).astype(jnp.int32)
+
+
+def cut_off(x: Array, kind: Any = np.int32) -> Array:
+    """A conversion to integers, which is cut off at the ends of the type."""
+    ends = np.iinfo(kind)
+    return np.clip(np.trunc(np.nan_to_num(x, nan=0.0)), ends.min, ends.max).astype(np.int64)
+
+
+def wrapped(k: Array, kind: Any = np.int32) -> Array:
+    return k.astype(kind).astype(np.int64)
+
+
+def integers(r: list[Array], z: list[Array]) -> Array:
+    a, b = (cut_off(100 * each) for each in r)
+    return wrapped(wrapped(a * b) - a) * 0.01 + 0 * r[0]
+
+
+def unsigned(r: list[Array], z: list[Array]) -> Array:
+    return wrapped(cut_off(np.abs(100 * r[0]), np.uint8) - 3, np.uint8) + 0 * r[0]
 
 
 UNARY = ("sin", "cos", "tan", "sinh", "cosh", "tanh", "exp", "exp2", "expm1", "log", "log1p")
@@ -132,7 +161,7 @@ OPERATIONS: dict[str, Operation] = {
         ),
     ),
     "abs": Operation(1, jnp.abs, lambda r, z: np.where(r[0] < 0, -z[0], z[0])),
-    "relu": Operation(1, jax.nn.relu, lambda r, z: np.where(r[0] > 0, z[0], 0 * r[0])),
+    "relu": Operation(1, jax.nn.relu, known(lambda r, z: np.where(r[0] > 0, z[0], 0 * r[0]))),
     "sign": Operation(1, jnp.sign, lambda r, z: np.sign(r[0])),
     "floor": Operation(1, jnp.floor, lambda r, z: np.floor(r[0])),
     "ceil": Operation(1, jnp.ceil, lambda r, z: np.ceil(r[0])),
@@ -147,8 +176,8 @@ OPERATIONS: dict[str, Operation] = {
     "table": Operation(
         1, lambda x: jnp.asarray(TABLE)[jnp.clip(jnp.floor(2 * x), 0, 4).astype(int)], looked_up
     ),
-    "max": Operation(2, jnp.maximum, choose(lambda a, b: a >= b)),
-    "min": Operation(2, jnp.minimum, choose(lambda a, b: a <= b)),
+    "max": Operation(2, jnp.maximum, known(choose(lambda a, b: a >= b))),
+    "min": Operation(2, jnp.minimum, known(choose(lambda a, b: a <= b))),
     "fmod": Operation(2, jnp.fmod, lambda r, z: z[0] - z[1] * np.trunc(r[0] / r[1])),
     "atan2": Operation(2, jnp.arctan2, angle),
     "where": Operation(
@@ -164,25 +193,30 @@ OPERATIONS: dict[str, Operation] = {
         lambda a, b, c: jax.lax.cond(a > 0, jnp.sin, jnp.square, b) + c,
         lambda r, z: np.where(r[0] > 0, np.sin(z[1]), z[1] * z[1]) + z[2],
     ),
-    "sort": Operation(3, lambda *a: jnp.sort(jnp.stack(a))[1], middle),
+    "sort": Operation(3, lambda *a: jnp.sort(jnp.stack(a))[1], known(middle)),
     "largest": Operation(
         3,
         lambda *a: jnp.max(jnp.stack(a)),
-        lambda r, z: np.take_along_axis(np.stack(z), np.argmax(np.stack(r), axis=0)[None], 0)[0],
+        known(lambda r, z: np.take_along_axis(np.stack(z), np.argmax(r, axis=0)[None], 0)[0]),
     ),
     "argmin": Operation(
         3,
         lambda *a: jnp.argmin(jnp.stack(a)) * 1.0,
         lambda r, z: np.argmin(np.stack(r), axis=0) + 0 * r[0],
     ),
-    "integers": Operation(2, lambda a, b: (whole(a) * whole(b) - whole(a)) * 0.01, None),
-    "quotients": Operation(2, lambda a, b: jnp.where(whole(a) % 7 > whole(b) // 3, a, b), None),
+    "integers": Operation(2, lambda a, b: (whole(a) * whole(b) - whole(a)) * 0.01, integers),
+    "quotients": Operation(
+        2,
+        lambda a, b: jnp.where(whole(a) % 7 > whole(b) // 3, a, b),
+        choose(lambda a, b: cut_off(100 * a) % 7 > cut_off(100 * b) // 3),
+    ),
     "unsigned": Operation(
-        1, lambda a: (jnp.abs(100 * a).astype(jnp.uint8) - jnp.uint8(3)) * 1.0, None
+        1, lambda a: (jnp.abs(100 * a).astype(jnp.uint8) - jnp.uint8(3)) * 1.0, unsigned
     ),
 }
 # Those that are zero for no number but zero.
-VANISHING = {*OPERATIONS} & {
+VANISHING = {
     *("exp", "exp2", "erfc", "logistic", "softplus", "square", "mul", "div", "pow", "prod", "dot"),
+    *("gelu", "slope"),
     *(name for name in OPERATIONS if name.startswith("power")),
 }

@@ -14,6 +14,8 @@ from cordes.domains.domain import AbstractDomain
 from cordes.errors import CoefficientError
 from cordes.formulas.intervals import UnsupportedOperation, enclose
 from cordes.formulas.intervals.suprema import outside_of
+from cordes.formulas.regularity import kink
+from cordes.formulas.regularity.distances import without_root
 from cordes.problems.boundary_kinks import BoundaryShape, KinkWarning, boundary_shape
 from cordes.problems.coefficients import at_points, check_finite, checked_sample, sample
 from cordes.problems.jumps import find_jumps
@@ -44,10 +46,11 @@ def check_interfaces(
     interfaces: Sequence[Callable], domain: AbstractDomain
 ) -> tuple[Callable[[Array], Array], ...]:
     """Each interface is a scalar function of one point with a finite jet that changes sign in the
-    domain."""
+    domain. Distances less a number, √q - c, are replaced by the multiple of q - c² that has their
+    slope on the zero set: answers are made of interfaces, and have their kinks."""
     if callable(interfaces):
         raise CoefficientError("interfaces is a function: pass a list of functions, [phi].")
-    points = domain.interior_points(CHECK_POINTS, seed=12)
+    points, kept = domain.interior_points(CHECK_POINTS, seed=12), []
     for k, phi in enumerate(interfaces):
         name = f"interfaces[{k}]"
         if not callable(phi):
@@ -64,7 +67,9 @@ def check_interfaces(
                 f"[{values.min():.6g}, {values.max():.6g}] at {CHECK_POINTS} points. Leave it "
                 "out."
             )
-    return tuple(interfaces)
+        twin = without_root(phi, points[:64]) if kink(phi, domain) is not None else None
+        kept.append(phi if twin is None else twin)
+    return tuple(kept)
 
 
 def keeps_sign(phi: Callable, domain: AbstractDomain) -> bool:

@@ -17,6 +17,7 @@ import scipy.ndimage
 from jax import Array
 
 from cordes.errors import CoefficientError, OptionError
+from cordes.formulas.lookups.primitives import smooth
 from cordes.references.dct_transport import DctTransport, solve_dct
 from cordes.surfaces.conformal import FlatMap, count_flipped, unfold
 from cordes.surfaces.distortion import Distortion, measure
@@ -144,7 +145,8 @@ def grid_density(
         rest = position - first
         rows, columns = _cubic(rest[0]), _cubic(rest[1])
         block = padded[first[0] - 1 + jnp.arange(4)[:, None], first[1] - 1 + jnp.arange(4)[None, :]]
-        return rows @ block @ columns
+        # What the formula does not tell: a mean of the block, and as smooth as its splines.
+        return smooth(rows @ block @ columns, *point, order=2, window=block.ravel())
 
     return density
 

@@ -289,11 +289,49 @@ def test_jumps_on_interfaces_do_not_count():
     assert jump(lambda x: jnp.sign(x[0] * x[1]), SQUARE, axes) is None
     assert jump(lambda x: jnp.sign(-2 * x[0]) * jnp.sign(x[1] ** 3), SQUARE, axes) is None
     assert jump(lambda x: jnp.where(x[0] > x[1], 1.0, 2.0), SQUARE, [lambda x: x[1] - x[0]]) is None
-    # Not by the formula, but by cells and chords.
-    assert jump(lambda x: jnp.sign(x[0] + x[0] * x[1] ** 2), SQUARE, axes) is None
+    # Zero on the axis and nowhere else, which the formula does not tell: chords do not decide.
+    assert jump(lambda x: jnp.sign(x[0] + x[0] * x[1] ** 2), SQUARE, axes) is not None
     assert jump(lambda x: jnp.sign(x[0] * x[1]), SQUARE, axes[:1]) is not None
     assert jump(lambda x: jnp.sign(x[0] - 1e-4), SQUARE, axes) is not None
     assert jump(lambda x: jnp.sign(x[0] + x[0] * x[1] ** 2 - 1e-4), SQUARE, axes) is not None
+
+
+POLE = jnp.array([0.13, -0.21])
+POLES = {
+    # Exponents at a point of the plane, where 1 is no longer square integrable.
+    "weak": (lambda x: jnp.linalg.norm(x - POLE) ** -0.7, True),
+    "by a division": (lambda x: 1 / jnp.sqrt(jnp.linalg.norm(x - POLE)), True),
+    "times a smooth function": (lambda x: jnp.sin(x[0]) * ((x - POLE) @ (x - POLE)) ** -0.3, True),
+    "softened": (lambda x: (x[0] - POLE[0]) / ((x - POLE) @ (x - POLE)) ** 0.7, True),
+    "direction": (lambda x: x / jnp.linalg.norm(x), True),
+    "logarithm": (lambda x: x[1] * jnp.log((x - POLE) @ (x - POLE)), True),
+    "radial matrix": (lambda x: jnp.outer(x, x) / (x @ x), True),
+    "inverse power": (lambda x: x[0] * (x @ x) ** -1.0 * jnp.linalg.norm(x) ** 0.5, True),
+    "logarithm along a line": (lambda x: jnp.log(jnp.abs(x[0])), False),
+    "strong": (lambda x: jnp.linalg.norm(x - POLE) ** -0.9, False),
+    "square of a weak one": (lambda x: (jnp.linalg.norm(x - POLE) ** -0.5) ** 2, False),
+    "product of weak ones": (
+        lambda x: jnp.linalg.norm(x) ** -0.5 * ((x - POLE) @ (x - POLE)) ** -0.45,
+        False,
+    ),
+    "essential": (lambda x: jnp.exp(1 / jnp.linalg.norm(x)), False),
+    "along a line": (lambda x: jnp.abs(x[0]) ** -0.2, False),
+    "oscillating": (lambda x: jnp.sin(1 / jnp.linalg.norm(x)), False),
+}
+
+
+@pytest.mark.parametrize("name", POLES)
+def test_poles_at_points_are_left_to_refinement_where_they_are_weak(name):
+    function, weak = POLES[name]
+    assert jump(function, SQUARE) is not None
+    assert (jump(function, SQUARE, spots=True) is None) == weak
+
+
+def test_an_interface_excuses_a_jump_and_no_pole():
+    axis = [lambda x: x[0]]
+    assert jump(lambda x: x[0] / jnp.abs(x[0]), SQUARE, axis) is None
+    assert jump(lambda x: jnp.abs(x[0]) ** -0.4, SQUARE, axis) is not None
+    assert jump(lambda x: 1 / x[0], SQUARE, axis, spots=True) is not None
 
 
 def test_it_is_quick():

@@ -142,7 +142,8 @@ def roughness(problem: AbstractProblem, candidate: AbstractCandidate) -> Reason 
             Why.kink,
             "the answer may have a kink, where second derivatives hide a jump of the gradient "
             f"({found}); a residual of zero would prove nothing. Use smooth functions, x|x| or "
-            "max(x, 0)² in place of |x| and max(x, 0).",
+            "max(x, 0)² in place of |x| and max(x, 0), and interfaces that are smooth in the whole "
+            "domain, x·x - r² in place of |x| - r.",
         )
     points = problem.domain.interior_points(COMPARED_POINTS, BOUNDARY_SEED, "sobol")
     return false_derivatives(candidate, points)

@@ -33,34 +33,43 @@ EPSILON = float(np.finfo(np.float64).eps)
 
 
 def undeclared_jump(problem: AbstractProblem) -> Reason | None:
-    """Jumps of the coefficients away from the declared interfaces: n and 2n points would disagree,
-    or agree by accident."""
+    """Jumps and poles of the coefficients away from the declared interfaces: n and 2n points would
+    disagree, or agree by accident. What the formulas do not exclude stays; chords only find a place
+    to name."""
     domain = problem.domain
-    suspects = []
     for name, function in all_data(problem):
         if isinstance(function, Reason):
             return function
-        if jump(function, domain, problem.interfaces) is not None:
-            suspects.append((name, function))
-    if not suspects:
-        return None
+        found = jump(function, domain, problem.interfaces, spots=True)
+        if found is not None:
+            return _named(problem, name, function, found)
+    return None
+
+
+def _named(problem: AbstractProblem, name: str, function: Callable, suspected: str) -> Reason:
+    """A jump with its place, where one is found; else what is suspected."""
+    domain = problem.domain
     chords = int(np.clip(CHORD_NUMBERS // domain.dimension**2, LEAST_CHORDS, CHORDS))
     points = domain.interior_points(2 * chords, JUMP_SEED, "sobol")
     sides = [np.asarray(jax.jit(jax.vmap(phi))(points)) > 0 for phi in problem.interfaces]
     points = points[np.lexsort([np.zeros(len(points)), *sides])]
     lower, upper = domain.bounding_box
     size = float(np.max(upper - lower))
-    for name, function in suspects:
-        for found in jumps_along_chords(function, points):
-            if not any(_near(phi, found.point, size) for phi in problem.interfaces):
-                return Reason(
-                    Why.jump,
-                    f"{name} jumps near x = {show(found.point)} and no interface is declared "
-                    "there: the norm of the residual cannot be trusted across it, n and 2n "
-                    "points need not agree. Pass interfaces=[phi] with phi = 0 on the jump.",
-                    {"point": found.point},
-                )
-    return None
+    for found in jumps_along_chords(function, points):
+        if not any(_near(phi, found.point, size) for phi in problem.interfaces):
+            return Reason(
+                Why.jump,
+                f"{name} jumps near x = {show(found.point)} and no interface is declared "
+                "there: the norm of the residual cannot be trusted across it, n and 2n "
+                "points need not agree. Pass interfaces=[phi] with phi = 0 on the jump.",
+                {"point": found.point},
+            )
+    return Reason(
+        Why.jump,
+        f"{name} may jump or have a pole ({suspected}): its formula does not exclude it, and "
+        "points may miss it. Write interfaces as the coefficients compare them; a pole must be "
+        "square integrable by far.",
+    )
 
 
 def jumps_along_chords(function: Callable, points: np.ndarray) -> list[Jump]:

@@ -100,8 +100,10 @@ def refusal(problem: Transport, candidate: AbstractCandidate) -> Reason | None:
 
 
 def _jump(name: str, density: Callable, domain: AbstractDomain) -> Reason | None:
-    """A jump of a density: n and 2n points would disagree, or agree by accident."""
-    if jump(density, domain) is None:
+    """A jump of a density: n and 2n points would disagree, or agree by accident. What its formula
+    does not exclude stays."""
+    suspected = jump(density, domain)
+    if suspected is None:
         return None
     points = domain.interior_points(2 * CHORDS, CHORD_SEED, "sobol")
     for found in jumps_along_chords(density, points):
@@ -112,7 +114,8 @@ def _jump(name: str, density: Callable, domain: AbstractDomain) -> Reason | None
             "function, or restrict the domain to one side of it.",
             {"point": found.point},
         )
-    return None
+    sentence = f"the density {name} may jump ({suspected}): its formula does not exclude it"
+    return Reason(Why.jump, f"{sentence}, and points may miss it")
 
 
 class Examined(NamedTuple):

@@ -208,6 +208,9 @@ def _moves(*rectangles: Rectangle) -> Array:
 def _rule(step: Step) -> Rule:
     """How the rectangles of a step are computed."""
     rank, name = step.numbers.ndim, step.name
+    if step.dtype.kind != "f" and step.kind in ("elementwise", "contraction", "reduction"):
+        # Integers and truth values do not move but by steps; integers wrap around as on the cell.
+        return lambda choice, *z: [choice.constant(_somewhere(rank, z))]
     match step.kind:
         case "move":
             return lambda choice, *z: _moved(step, choice, z)
@@ -312,7 +315,8 @@ def _elementwise(step: Step, choice: Choice, rank: int, rectangles: Any) -> Rect
     if name == "integer_pow":
         return z[0].power(int(step.equation.params["y"]))
     if name == "pow":
-        return _power(z, real)
+        known = np.all(np.isfinite(z[1].lower) & np.isfinite(z[1].upper))
+        return _power(z, real) if known else _unknown(choice, rectangles)
     if name == "abs":
         moves = _moves(z[0])
         turned = choice.branch(*choice.above(real[0], fixed(np.zeros(1))), z[0], -z[0], moves)
@@ -329,8 +333,6 @@ def _elementwise(step: Step, choice: Choice, rank: int, rectangles: Any) -> Rect
     if name == "select_n":
         return _selected(choice, rank, rectangles)
     if name in WHOLE and not _passes(step):
-        return choice.constant(_moves(*z))
-    if name in ("and", "or", "xor", "not"):
         return choice.constant(_moves(*z))
     if name == "convert_element_type":
         return z[0]

@@ -87,9 +87,12 @@ class Expressions:
         """Elements on whose zero set some operation is singular."""
         sources: set[int] = set()
         for number in self.needed:
-            name, _, operands = self.operations[number]
-            if name in ("abs", "sign", "sqrt", "rsqrt", "cbrt", "pow"):
+            name, parameter, operands = self.operations[number]
+            inverse = name == "integer_pow" and parameter < 0
+            if inverse or name in ("abs", "sign", "sqrt", "rsqrt", "cbrt", "pow", "log"):
                 sources.add(self.base(operands[0]))
+            elif name == "div" and operands[1] not in self.constants:
+                sources.add(self.base(operands[1]))
             elif name in ("max", "min", "gt", "eq"):
                 met = self.difference(*operands)
                 if isinstance(met, int):
@@ -133,13 +136,83 @@ class Expressions:
             found.append(self.numbering.find("sub", number, other))
         return [number for number in found if number is not None]
 
+    def squares(self, number: int) -> list[int]:
+        """The elements whose squares an element is the sum of; empty where it is none."""
+        name, _, operands = self.operations[number]
+        if name in ("add", "reduce_sum"):
+            parts = [self.squares(n) for n in operands]
+            return [n for part in parts for n in part] if all(parts) else []
+        return [operands[0]] if name == "mul" and len(set(operands)) == 1 else []
+
+    def is_spot(self, source: Source, dimension: int) -> bool:
+        """Whether the zero set of a source is one point: it is a sum of squares of all coordinates,
+        each with a constant of its own."""
+        squares = self.squares(source) if isinstance(source, int) else []
+        return {self._coordinate(n) for n in squares} >= {*range(dimension)}
+
+    def _coordinate(self, number: int) -> int | None:
+        """i for an element xᵢ + constant, or a multiple of it."""
+        name, parameter, operands = self.operations[self.base(number)]
+        if name in ("add", "sub") and any(n in self.constants for n in operands):
+            return self._coordinate(operands[0 if operands[1] in self.constants else 1])
+        return parameter if name == "x" else None
+
+    def mostly(self, number: int) -> bool | None:
+        """The truth value that a comparison with zero has but on a set of measure zero: a sum of
+        squares of analytic elements is positive."""
+        name, _, operands = self.operations[number]
+        if name == "not":
+            inner = self.mostly(operands[0])
+            return None if inner is None else not inner
+        if name == "gt":
+            for value, other, answer in ((*operands, True), (*operands[::-1], False)):
+                known = self.constants.get(other, 1.0) <= 0 and self.numbering.analytic(value)
+                if known and value not in self.constants and self.squares(value):
+                    return answer
+        return None
+
+    def level(self, number: int, value: float = 0.0) -> tuple[object, float]:
+        """The set on which an element has a value, as that of the simplest element: of
+        1 - √q/r = 0 it is q = r²."""
+        name, _, operands = self.operations[number]
+        known = [self.constants.get(n) for n in operands]
+        if name == "neg":
+            return self.level(operands[0], -value)
+        if name in ("add", "mul") and len(operands) == 2 and None in known and any(known):
+            constant, rest = (known[0], operands[1]) if known[0] else (known[1], operands[0])
+            assert constant is not None
+            return self.level(rest, value - constant if name == "add" else value / constant)
+        if name == "div" and known[1]:
+            return self.level(operands[0], value * known[1])
+        if name == "sub" and known[1] is not None:
+            return self.level(operands[0], value + known[1])
+        if name == "sub" and known[0] is not None:
+            return self.level(operands[1], known[0] - value)
+        if name == "sqrt" and value > 0:
+            return self.level(operands[0], value * value)
+        if name == "abs" and value > 0:
+            return (operands[0],), value * value
+        if name == "select_n" and (chosen := self.mostly(operands[0])) is not None:
+            return self.level(operands[1 + chosen], value)
+        squares = self.squares(number)
+        return tuple(sorted(squares)) if squares else number, value
+
+    def _same_level(self, first: int, second: int, surfaces: set[int]) -> bool:
+        """Whether two elements of which one is constant meet on one of the surfaces."""
+        if second not in self.constants:
+            first, second = second, first
+        met = self.level(first, self.constants.get(second, math.nan))
+        return any(_same(met, self.level(n)) for n in surfaces)
+
     def vanishes_only_on(self, source: Source, surfaces: set[int]) -> bool:
         """Whether the zero set of a source lies in the zero sets of given elements: it is a
         multiple of one, or a product or power of such."""
+        if isinstance(source, tuple) and source[0] == "difference":
+            return self._same_level(source[1], source[2], surfaces)
         if not isinstance(source, int):
             return False
         base = self.base(source)
-        if base in surfaces:
+        if base in surfaces or any(_same(self.level(base), self.level(n)) for n in surfaces):
             return True
         name, parameter, operands = self.operations[base]
         if name in ("mul", "reduce_prod"):
@@ -147,6 +220,11 @@ class Expressions:
         if name in ZERO_AT_ZERO or (name == "integer_pow" and parameter > 0):
             return self.vanishes_only_on(operands[0], surfaces)
         return False
+
+
+def _same(one: tuple[object, float], other: tuple[object, float]) -> bool:
+    """Whether two levels are one, up to the rounding of their values."""
+    return one[0] == other[0] and math.isclose(one[1], other[1], rel_tol=1e-15)
 
 
 class Order(NamedTuple):
@@ -168,6 +246,16 @@ class Order(NamedTuple):
     def lowest(self) -> float:
         return min(self.singular.values(), default=math.inf)
 
+    @property
+    def unbounded(self) -> bool:
+        return min(self.vanishing.values(), default=0.0) < 0
+
+    def inverse(self) -> "Order":
+        """A pole where an element with a root vanishes."""
+        assert self.root is not None
+        pole = {self.root: -self.nu(self.root)}
+        return Order(pole, pole, self.root, self.nonnegative)
+
 
 REGULAR = Order({}, {})
 
@@ -182,10 +270,11 @@ def singular_sum(parts: Sequence[Order]) -> dict[Source, float]:
 
 
 def vanishing_sum(parts: Sequence[Order]) -> dict[Source, float]:
-    """A sum vanishes where all parts do, to the lowest order."""
+    """A sum vanishes where all parts do, to the lowest order, and has the poles of all."""
     first, *others = [part.vanishing for part in parts if not part.zero] or [{}]
     for other in others:
-        first = {source: min(nu, other[source]) for source, nu in first.items() if source in other}
+        least = {a: min(first.get(a, 0.0), other.get(a, 0.0)) for a in {**first, **other}}
+        first = {source: nu for source, nu in least.items() if nu}
     return first
 
 
@@ -199,6 +288,8 @@ def limited(orders: dict[Source, float], *parts: Order) -> dict[Source, float]:
 
 def product(u: Order, v: Order, same: bool = False) -> Order:
     """The product of two elements, or the square of one."""
+    if u.zero or v.zero:
+        return u if u.zero else v
     nonnegative = same or (u.nonnegative and v.nonnegative)
     sources = {**u.singular, **v.singular}
     singular = {

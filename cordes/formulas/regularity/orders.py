@@ -50,6 +50,15 @@ TESTS = {
 }
 
 
+# The order that stands for that of a logarithm.
+LOGARITHM = -0.05
+# Operations of which it is known what they make of a pole.
+OF_POLES = frozenset(
+    {"add", "sub", "reduce_sum", "mul", "reduce_prod", "neg", "abs", "select_n", "max", "min"}
+    | {"div", "integer_pow"}
+)
+
+
 class Orders:
     """The orders of all elements that the outputs need.
 
@@ -93,6 +102,9 @@ class Orders:
         if name == "x":
             return REGULAR
         parts = [self._orders[n] for n in numbers]
+        if name not in OF_POLES and any(part.unbounded for part in parts):
+            poles = dict.fromkeys(singular_sum(parts), -math.inf)
+            return Order(poles, poles)
         if name in self._rules:
             return self._rules[name](number, numbers, parts)
         if name in ELEMENTARY and ELEMENTARY[name].entire:
@@ -130,7 +142,8 @@ class Orders:
         self.sites.setdefault(source, []).append(site)
         lowest = min(part.lowest for part in parts)
         own = min(order, 0.0 if lowest <= 0 else CONTINUOUS if lowest < 1 else order)
-        return Order({**singular_sum(parts), source: own}, {})
+        poles = {a: nu for part in parts for a, nu in part.vanishing.items() if nu < 0}
+        return Order({**singular_sum(parts), source: own}, poles)
 
     def _singular(self, site: Site, operand: Order, exponent: float) -> Order:
         """|w|^exponent, with or without the sign of w, where w may vanish."""
@@ -184,7 +197,16 @@ class Orders:
             return Order(part.singular, {})
         if exponent > 0:
             return self._singular(site, part, exponent)
-        return self._opaque(site, [part], 0.0)
+        if part.root is None:
+            return self._pole(site, [part])
+        self.sites.setdefault(part.root, []).append(site)
+        pole = {part.root: exponent * part.nu(part.root)}
+        return Order({**part.singular, **pole}, pole, part.root)
+
+    def _pole(self, site: Site, parts: Sequence[Order]) -> Order:
+        """A pole of which nothing is known."""
+        order = self._opaque(site, parts, -math.inf)
+        return order._replace(vanishing={**order.vanishing, ("opaque", site.number): -math.inf})
 
     def _meeting(self, first: int, second: int) -> tuple[Source | None, float]:
         """The source on which two elements meet and the order of their difference; None where the
@@ -227,6 +249,10 @@ class Orders:
             site = Site(number, name, "inside", numbers, known.smooth)
             if self.decide(site):
                 return self._smooth(name, parts[0])
+            if name == "log" and parts[0].root is not None:
+                # Less than any power.
+                self.sites.setdefault(parts[0].root, []).append(site)
+                return Order({parts[0].root: LOGARITHM}, {parts[0].root: LOGARITHM})
             return self._opaque(site, parts, known.order)
         site = Site(number, name, TESTS.get(name, "unknown"), numbers)
         if self.decide(site):
@@ -248,6 +274,9 @@ class Orders:
         site = Site(number, "comparison", "zero", numbers)
         if numbers[0] == numbers[1]:
             self._truth[number] = equality
+            return REGULAR
+        if (mostly := self.expressions.mostly(number)) is not None:
+            self._truth[number] = mostly
             return REGULAR
         decision = self.decide(site)
         if equality and self.expressions.rarely_equal(*numbers):
@@ -329,6 +358,12 @@ class Orders:
         if constant:
             return self._scale(parts[0], constant)
         site = Site(number, "division", "zero", numbers[1:])
+        if parts[1].unbounded:
+            poles = dict.fromkeys(singular_sum(parts), -math.inf)
+            return Order(poles, poles)
         if not self.decide(site):
-            return self._opaque(site, parts, 0.0)
+            if parts[1].root is None:
+                return self._pole(site, parts)
+            self.sites.setdefault(parts[1].root, []).append(site)
+            return product(parts[0], parts[1].inverse())
         return product(parts[0], Order(parts[1].singular, {}, None, parts[1].nonnegative))

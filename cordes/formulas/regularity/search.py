@@ -35,10 +35,9 @@ ROUNDS = {1: 8, 2: 5, 3: 3, 4: 1, 5: 1}
 MOST_CELLS = 4096
 # With more sites than this none is asked whether the outputs depend on it everywhere.
 MOST_HIDDEN = 16
-# Chords on which the zeros of a switch are compared with those of the interfaces, samples on each,
-# and the largest distance relative to the domain.
-CHORDS, CHORD_SAMPLES, BISECTIONS, NEAR = 128, 33, 45, 1e-9
-CHORD_SEED = 5_550_101
+# How much less than d/2 the exponent of a pole must be for its points to see it.
+MARGIN = 0.25
+POLES = ("division", "rsqrt", "power")
 
 CONTINUOUS_OPERATIONS = frozenset(
     {"abs", "max", "min", "sqrt", "cbrt", "power", "reduce_max", "reduce_min"}
@@ -62,27 +61,35 @@ def kink(function: Callable, domain: AbstractDomain) -> str | None:
 
 
 def jump(
-    function: Callable, domain: AbstractDomain, interfaces: Sequence[Callable] = ()
+    function: Callable,
+    domain: AbstractDomain,
+    interfaces: Sequence[Callable] = (),
+    spots: bool = False,
 ) -> str | None:
     """Why a function of one point (of any shape) may be discontinuous in a domain, away from the
-    zero sets of the interfaces; None if it cannot.
+    zero sets of the interfaces; None if it cannot. A switch on an interface is recognised by its
+    formula: √q < r is one on q = r².
 
-    A switch on an interface is recognised by its formula. Otherwise all cells in which the switch
-    is undecided must meet interfaces, and zeros of its operand on chords must be zeros of an
-    interface: then None is no proof, but a jump elsewhere would have to hide within the finest
-    cells.
+    `spots` says that single points are no matter at which the function is bounded, or has a pole
+    |x - p|^(-a) with a at most a quarter below d/2, where the square is no longer integrable: cells
+    that are refined to the point see all of it. What is left of a stronger one between the points
+    is not small.
     """
-    return _describe(function, domain, interfaces, 0.0)
+    return _describe(function, domain, interfaces, 0.0, spots)
 
 
 def _describe(
-    function: Callable, domain: AbstractDomain, interfaces: Sequence[Callable], wanted: float
+    function: Callable,
+    domain: AbstractDomain,
+    interfaces: Sequence[Callable],
+    wanted: float,
+    spots: bool = False,
 ) -> str | None:
     def everything(x: Any) -> Any:
         return function(x), [jnp.asarray(phi(x), dtype=x.dtype) for phi in interfaces]
 
     try:
-        return _Search(everything, domain, len(interfaces), wanted).run()
+        return _Search(everything, domain, len(interfaces), wanted, spots).run()
     except UnsupportedOperation as unsupported:
         return f"the operation '{unsupported.name}' is not known"
 
@@ -91,8 +98,16 @@ class _Search:
     """The search for sites at which the outputs may be singular: orders up to `wanted` (0), or
     below it (2), are faults."""
 
-    def __init__(self, function: Callable, domain: AbstractDomain, interfaces: int, wanted: float):
+    def __init__(
+        self,
+        function: Callable,
+        domain: AbstractDomain,
+        interfaces: int,
+        wanted: float,
+        spots: bool,
+    ):
         self.domain, self.wanted, self.interfaces = domain, wanted, interfaces
+        self.spots = spots
         self.program = Program(function, domain.dimension)
         outputs = [value.numbers.ravel().tolist() for value in self.program.trace.outputs]
         own = {number for numbers in outputs[: len(outputs) - interfaces] for number in numbers}
@@ -129,10 +144,7 @@ class _Search:
             if certain or remaining == 0 or many:
                 break
             cells = cells.take(undecided).children()
-        for site in [site for site in faults if self._covered(site, on_interface)]:
-            self.decisions[site] = HARMLESS
-        faults = self._faults()
-        return self._report(faults, cells, on_interface) if faults else None
+        return self._report(faults, cells, on_interface)
 
     # Sites and what is decided about them.
 
@@ -140,16 +152,29 @@ class _Search:
         """The sites that may be singular in a way that matters, the worst first."""
         orders = Orders(self.expressions, self._decide)
         worst = sorted(orders.worst().items(), key=lambda pair: pair[1])
-        bad = [source for source, order in worst if order < self.wanted or order <= 0]
+        bad = [source for source, order in worst if self._is_bad(source, order)]
         sites = dict.fromkeys(site for source in bad for site in orders.sites[source])
         # Of the sites on one source those that jump say more about a jump than those that do not.
         return sorted(
             sites, key=lambda site: self.wanted == 0 and site.name in CONTINUOUS_OPERATIONS
         )
 
+    def _is_bad(self, source: Source, order: float) -> bool:
+        """Orders that are too low. At single points bounded functions, and poles that are square
+        integrable by far, are left to refinement, if `spots` are."""
+        if 0 < order >= self.wanted:
+            return False
+        enough = MARGIN - self.domain.dimension / 2
+        if self.spots and order >= enough:
+            return not self.expressions.is_spot(source, self.domain.dimension)
+        # Bounded on both sides of an interface.
+        return order < 0 or not self.expressions.vanishes_only_on(source, self.surfaces)
+
     def _decide(self, site: Site) -> int:
         if site not in self.decisions:
-            self.decisions[site] = HARMLESS if self._on_interface(site) else 0
+            # What an interface excuses is a jump, not a pole.
+            excused = site.name not in POLES and self._on_interface(site)
+            self.decisions[site] = HARMLESS if excused else 0
         return self.decisions[site]
 
     def _on_interface(self, site: Site) -> bool:
@@ -240,41 +265,6 @@ class _Search:
         return ranges, outputs[len(outputs) - self.interfaces :]
 
     # What is left over.
-
-    def _covered(self, site: Site, on_interface: np.ndarray) -> bool:
-        """Whether a site is undecided only in cells that meet interfaces, and the zeros of its
-        operand on chords lie on interfaces."""
-        if (
-            not self.interfaces
-            or site.test not in ("zero", "crossing")
-            or np.any(self.views[site].undecided & ~on_interface)
-        ):
-            return False
-        points = self.domain.interior_points(2 * CHORDS, CHORD_SEED)
-        starts, ends = points[0::2], points[1::2]
-
-        def at(
-            chords: np.ndarray, along: np.ndarray, radius: float = 0.0
-        ) -> tuple[Interval, list[Interval]]:
-            x = starts[chords] + along[:, None] * (ends - starts)[chords]
-            ranges, surfaces = self._ranges(SearchCells(x - radius, x + radius), site.operands)
-            values = [ranges[number] for number in site.operands]
-            return (values[0] if len(values) == 1 else values[0] - values[1]), surfaces
-
-        samples = np.linspace(0, 1, CHORD_SAMPLES)
-        value, _ = at(np.repeat(np.arange(CHORDS), CHORD_SAMPLES), np.tile(samples, CHORDS))
-        positive = (value.lower > 0).reshape(CHORDS, CHORD_SAMPLES)
-        chord, step = np.nonzero(positive[:, 1:] != positive[:, :-1])
-        if len(chord) == 0:
-            return True
-        low, high, start = samples[step], samples[step + 1], positive[chord, step]
-        for _ in range(BISECTIONS):
-            middle = (low + high) / 2
-            same = (at(chord, middle)[0].lower > 0) == start
-            low, high = np.where(same, middle, low), np.where(same, high, middle)
-        lower, upper = self.domain.bounding_box
-        _, surfaces = at(chord, high, NEAR * float(np.max(upper - lower)))
-        return bool(np.all(np.any([phi.contains(0) for phi in surfaces], axis=0)))
 
     def _report(self, faults: Sequence[Site], cells: SearchCells, on_interface: np.ndarray) -> str:
         """The worst site in words, with the middle of a cell in which it is undecided: one in the
