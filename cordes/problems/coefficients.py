@@ -61,6 +61,8 @@ def _hint(shape: tuple[int, ...]) -> str:
     """What to do with a table, which has more numbers than any coefficient."""
     if math.prod(shape) <= LARGEST_COEFFICIENT:
         return ""
+    if len(shape) == 2 and shape[1] <= 3 < shape[0]:
+        return " Samples of a density become one by cordes.density(samples, domain)."
     return (
         " Values over the domain become a function of one point by "
         "cordes.interpolate(values, domain)."

@@ -46,6 +46,11 @@ SAID = {
     "list": (lambda: poisson(A=lambda x: [[1.0, 0], [0, 1]]), r"returns list.*jnp.array\(\[…\]\)"),
     "table": (lambda: controlled(A=lambda x, a: TABLE[a] * EYE), r"a\.astype\(int\)"),
     "names": (lambda: controlled(controls=["calm", "storm"]), r"controls=range\(3\)"),
+    "samples": (
+        lambda: cordes.Transport(SQUARE, source=np.zeros((1000, 2))),
+        r"Samples of a density.*cordes\.density\(samples, domain\)",
+    ),
+    "image": (lambda: poisson(f=np.zeros((64, 64))), r"cordes\.interpolate\(values, domain\)"),
     "pairs": (lambda: cordes.Box((0, 1), (0, 1)), "two corners, not a pair for each axis"),
     "derivative": (
         lambda: jax.grad(lambda p: poisson(A=p * EYE).c(0) + p)(1.0),
