@@ -1,5 +1,5 @@
-"""Collocation points: quasi-random over the domain, denser towards singular points, with the
-weights that keep sums of squares an L² norm."""
+"""Collocation points: quasi-random over the domain, denser towards singular points and where the
+data have something small, with the weights that keep sums of squares an L² norm."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -10,8 +10,14 @@ from scipy.stats import qmc
 from cordes.ansatz.singular.points import SingularPoint, directions, edges_away
 from cordes.domains.domain import AbstractDomain
 
+# Lower and upper corners (N, d).
+Boxes = tuple[np.ndarray, np.ndarray]
+NOWHERE: Boxes = np.zeros((0, 0)), np.zeros((0, 0))
 # r = ρ u^GRADING puts points into each scale around a singular point.
 GRADING = 3.0
+# Points in hidden boxes for each uniform one; the power of their volume that all boxes of one size
+# get.
+HIDDEN_SHARE, LEVELS = 0.25, 0.25
 
 
 class Points(NamedTuple):
@@ -29,12 +35,16 @@ def collocation_points(
     singular: Sequence[SingularPoint] = (),
     counts: Sequence[int] = (),
     kind: str = "sobol",
+    hidden: Boxes = NOWHERE,
 ) -> Points:
-    """Points for fitting or judging: `uniform` ones and counts[k] around the k-th singular point;
-    another seed gives fresh ones."""
-    if not singular:
+    """Points for fitting or judging: `uniform` ones, counts[k] around the k-th singular point, and
+    some in the small boxes that these may miss (lower and upper corners `hidden`); another seed
+    gives fresh ones."""
+    small = len(hidden[0]) > 0
+    if not (singular or small):
         return Points(domain.interior_points(uniform, seed, kind), np.full(uniform, uniform**-0.5))
-    count = uniform + sum(counts)
+    inside_boxes = int(np.ceil(HIDDEN_SHARE * uniform)) if small else 0
+    count = uniform + sum(counts) + inside_boxes
     radii = [_reach(domain, point, singular) for point in singular]
     parts = [domain.interior_points(uniform, seed, kind)]
     for k, (point, reach, graded) in enumerate(zip(singular, radii, counts, strict=True)):
@@ -46,6 +56,8 @@ def collocation_points(
         # A smooth boundary bends away from its tangent. The density of those inside is not changed
         # by leaving out the others.
         parts.append(around if point.interface is None else around[domain.contains(around)])
+    if small:
+        parts.append(_inside(domain, hidden, inside_boxes, seed))
     x = np.concatenate(parts)
     density = np.full(len(x), uniform / count / domain.volume)
     for point, reach, graded in zip(singular, radii, counts, strict=True):
@@ -57,7 +69,37 @@ def collocation_points(
         density += np.where(
             inside, graded / count * (r / reach) ** (1 / GRADING) / (GRADING * width * r**2), 0.0
         )
+    if small:
+        density += inside_boxes / count * _box_density(hidden, x)
     return Points(x, np.sqrt(1 / (domain.volume * density * count)))
+
+
+def _inside(domain: AbstractDomain, boxes: Boxes, count: int, seed: int) -> np.ndarray:
+    """Points of the boxes; those outside of the domain are left out, which does not change the
+    density of the others."""
+    (lower, upper), generator = boxes, np.random.default_rng([seed, count])
+    ladder = (np.arange(count) + generator.random(count)) / count
+    chosen = np.searchsorted(np.cumsum(_chances(boxes))[:-1], ladder)
+    x = lower[chosen] + generator.random((count, lower.shape[1])) * (upper - lower)[chosen]
+    return x[domain.contains(x)]
+
+
+def _chances(boxes: Boxes) -> np.ndarray:
+    """How likely a point lies in each box: boxes of one size evenly, and small sizes together
+    nearly as likely as large ones."""
+    volume = np.prod(boxes[1] - boxes[0], axis=1)
+    level = np.unique(np.round(np.log2(volume)), return_inverse=True)[1]
+    chance = volume * np.bincount(level, volume)[level] ** (LEVELS - 1)
+    return chance / np.sum(chance)
+
+
+def _box_density(boxes: Boxes, x: np.ndarray) -> np.ndarray:
+    """The density of such a point."""
+    lower, upper = boxes
+    inside = np.ones((len(x), len(lower)), bool)
+    for here, low, high in zip(x.T, lower.T, upper.T, strict=True):
+        inside &= (low <= here[:, None]) & (here[:, None] < high)
+    return inside @ (_chances(boxes) / np.prod(upper - lower, axis=1))
 
 
 def _angles(point: SingularPoint, u: np.ndarray) -> np.ndarray:

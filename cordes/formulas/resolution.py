@@ -125,9 +125,10 @@ class Formula:
         ticks = (np.arange(n) + 0.5) / n
         grid = np.array(list(itertools.product(ticks, repeat=d)))
         x = (lower[:, None] + grid * (upper - lower)[:, None]).reshape(-1, d)
-        parts = np.array_split(x, len(grid))
+        rows = max(NUMBERS // (self.size * d), 1)
+        parts = [x[k : k + rows] for k in range(0, len(x), rows)]
         outcomes = np.concatenate(
-            [self.program.run(Neighbourhoods(y, y, RHO[:1])).outcomes for y in parts if len(y)]
+            [self.program.run(Neighbourhoods(y, y, RHO[:1])).outcomes for y in parts]
         )
         cube = outcomes.reshape(len(lower), *(n,) * d, -1)
         turns = [np.sum(np.diff(cube, axis=k + 1) != 0, axis=k + 1) for k in range(d)]

@@ -2,8 +2,11 @@
 certificates cells."""
 
 import collections
+from collections.abc import Sequence
 
 import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
 
 from cordes.formulas.resolution import Boxes, resolved_boxes
 from cordes.problems.problem import AbstractProblem
@@ -12,6 +15,8 @@ from cordes.problems.problem import AbstractProblem
 LARGEST_DIMENSION = 3
 # Boxes of the features of a problem with interfaces are at least this share of its domain.
 SMALLEST_BESIDE = 260
+# A feature whose boxes have so few points is as good as hidden: they reach to where it is 1e-10.
+FEW = 64
 # The last problems that were asked about: solver and certificate ask for the same one.
 _RECENT: collections.deque[tuple[AbstractProblem, Boxes]] = collections.deque(maxlen=4)
 
@@ -34,3 +39,29 @@ def features_of(problem: AbstractProblem) -> Boxes:
         found = Boxes(*(part[large] for part in found))
     _RECENT.append((problem, found))
     return found
+
+
+def hidden_features(
+    problem: AbstractProblem, points: int, seen: Sequence[np.ndarray] = ()
+) -> tuple[np.ndarray, np.ndarray]:
+    """Lower and upper corners (N, d) of boxes around features that so many uniform points would
+    hardly see: their own boxes have less than one point each, and with all that they touch only a
+    few. Around the places `seen` there are points anyway."""
+    boxes = features_of(problem)
+    low, high = (np.asarray(corner, float) for corner in problem.domain.bounding_box)
+    expected = points * np.prod((boxes.upper - boxes.lower) / (high - low), axis=1)
+    small = expected < 1
+    lower, upper, expected = boxes.lower[small], boxes.upper[small], expected[small]
+    if not len(lower):
+        return lower, upper
+    slack = 1e-9 * (high - low)
+    touching = np.ones((len(lower), len(lower)), bool)
+    for one, other in zip((lower - slack).T, upper.T, strict=True):
+        touching &= (one[:, None] <= other) & (one <= other[:, None])
+    number = connected_components(csr_array(touching))[1]
+    for place in seen:
+        expected[np.all((lower - slack <= place) & (place <= upper + slack), axis=1)] = np.inf
+    hidden = np.bincount(number, expected)[number] < FEW
+    lower, upper = lower[hidden], upper[hidden]
+    # Boxes are marked where a formula bends, around the middle of what they surround.
+    return lower - (upper - lower), upper + (upper - lower)

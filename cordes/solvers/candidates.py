@@ -25,7 +25,7 @@ PROMISING_JUMP = 0.1
 BLIND = 0.1
 # The frequencies of the data: points at which they are looked at, and the distance of the second
 # point of each pair, as a share of the width of the domain.
-PAIRS, PAIRS_SEED, APART = 512, 7_770_007, 1e-3
+PAIRS, PAIRS_SEED, APART = 2048, 7_770_007, 1e-3
 # Features for each product of frequencies: half as many leave a residual of 1e-2, so many one of
 # 1e-8.
 RESOLVING = 3.3
@@ -41,9 +41,8 @@ class Kind(NamedTuple):
 
     @property
     def features_needed(self) -> float:
-        """About how many features resolve waves of the frequencies of the data; none where these
-        are not known."""
-        return RESOLVING * float(np.prod(self.frequency * np.array(self.axes))) * bool(self.axes)
+        """About how many features resolve waves of these frequencies."""
+        return RESOLVING * float(np.prod(self.frequency * np.array(self.axes)))
 
     def raised(self, factor: float = GROWTH) -> "Kind":
         return self._replace(frequency=factor * self.frequency)
@@ -124,7 +123,7 @@ def data_frequencies(system: AbstractSystem) -> np.ndarray:
     scaled coordinate, over its own: k for sin(kx). Means of absolute values, to which a jump gives
     no more than its height; differences of values, since a frozen equation has nothing else."""
     domain, scale = system.domain, system.ansatz.inputs.scale
-    x = domain.interior_points(PAIRS, PAIRS_SEED, "sobol")
+    x, weight = system.fresh_points(PAIRS_SEED, PAIRS)
 
     def target(x: np.ndarray) -> np.ndarray:
         return np.asarray(system.rows(Points(x, np.ones(len(x)))).target)[: len(x)]
@@ -132,7 +131,7 @@ def data_frequencies(system: AbstractSystem) -> np.ndarray:
     here, found = target(x), []
     for step in np.diag(2 * APART * scale):
         near = x + step
-        change = np.abs(target(near) - here)[domain.contains(near)]
-        found.append(np.mean(change) / (2 * APART))
-    size = max(float(np.mean(np.abs(here))), 1e-300)
+        change = np.where(domain.contains(near), np.abs(target(near) - here), 0.0)
+        found.append(weight**2 @ change / (2 * APART))
+    size = max(float(weight**2 @ np.abs(here)), 1e-300)
     return np.maximum(np.array(found) / size, FIRST_FREQUENCIES[1])

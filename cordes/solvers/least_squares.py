@@ -36,7 +36,7 @@ OVERSAMPLING, LEAST_OVERSAMPLING = 2.5, 1.2
 # Features that serve where no tolerance is asked for; with one there may be twice as many.
 USUAL = {1: 500, 2: 1000, 3: 1500}
 # The most that waves of the data may get by themselves.
-LARGEST = 4000
+LARGEST, HOPELESS = 4000, 2
 # Random weights of one deviation do not differ by more than this from axis to axis.
 EVEN = 0.75
 
@@ -80,8 +80,8 @@ def still_helps(history: Sequence[dict]) -> bool:
 @dataclasses.dataclass
 class Search:
     """Random networks compete on fresh points; the best one so far is kept. `highest` is the
-    highest frequency that was tried, `needed` how many features the waves of the data need, where
-    so many can be had."""
+    highest frequency that was tried, `needed` how many features the waves of the data need by each
+    guess at them."""
 
     solver: "LeastSquares"
     system: AbstractSystem
@@ -89,7 +89,7 @@ class Search:
     seed: int
     best: Fitted | None = None
     highest: float = 0.0
-    needed: float = 0.0
+    needed: set[float] = dataclasses.field(default_factory=set)
     points: int = 0
 
     def __post_init__(self) -> None:
@@ -116,6 +116,13 @@ class Search:
     def blind(self) -> bool:
         """Whether the residual is of the size of the data: nothing has been found yet."""
         return self.residual > BLIND * self.scale
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether the data have something so small, or vary so fast, that more features of the
+        whole domain would not do."""
+        small = len(self.system.hidden[0]) > 0
+        return small or min(self.needed, default=0.0) > HOPELESS * LARGEST
 
     @property
     def done(self) -> bool:
@@ -152,8 +159,8 @@ class Search:
     def attempt(self, rows: Rows, width: int, kind: Kind) -> None:
         """Fit one random network and keep it if it is the best."""
         self.highest = max(self.highest, kind.frequency)
-        if kind.features_needed <= LARGEST:
-            self.needed = max(self.needed, kind.features_needed)
+        if kind.axes:
+            self.needed.add(kind.features_needed)
         seen, active = self.system.ansatz.inputs, kind.active(self.system)
         network = RandomFeatures(
             seen, width, kind.frequency, self.seed, active, self.solver.activation
@@ -250,7 +257,8 @@ class LeastSquares(AbstractSolver):
             helps = search.residual <= HELPS * before
             if not widths and self._waves_go_on(search, width, helps):
                 widths.append(min(2 * width, LARGEST))
-            asked = search.blind or (self.features and budget.tol is None)
+            asked = self.features if budget.tol is None else None
+            asked = asked or (search.blind and not search.hopeless)
             if not (helps or asked or search.done or clock.over):
                 if budget.tol is None or not search.system.enrich():
                     break
@@ -262,10 +270,14 @@ class LeastSquares(AbstractSolver):
                 widths.insert(0, width)
 
     def _waves_go_on(self, search: "Search", width: int, helps: bool) -> bool:
-        """Whether the frequencies of the data need more features than usual, and not too many."""
+        """Whether the frequencies of the data get more features than usual: as long as that helps,
+        and once where so many should resolve them."""
         if self.features or search.residual <= self.small * search.scale or width >= LARGEST:
             return False
-        return (helps and bool(search.kind.axes)) or width < search.needed
+        if helps:
+            return bool(search.kind.axes)
+        usual = width <= usual_size(search.system.domain.dimension) and not search.hopeless
+        return usual and any(width < needed <= LARGEST for needed in search.needed)
 
     def _verdict(self, search: "Search", clock: Clock, interrupted: bool) -> Result:
         if interrupted:

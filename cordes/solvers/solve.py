@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from cordes.ansatz.build import NOTHING, Earlier
 from cordes.gallery.names import as_problem
 from cordes.problems.condition import warn_if_violated
+from cordes.problems.features import features_of
 from cordes.problems.problem import AbstractProblem
 from cordes.results import Result
 from cordes.runtime.clock import Clock
@@ -87,6 +88,8 @@ def solve(
             problem.warn()
             facts = _facts(choices, problem, seed=seed, multiplier=bool(multiplier), tol=tol)
             finish = Finish(problem, system, facts, clock, laps)
+            # Points of the solver and cells of the certificate ask for them.
+            features_of(problem)
             laps.lap("prepare")
             with Progress(f"{problem.name}: {choices.solver.method}", progress) as bar:
                 budget = Budget(None, clock, seed, bar)

@@ -2,6 +2,7 @@
 
 import abc
 import copy
+import functools
 from collections.abc import Callable
 from typing import Any, Self
 
@@ -20,11 +21,12 @@ from cordes.ansatz.build import (
     make_place,
     with_kinks,
 )
-from cordes.ansatz.points import Points, collocation_points
+from cordes.ansatz.points import Boxes, Points, collocation_points
 from cordes.ansatz.singular import SingularPoint, find_singular_points
 from cordes.domains.domain import AbstractDomain
 from cordes.jet import Jet
 from cordes.problems.condition import cordes_multiplier
+from cordes.problems.features import hidden_features
 from cordes.problems.problem import AbstractProblem, Coefficients
 from cordes.solutions.answer import Answer, Weights
 
@@ -79,6 +81,12 @@ class AbstractSystem(abc.ABC):
     def jump_meets_boundary(self) -> bool:
         """Whether a coefficient jumps across an interface that meets a smooth boundary."""
         return any(point.interface is not None and not point.kink for point in self.singular_points)
+
+    @functools.cached_property
+    def hidden(self) -> Boxes:
+        """Small boxes in which the data have something that the usual points may miss."""
+        places = [point.location for point in self.singular_points]
+        return hidden_features(self.problem, FRESH, places)
 
     @property
     @abc.abstractmethod
@@ -207,7 +215,9 @@ class System(AbstractSystem):
 
     def points(self, uniform: int, seed: int, per_function: float = 2.5) -> Points:
         counts = [int(per_function * count) + 8 for count in self.ansatz.singular.counts]
-        return collocation_points(self.domain, uniform, seed, self.singular_points, counts)
+        return collocation_points(
+            self.domain, uniform, seed, self.singular_points, counts, hidden=self.hidden
+        )
 
     def rows(self, points: Points) -> Rows:
         coefficients = self.coefficients(points.x)

@@ -12,7 +12,7 @@ import numpy as np
 
 from cordes.ansatz.ansatz import Rows
 from cordes.ansatz.build import AnsatzOptions, BuiltAnsatz, plain_ansatz
-from cordes.ansatz.points import Points
+from cordes.ansatz.points import Points, collocation_points
 from cordes.jet import Jet
 from cordes.problems.transport import Transport
 from cordes.solutions.answer import Answer
@@ -45,8 +45,7 @@ class TransportSystem(AbstractSystem):
         self._damping = choices.get("damping", 1.0)
 
     def points(self, uniform: int, seed: int, per_function: float = 2.5) -> Points:
-        x = self.domain.interior_points(uniform, seed, "sobol")
-        return Points(x, np.full(uniform, uniform**-0.5))
+        return collocation_points(self.domain, uniform, seed, hidden=self.hidden)
 
     def rows(self, points: Points) -> Rows:
         """Interior rows with the column of the multiplier, boundary rows, and the row u(centre) =
