@@ -169,7 +169,7 @@ class Certificate:
         if self.maximum_theorem is not None:
             rows.append(("largest error by", self.maximum_theorem))
         if self.level is not None:
-            rows.append(("level", self._level()))
+            rows.append(("level", self._level() + self._others()))
         reason = self.reason if verbose else short(self.reasons)
         if reason is not None:
             rows.append(("reason" if self.rms is None else "not covered", reason))
@@ -181,7 +181,7 @@ class Certificate:
             ("distance W₂", _between(low, high, digits=9)),
             ("theorem", str(self.theorem)),
             ("Hessian bounds", str(self.epsilon_source)),
-            ("level", self._level()),
+            ("level", self._level() + self._others()),
         ]
         return rows + ([("not covered", self.reason)] if self.reason is not None else [])
 
@@ -195,6 +195,12 @@ class Certificate:
             points = f"{self.points:,} independent points"
             return f"{self.level}: {points}, confidence {100 * self.confidence:g} %"
         return f"{self.level}: true at {self.points:,} points only"
+
+    def _others(self) -> str:
+        """The bounds whose level is another one."""
+        others = {norm: level for norm, level in self.levels.items() if level != self.level}
+        named = {level: [n for n in others if others[n] == level] for level in others.values()}
+        return "".join(f"; {level} for {', '.join(names)}" for level, names in named.items())
 
     def __str__(self) -> str:
         rows = self.rows()

@@ -36,7 +36,7 @@ def solution():
 
 def bounded(solution, bounds, **facts):
     """The solution with another certificate, and perhaps with a tolerance."""
-    known = {"level": "quadrature"} | bounds
+    known = {"level": level.ENOUGH} | bounds
     known = {name: value for name, value in known.items() if name != "tol"}
     changed = {**solution.facts, "tol": bounds.get("tol")}
     certificate = Certificate(**known)
@@ -99,7 +99,7 @@ def test_a_level_that_is_too_low_is_said(solution, monkeypatch):
     assert f"its level is sampled, where {level.ENOUGH} is asked for" in sampled.verdict
     monkeypatch.setattr(level, "ENOUGH", "enclosed")
     for tol in ({}, {"tol": 0.5}):
-        found = bounded(solution, {"rms": 1e-9, **tol})
+        found = bounded(solution, {"rms": 1e-9, "level": "quadrature", **tol})
         assert found.result is Result.converged_uncertified
         assert "its level is quadrature, where enclosed is asked for" in found.verdict
         assert bounded(solution, {"rms": 1e-9, "level": "enclosed", **tol}).converged
@@ -129,6 +129,8 @@ def test_the_level_is_that_of_the_weakest_ingredient():
     assert analytic.levels["L2"] == "enclosed"
     assert analytic.facts()["levels"] == analytic.levels
     assert Certificate().levels == {}
+    assert "; sampled for H1, L2, rms" in str(certificate)
+    assert "; enclosed for L2" in str(analytic)
 
 
 @pytest.mark.parametrize("tol", [None, 0.5])
@@ -232,10 +234,11 @@ def test_the_exit_status_follows_the_word(tol, status, invoke, tmp_path, monkeyp
     found, shown, _ = invoke(*command)
     facts = json.loads(shown)
     assert (found, facts["result"]) == (0, "converged")
-    assert facts["certificate"]["levels"]["rms"] == "quadrature"
+    reached = facts["certificate"]["levels"]["rms"]
+    assert level.enough(reached, 2)
     assert facts["relative_residual"] < facts["residual"] * 10
-    monkeypatch.setattr(level, "ENOUGH", "enclosed")
+    monkeypatch.setattr(level, "ENOUGH", "proved")
     found, shown, _ = invoke(*command)
     facts = json.loads(shown)
     assert (found, facts["result"]) == (status, "converged_uncertified")
-    assert "its level is quadrature" in facts["verdict"]
+    assert f"its level is {reached}" in facts["verdict"]
