@@ -71,7 +71,9 @@ def test_a_new_file_solves_as_it_is(invoke, kind, ending, norm, bound):
     assert facts.keys() == {"file", "kind", "format", "name", "next", "note"}
     status, stdout, stderr = invoke(*shlex.split(facts["next"][0])[1:], "--json")
     solved = json.loads(stdout)
-    assert (status, solved["result"], solved["problem"]) == (0, "converged", "mine"), stderr
+    # The convexity of an answer is seen at points only.
+    result = "converged" if kind in ("linear", "hjb") else "converged_uncertified"
+    assert (status, solved["result"], solved["problem"]) == (0, result, "mine"), stderr
     assert 0 < solved["certificate"][norm] < bound
     assert solved["condition"]["satisfied"]
     assert "Warning" not in stderr
