@@ -82,3 +82,48 @@ def test_one_circle_in_four_ways():
             assert jump(lambda x, f=compared: jnp.sign(f(x)), SQUARE, [declared]) is None
     near = [lambda x: x @ x - 0.25 * (1 + 1e-12)]
     assert jump(lambda x: jnp.sign(jnp.linalg.norm(x) - 0.5), SQUARE, near) is not None
+
+
+def test_a_square_in_several_ways():
+    sides = [lambda x: x[0] - 0.5, lambda x: x[0] + 0.5, lambda x: x[1] - 0.5, lambda x: x[1] + 0.5]
+    strips = [lambda x: jnp.abs(x[0]) - 0.5, lambda x: x[1] ** 2 - 0.25]
+    inside = [
+        lambda x: (jnp.abs(x[0]) < 0.5) & (jnp.abs(x[1]) < 0.5),
+        lambda x: jnp.max(jnp.abs(x)) < 0.5,
+        lambda x: jnp.maximum(jnp.abs(x[0]), jnp.abs(x[1])) < 0.5,
+        lambda x: jnp.all((x > -0.5) & (x < 0.5)),
+    ]
+    for test in inside:
+
+        def f(x, test=test):
+            return jnp.where(test(x), 2.0, 1.0)
+
+        assert jump(f, SQUARE, sides) is None
+        assert jump(f, SQUARE, strips) is None
+        assert jump(f, SQUARE, sides[:3]) is not None
+        assert jump(f, SQUARE, strips[1:]) is not None
+
+
+WRITTEN = {
+    "tilted": (lambda x: 2 * x[0] + x[1] - 0.5, lambda x: x[0] + 0.5 * x[1] - 0.25),
+    "parabola": (lambda x: x[1] - (x[0] ** 2 - 0.3), lambda x: x[1] - x[0] ** 2 + 0.3),
+    "expanded": (lambda x: (x[0] - x[1]) ** 2 - 0.09, lambda x: jnp.abs(x[0] - x[1]) - 0.3),
+    "factor": (lambda x: x[0], lambda x: x[0] * x[1]),
+    "square": (lambda x: (x[0] - 0.3) ** 2 - 0.01, lambda x: (x[0] - 0.2) * (x[0] - 0.4)),
+}
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_one_set_in_two_ways(name):
+    compared, declared = WRITTEN[name]
+    assert jump(lambda x: jnp.sign(compared(x)), SQUARE, [declared]) is None
+    assert jump(lambda x: jnp.sign(compared(x) + 1e-9), SQUARE, [declared]) is not None
+
+
+def test_quotients_without_a_pole():
+    assert jump(lambda x: jnp.sinc(x[0] - x[1]), SQUARE) is None
+    assert kink(lambda x: jnp.sinc(x[0] - x[1]), SQUARE) is None
+    assert jump(lambda x: jnp.sin(x[0]) / x[1], SQUARE) is not None
+    guarded = [lambda x: jnp.outer(x, x) / jnp.maximum(x @ x, 1e-300)]
+    assert jump(guarded[0], SQUARE, spots=True) is None
+    assert jump(guarded[0], SQUARE) is not None

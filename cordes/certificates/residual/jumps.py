@@ -13,6 +13,7 @@ from cordes.certificates.reason import Reason, Why
 from cordes.domains import Box
 from cordes.formulas.intervals import UnsupportedOperation
 from cordes.formulas.regularity import jump
+from cordes.formulas.regularity.search import suspected
 from cordes.formulas.trace import asks_for_equality
 from cordes.problems.hjb import HJB
 from cordes.problems.jumps import Jump, find_jumps
@@ -41,13 +42,15 @@ def undeclared_jump(problem: AbstractProblem) -> Reason | None:
         if isinstance(function, Reason):
             return function
         found = jump(function, domain, problem.interfaces, spots=True)
-        if found is not None:
-            return _named(problem, name, function, found)
+        reason = None if found is None else _named(problem, name, function, found)
+        if reason is not None:
+            return reason
     return None
 
 
-def _named(problem: AbstractProblem, name: str, function: Callable, suspected: str) -> Reason:
-    """A jump with its place, where one is found; else what is suspected."""
+def _named(problem: AbstractProblem, name: str, function: Callable, found: str) -> Reason | None:
+    """A jump with its place, where one is seen; else what is suspected; None where nothing is seen
+    and the formula has operations that are not known."""
     domain = problem.domain
     chords = int(np.clip(CHORD_NUMBERS // domain.dimension**2, LEAST_CHORDS, CHORDS))
     points = domain.interior_points(2 * chords, JUMP_SEED, "sobol")
@@ -55,18 +58,20 @@ def _named(problem: AbstractProblem, name: str, function: Callable, suspected: s
     points = points[np.lexsort([np.zeros(len(points)), *sides])]
     lower, upper = domain.bounding_box
     size = float(np.max(upper - lower))
-    for found in jumps_along_chords(function, points):
-        if not any(_near(phi, found.point, size) for phi in problem.interfaces):
+    for seen in jumps_along_chords(function, points):
+        if not any(_near(phi, seen.point, size) for phi in problem.interfaces):
             return Reason(
                 Why.jump,
-                f"{name} jumps near x = {show(found.point)} and no interface is declared "
+                f"{name} jumps near x = {show(seen.point)} and no interface is declared "
                 "there: the norm of the residual cannot be trusted across it, n and 2n "
                 "points need not agree. Pass interfaces=[phi] with phi = 0 on the jump.",
-                {"point": found.point},
+                {"point": seen.point},
             )
+    if not suspected(found):
+        return None
     return Reason(
         Why.jump,
-        f"{name} may jump or have a pole ({suspected}): its formula does not exclude it, and "
+        f"{name} may jump or have a pole ({found}): its formula does not exclude it, and "
         "points may miss it. Write interfaces as the coefficients compare them; a pole must be "
         "square integrable by far.",
     )

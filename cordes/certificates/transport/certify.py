@@ -55,6 +55,7 @@ from cordes.certificates.transport.target import (
 )
 from cordes.domains.domain import AbstractDomain
 from cordes.formulas.regularity import jump
+from cordes.formulas.regularity.search import suspected
 from cordes.problems.transport import Transport
 from cordes.runtime.plain import show
 
@@ -102,8 +103,8 @@ def refusal(problem: Transport, candidate: AbstractCandidate) -> Reason | None:
 def _jump(name: str, density: Callable, domain: AbstractDomain) -> Reason | None:
     """A jump of a density: n and 2n points would disagree, or agree by accident. What its formula
     does not exclude stays."""
-    suspected = jump(density, domain)
-    if suspected is None:
+    why = jump(density, domain)
+    if why is None:
         return None
     points = domain.interior_points(2 * CHORDS, CHORD_SEED, "sobol")
     for found in jumps_along_chords(density, points):
@@ -114,7 +115,9 @@ def _jump(name: str, density: Callable, domain: AbstractDomain) -> Reason | None
             "function, or restrict the domain to one side of it.",
             {"point": found.point},
         )
-    sentence = f"the density {name} may jump ({suspected}): its formula does not exclude it"
+    if not suspected(why):
+        return None
+    sentence = f"the density {name} may jump ({why}): its formula does not exclude it"
     return Reason(Why.jump, f"{sentence}, and points may miss it")
 
 

@@ -12,10 +12,13 @@ from typing import NamedTuple
 
 from cordes.formulas.elementary import names
 from cordes.formulas.numbering import Numbering
+from cordes.formulas.regularity.levels import Levels
 
 Source = Hashable
 # The order where continuity is all that is concluded.
 CONTINUOUS = 0.25
+# Constants below this are guards of divisions.
+SMALLEST = 1e-100
 # Functions that vanish where their argument does and nowhere else.
 ZERO_AT_ZERO = names(lambda each: each.only)
 _LOG_OF_SUM = ["log1p", "exp", "neg", "abs"]
@@ -47,6 +50,7 @@ class Expressions:
         self.operations, self.constants = numbering.operations, numbering.constants
         self.outputs = outputs
         self.needed = sorted(numbering.reached(outputs))
+        self.levels = Levels(numbering)
         self.sources = self._find_sources()
         self.companions = self._find_companions()
 
@@ -97,6 +101,8 @@ class Expressions:
                 met = self.difference(*operands)
                 if isinstance(met, int):
                     sources.add(met)
+                if name == "max" and self.constants.get(operands[1], 1.0) < SMALLEST:
+                    sources.add(self.base(operands[0]))
         return sources
 
     def _find_companions(self) -> dict[int, list[int]]:
@@ -136,18 +142,10 @@ class Expressions:
             found.append(self.numbering.find("sub", number, other))
         return [number for number in found if number is not None]
 
-    def squares(self, number: int) -> list[int]:
-        """The elements whose squares an element is the sum of; empty where it is none."""
-        name, _, operands = self.operations[number]
-        if name in ("add", "reduce_sum"):
-            parts = [self.squares(n) for n in operands]
-            return [n for part in parts for n in part] if all(parts) else []
-        return [operands[0]] if name == "mul" and len(set(operands)) == 1 else []
-
     def is_spot(self, source: Source, dimension: int) -> bool:
         """Whether the zero set of a source is one point: it is a sum of squares of all coordinates,
         each with a constant of its own."""
-        squares = self.squares(source) if isinstance(source, int) else []
+        squares = self.levels.squares(source) if isinstance(source, int) else []
         return {self._coordinate(n) for n in squares} >= {*range(dimension)}
 
     def _coordinate(self, number: int) -> int | None:
@@ -157,62 +155,17 @@ class Expressions:
             return self._coordinate(operands[0 if operands[1] in self.constants else 1])
         return parameter if name == "x" else None
 
-    def mostly(self, number: int) -> bool | None:
-        """The truth value that a comparison with zero has but on a set of measure zero: a sum of
-        squares of analytic elements is positive."""
-        name, _, operands = self.operations[number]
-        if name == "not":
-            inner = self.mostly(operands[0])
-            return None if inner is None else not inner
-        if name == "gt":
-            for value, other, answer in ((*operands, True), (*operands[::-1], False)):
-                known = self.constants.get(other, 1.0) <= 0 and self.numbering.analytic(value)
-                if known and value not in self.constants and self.squares(value):
-                    return answer
-        return None
-
-    def level(self, number: int, value: float = 0.0) -> tuple[object, float]:
-        """The set on which an element has a value, as that of the simplest element: of
-        1 - √q/r = 0 it is q = r²."""
-        name, _, operands = self.operations[number]
-        known = [self.constants.get(n) for n in operands]
-        if name == "neg":
-            return self.level(operands[0], -value)
-        if name in ("add", "mul") and len(operands) == 2 and None in known and any(known):
-            constant, rest = (known[0], operands[1]) if known[0] else (known[1], operands[0])
-            assert constant is not None
-            return self.level(rest, value - constant if name == "add" else value / constant)
-        if name == "div" and known[1]:
-            return self.level(operands[0], value * known[1])
-        if name == "sub" and known[1] is not None:
-            return self.level(operands[0], value + known[1])
-        if name == "sub" and known[0] is not None:
-            return self.level(operands[1], known[0] - value)
-        if name == "sqrt" and value > 0:
-            return self.level(operands[0], value * value)
-        if name == "abs" and value > 0:
-            return (operands[0],), value * value
-        if name == "select_n" and (chosen := self.mostly(operands[0])) is not None:
-            return self.level(operands[1 + chosen], value)
-        squares = self.squares(number)
-        return tuple(sorted(squares)) if squares else number, value
-
-    def _same_level(self, first: int, second: int, surfaces: set[int]) -> bool:
-        """Whether two elements of which one is constant meet on one of the surfaces."""
-        if second not in self.constants:
-            first, second = second, first
-        met = self.level(first, self.constants.get(second, math.nan))
-        return any(_same(met, self.level(n)) for n in surfaces)
-
     def vanishes_only_on(self, source: Source, surfaces: set[int]) -> bool:
         """Whether the zero set of a source lies in the zero sets of given elements: it is a
         multiple of one, or a product or power of such."""
         if isinstance(source, tuple) and source[0] == "difference":
-            return self._same_level(source[1], source[2], surfaces)
+            difference = self.levels.difference(source[1], source[2])
+            return self.levels.lies_on(difference, self.levels.of_surfaces(surfaces))
         if not isinstance(source, int):
             return False
         base = self.base(source)
-        if base in surfaces or any(_same(self.level(base), self.level(n)) for n in surfaces):
+        known = self.levels.of_surfaces(surfaces)
+        if base in surfaces or self.levels.lies_on(self.levels.polynomial(base), known):
             return True
         name, parameter, operands = self.operations[base]
         if name in ("mul", "reduce_prod"):
@@ -220,11 +173,6 @@ class Expressions:
         if name in ZERO_AT_ZERO or (name == "integer_pow" and parameter > 0):
             return self.vanishes_only_on(operands[0], surfaces)
         return False
-
-
-def _same(one: tuple[object, float], other: tuple[object, float]) -> bool:
-    """Whether two levels are one, up to the rounding of their values."""
-    return one[0] == other[0] and math.isclose(one[1], other[1], rel_tol=1e-15)
 
 
 class Order(NamedTuple):

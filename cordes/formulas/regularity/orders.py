@@ -27,6 +27,7 @@ from cordes.formulas.elementary import ELEMENTARY
 from cordes.formulas.regularity.expressions import (
     CONTINUOUS,
     REGULAR,
+    SMALLEST,
     Expressions,
     Order,
     Site,
@@ -225,6 +226,8 @@ class Orders:
         decision = self.decide(site)
         for part, other in zip(parts, numbers[::-1], strict=True):
             below = self.expressions.constants.get(other, 1.0) <= 0
+            # A guard such as max(q, 1e-300) is none.
+            below = below or self.expressions.constants.get(other, 1.0) < SMALLEST
             if part.nonnegative and largest and below:
                 return part
         if decision in (1, -1):
@@ -275,7 +278,7 @@ class Orders:
         if numbers[0] == numbers[1]:
             self._truth[number] = equality
             return REGULAR
-        if (mostly := self.expressions.mostly(number)) is not None:
+        if (mostly := self.expressions.levels.mostly(number)) is not None:
             self._truth[number] = mostly
             return REGULAR
         decision = self.decide(site)
@@ -350,6 +353,13 @@ class Orders:
             previous = -1
         return result
 
+    def _removable(self, above: int, below: int) -> bool:
+        """sin(w)/w and its like."""
+        name, _, operands = self.expressions.operations[above]
+        known = ELEMENTARY.get(name)
+        base = self.expressions.base
+        return bool(known and known.vanishing and known.entire and base(operands[0]) == base(below))
+
     def _scale(self, part: Order, constant: float | None) -> Order:
         return part._replace(nonnegative=part.nonnegative and constant is not None and constant > 0)
 
@@ -358,6 +368,8 @@ class Orders:
         if constant:
             return self._scale(parts[0], constant)
         site = Site(number, "division", "zero", numbers[1:])
+        if self._removable(*numbers):
+            return Order(singular_sum(parts), {})
         if parts[1].unbounded:
             poles = dict.fromkeys(singular_sum(parts), -math.inf)
             return Order(poles, poles)

@@ -37,6 +37,7 @@ MOST_CELLS = 4096
 MOST_HIDDEN = 16
 # How much less than d/2 the exponent of a pole must be for its points to see it.
 MARGIN = 0.25
+UNKNOWN = "is not known"
 POLES = ("division", "rsqrt", "power")
 
 CONTINUOUS_OPERATIONS = frozenset(
@@ -78,6 +79,12 @@ def jump(
     return _describe(function, domain, interfaces, 0.0, spots)
 
 
+def suspected(found: str | None) -> bool:
+    """Whether the formula was read, and leaves the suspicion; where operations are not known it
+    says nothing."""
+    return found is not None and not found.endswith(UNKNOWN)
+
+
 def _describe(
     function: Callable,
     domain: AbstractDomain,
@@ -91,7 +98,7 @@ def _describe(
     try:
         return _Search(everything, domain, len(interfaces), wanted, spots).run()
     except UnsupportedOperation as unsupported:
-        return f"the operation '{unsupported.name}' is not known"
+        return f"the operation '{unsupported.name}' {UNKNOWN}"
 
 
 class _Search:
