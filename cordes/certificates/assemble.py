@@ -12,6 +12,7 @@ from cordes.certificates.certificate import Certificate, Picture
 from cordes.certificates.reason import Reason, Why
 from cordes.certificates.residual.hypotheses import Gap
 from cordes.certificates.residual.norms import (
+    UNENCLOSED,
     UNRESOLVED_REMEDY,
     Measure,
     Quadrature,
@@ -71,7 +72,7 @@ def best_bounds(
         return Certificate(reasons=(reason,))
     energies, failures = energy_bounds(equation, coverage)
     disagreement = disagreement_of(equation.measure, energies)
-    energies = [energy for energy in energies if energy.norm.converged]
+    energies = equation.proved([energy for energy in energies if energy.norm.converged])
     found = maximum(energies)
     reasons = [*failures, *disagreement, *([found.why] if found.why is not None else [])]
     return assemble(equation, energies, found, reasons)
@@ -100,12 +101,13 @@ def assemble(
     if best is not None and best.contraction.source != "sampled":
         # One word says how the contraction is known: it must hold for all bounds.
         energies = [energy for energy in energies if energy.contraction.source != "sampled"]
+    if best is not None and best.enclosed:
+        energies = [energy for energy in energies if energy.enclosed]
     tops = _tops(domain, energies, maximum)
-    Linf, highest = min(tops, key=_named, default=(None, None))
-    squares = _squares(equation, best, maximum, Linf, highest)
-    L2, theorem = min(squares, key=_named, default=(None, None))
+    top = min(tops, key=Bound.preference, default=None)
+    square = min(_squares(equation, best, maximum, top), key=Bound.preference, default=None)
     points = len(measure.points)
-    if L2 is None:
+    if square is None:
         why = tuple(reasons) or (Reason(Why.no_theorem, "no theorem applies"),)
         return Certificate(reasons=why, points=points, picture=_picture(equation, [], None))
     curved = [energy for energy in energies if energy.H2 is not None]
@@ -114,67 +116,87 @@ def assemble(
     energy, lambda_ = _energy(energies)
     cited = {
         "energy": best and best.theorem,
-        "L2": theorem,
+        "L2": square.by,
         "H1": slope and slope.theorem,
         "H2": curvature and curvature.theorem,
-        "Linf": highest,
+        "Linf": top and top.by,
     }
+    sure = {
+        "H2": curvature is not None and curvature.enclosed,
+        "H1": slope is not None and slope.enclosed,
+        "energy": all(each.enclosed for each in energies),
+        "Linf": top is not None and top.enclosed,
+        **dict.fromkeys(("L2", "rms"), square.enclosed),
+    }
+    given = (curvature, slope, energy, top)
+    whole = all(sure[norm] or each is None for norm, each in zip(sure, given, strict=False))
     return Certificate(
         H2=curvature and curvature.H2,
         H1=slope and slope.H1,
-        L2=L2,
-        rms=L2 / math.sqrt(domain.volume),
-        Linf=Linf,
+        L2=square.value,
+        rms=square.value / math.sqrt(domain.volume),
+        Linf=top and top.value,
         energy=energy,
         lambda_=lambda_,
-        citation=theorem,
-        maximum_citation=highest,
+        citation=square.by,
+        maximum_citation=top and top.by,
         contraction=best and best.contraction.value,
         constant=best and best.constant,
-        level=measure.level,
+        level="enclosed" if whole and square.enclosed else measure.level,
+        known={norm: "enclosed" for norm, proved in sure.items() if proved},
         confidence=measure.confidence,
         epsilon_source=best and best.contraction.source,
         reasons=tuple(reasons),
         points=points,
         spread=_spread(best, maximum),
         citations={name: by for name, by in cited.items() if by},
-        alternatives={str(by): value for value, by in tops}
+        alternatives={str(each.by): each.value for each in tops}
         | {str(each.theorem): each.bound for each in found.others},
-        picture=_picture(equation, found.others, Linf),
+        picture=_picture(equation, found.others, top and top.value),
     )
 
 
-def _named(bound: tuple[float, Citation]) -> tuple[float, str]:
-    """Of two bounds that are equal, the one whose name is first."""
-    return bound[0], str(bound[1])
+class Bound(NamedTuple):
+    """A bound, by which theorem, and whether its norms are enclosed."""
+
+    value: float
+    by: Citation
+    enclosed: bool
+
+    def preference(self) -> tuple[float, str]:
+        """Of two bounds that are equal, the one whose name is first; one whose norms are not
+        enclosed must be that much smaller."""
+        return self.value * (1.0 if self.enclosed else UNENCLOSED), str(self.by)
 
 
 def _tops(
     domain: AbstractDomain, energies: list[EnergyBound], maximum: Maximum | None
-) -> list[tuple[float, Citation]]:
+) -> list[Bound]:
     """Bounds of the largest error: by Green's function, and by the maximum principle."""
     greens = [
-        (value, Citation(Theorem.green, behind=energy.theorem))
+        Bound(value, Citation(Theorem.green, behind=energy.theorem), energy.enclosed)
         for energy in energies
         if (value := energy.Linf(domain)) is not None
     ]
-    return greens + ([(maximum.bound, maximum.theorem)] if maximum is not None else [])
+    if maximum is None:
+        return greens
+    return [*greens, Bound(maximum.bound, maximum.theorem, maximum.enclosed)]
 
 
 def _squares(
     equation: AbstractEquation,
     best: EnergyBound | None,
     maximum: Maximum | None,
-    Linf: float | None,
-    highest: Citation | None,
-) -> list[tuple[float, Citation]]:
+    top: Bound | None,
+) -> list[Bound]:
     """Bounds of ‖v‖: by the energy, and from bounds of |v| at every point."""
-    found = [(best.L2, best.theorem)] if best is not None else []
-    if Linf is not None and highest is not None:
-        found.append((Linf * math.sqrt(equation.domain.volume), highest))
+    found = [Bound(best.L2, best.theorem, best.enclosed)] if best is not None else []
+    if top is not None:
+        found.append(top._replace(value=top.value * math.sqrt(equation.domain.volume)))
     if maximum is not None and isinstance(equation.measure, Quadrature):
         pointwise = equation.measure.norm(maximum.pointwise)
-        found += [(pointwise.upper, maximum.theorem)] if pointwise.converged else []
+        if pointwise.converged:
+            found.append(Bound(pointwise.upper, maximum.theorem, False))
     return found
 
 
@@ -186,7 +208,8 @@ def _spread(best: EnergyBound | None, maximum: Maximum | None) -> float | None:
 
 
 def _preference(energy: EnergyBound) -> float:
-    return energy.L2 * (PREFERENCE if energy.contraction.source == "sampled" else 1.0)
+    sampled = PREFERENCE if energy.contraction.source == "sampled" else 1.0
+    return energy.L2 * sampled * (1.0 if energy.enclosed else UNENCLOSED)
 
 
 def _energy(energies: list[EnergyBound]) -> tuple[tuple[float, float] | None, float | None]:

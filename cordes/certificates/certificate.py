@@ -186,6 +186,8 @@ class Certificate:
         return rows + ([("not covered", self.reason)] if self.reason is not None else [])
 
     def _level(self) -> str:
+        if self.level == "enclosed":
+            return "enclosed: nothing can hide between points; rounding is estimated"
         if self.level == "quadrature":
             agreement = ""
             if self.spread is not None:

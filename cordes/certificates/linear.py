@@ -14,6 +14,9 @@ import numpy as np
 
 from cordes.certificates.assemble import Maxima, best_bounds, chosen, no_maxima, with_gap
 from cordes.certificates.certificate import Certificate
+from cordes.certificates.enclosed.measure import EnclosedMeasure
+from cordes.certificates.enclosed.refinement import enclosed_measure
+from cordes.certificates.enclosed.weights import multiplier, over_root
 from cordes.certificates.reason import Reason, Why, contraction_too_large
 from cordes.certificates.residual.candidate import AbstractCandidate, Evaluated, not_finite
 from cordes.certificates.residual.hypotheses import boundary_gap, not_seen, refusal
@@ -36,18 +39,24 @@ from cordes.certificates.theorems.maximum import (
     Maximum,
     MaximumPrinciple,
     best_of,
+    determinant_root,
     maxima,
     maximum_principle_fails,
     negative_reaction,
     unbounded_drift,
 )
 from cordes.certificates.theorems.preconditioner import anisotropy, preconditioners
+from cordes.errors import DomainError
+from cordes.formulas.intervals import UnsupportedOperation
 from cordes.problems.condition import epsilon_at
 from cordes.problems.linear import Linear
 from cordes.runtime.plain import show
 
 # Norms for which one sample serves at most: energy, the two signs of ABP, drift.
 SAMPLE_SEED, NORMS_OF_A_SAMPLE = 5_550_002, 4
+# A norm that is enclosed may be so many times what its points show; where cells ran out before,
+# it is not used.
+TIGHT = 20.0
 Extra = Callable[[MaximumPrinciple], Maximum]
 
 
@@ -72,10 +81,13 @@ def certify_linear(
     sampling = Sampling(SAMPLE_SEED, NORMS_OF_A_SAMPLE, confidence)
     sampling = sampling.with_matrices(problem.domain.dimension)
     sampling = sampling._replace(proved=residual_bound is not None)
-    watched = Watched(candidate.evaluate, _densities, candidate.formulas, candidate.exact)
+    enclosed = None if residual_bound is not None else _enclosed(problem, candidate)
+    # What nothing can hide from needs no search for what may hide.
+    formulas = () if enclosed is not None else candidate.formulas
+    watched = Watched(candidate.evaluate, _densities, formulas, candidate.exact)
     measure, evaluated, layers = measured_closely(problem, watched, sampling, singular, _limits)
     seen = measure, evaluated, pilot, pilot_points
-    equation = LinearEquation(problem, candidate, *seen, residual_bound)
+    equation = LinearEquation(problem, candidate, *seen, residual_bound, enclosed)
     if reason := (
         _not_finite(evaluated, measure.points)
         or _contradicted(equation)
@@ -90,7 +102,21 @@ def certify_linear(
     coverage = _coverage(equation)
     found = bounds(equation, coverage, network if barrier else None)
     gap = boundary_gap(problem, candidate)
+    if not gap.proved:
+        found = replace(found, known={}, level=found.level and measure.level)
     return with_gap(gap, found, lambda: _no_maximum_principle(equation, coverage))
+
+
+def _enclosed(problem: Linear, candidate: AbstractCandidate) -> EnclosedMeasure | None:
+    """Cells from which nothing can hide, where the formulas have such and they do not run out."""
+    if problem.domain.dimension > 3:
+        return None
+    plain = multiplier(TraceSplit(), np.eye(problem.domain.dimension))
+    try:
+        found = enclosed_measure(problem, candidate, [plain, over_root(determinant_root)])
+    except (UnsupportedOperation, DomainError):
+        return None
+    return found if found.excess(plain) <= TIGHT else None
 
 
 def bounds(
@@ -111,12 +137,20 @@ def _with_derivatives(
     """What follows from the bound of ‖v‖ alone, where that is better."""
     L2, citation = certificate.L2, certificate.citation
     found = None if L2 is None else derivatives(equation, coverage, L2)
-    for norm, bound in ({} if found is None else found._asdict()).items():
-        given = getattr(certificate, norm)
+    if found is None:
+        return certificate
+    for norm, bound in (("H1", found.H1), ("H2", found.H2)):
+        given, known = getattr(certificate, norm), dict(certificate.known)
         if given is None or bound < given:
             cited = {norm: Citation(Theorem.interpolation, behind=citation)}
+            known.pop(norm, None)
+            if found.enclosed and "L2" in known:
+                known[norm] = known["L2"]
             certificate = replace(
-                certificate, citations=certificate.citations | cited, **{norm: bound}
+                certificate,
+                citations=certificate.citations | cited,
+                known=known,
+                **{norm: bound},
             )
     return certificate
 
@@ -240,7 +274,19 @@ def _maximum(
         return Maxima(None, [], why)
     known = equation.measure, equation.evaluated, problem.has_drift
     principle = MaximumPrinciple(problem.domain, *known, coverage=coverage)
+    principle.enclosed = equation.enclosed_norm
     found = [*maxima(principle), *drift_bounds(problem, principle, coverage)]
+    if not problem.has_drift:
+        found += _enclosed_estimate(equation, principle, found[0])
     if extra is not None:
         found.append(extra(principle))
     return chosen(equation, best_of(found), found, principle.size)
+
+
+def _enclosed_estimate(
+    equation: LinearEquation, principle: MaximumPrinciple, estimate: Maximum
+) -> list[Maximum]:
+    """The ABP estimate with the norm of both signs together, which is enclosed."""
+    weight, dimension = over_root(determinant_root), equation.domain.dimension
+    norm = equation.enclosed_norm(weight, dimension, estimate.norms[0])
+    return [] if norm is None else [principle.estimate(norm)]

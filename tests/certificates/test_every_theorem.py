@@ -56,8 +56,8 @@ def growing(x):
 LINEAR = {
     "laplace": ((np.eye(2),), ["T1b", "ABP", "Green, T1b", "barrier (paraboloid)"]),
     "stretched": ((np.diag([4.0, 1.0]),), ["T1b with T1d", "Green, T1b with T1d"]),
-    "turning": ((turning,), ["T1c", "Green, T1c", "ABP"]),
-    "growing": ((growing,), ["T1c with T1d", "T1c"]),
+    "turning": ((turning,), ["T1b", "Green, T1b", "ABP"]),
+    "growing": ((growing,), ["T1c with T1d", "Green, T1c with T1d"]),
     "reaction": ((np.eye(2), None, 5.0), ["T2 (triangle)", "Green, T2", "barrier (constant)"]),
     "drift and reaction": (
         (np.eye(2), np.array([1.0, 0.5]), 20.0),

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
+from cordes.certificates.enclosed.supremum import largest_on_boundary
 from cordes.certificates.reason import Reason, Why
 from cordes.certificates.residual.candidate import (
     AbstractCandidate,
@@ -19,6 +20,7 @@ from cordes.certificates.residual.candidate import (
 )
 from cordes.certificates.residual.jumps import undeclared_jump
 from cordes.domains.domain import AbstractDomain
+from cordes.errors import DomainError
 from cordes.formulas.intervals import UnsupportedOperation, enclose
 from cordes.jet import jet_of
 from cordes.problems.problem import AbstractProblem
@@ -92,11 +94,13 @@ class Gap(NamedTuple):
     """How far an answer is from its formula and from g. `size` is the largest difference to g on
     the boundary with all rounding, `rounding` the largest rounding of a value, inside and on the
     boundary. `exact` says that the difference is no more than rounding: by construction, or a few
-    units in the last place; `reason` what is wrong if it is much more."""
+    units in the last place; `proved` that it was not only seen at points; `reason` what is wrong if
+    it is much more."""
 
     size: float
     rounding: float
     exact: bool
+    proved: bool
     reason: Reason | None
 
     @property
@@ -124,7 +128,10 @@ def boundary_gap(problem: AbstractProblem, candidate: AbstractCandidate) -> Gap:
     made = isinstance(candidate, AnswerCandidate) and candidate.solution.problem is problem
     built = made and excess[worst] == 0
     exact = built or bool(np.max(difference) <= LAST_PLACES * EPSILON * scale)
-    reason = None
+    between = None if made else _enclosed_difference(problem, candidate, EPSILON * scale)
+    reason, proved = None, made or between is not None
+    if between is not None and between > MISMATCH * scale:
+        exact, reason = False, _hidden_difference(between)
     if not excess[worst] <= MISMATCH * scale:
         value, g, x = float(values[worst]), float(wanted[worst]), points[worst]
         reason = Reason(
@@ -134,7 +141,30 @@ def boundary_gap(problem: AbstractProblem, candidate: AbstractCandidate) -> Gap:
             {"value": value, "wanted": g, "point": x},
         )
     largest = max(float(np.max(rounding)), float(np.max(inside_rounding)))
-    return Gap(float(np.max(difference + rounding)), largest, exact, reason)
+    size = max(float(np.max(difference + rounding)), between or 0.0)
+    return Gap(size, largest, exact, proved, reason)
+
+
+def _enclosed_difference(
+    problem: AbstractProblem, candidate: AbstractCandidate, negligible: float
+) -> float | None:
+    """A bound of |u_θ - g| on the whole boundary for a function that somebody brings, None where
+    its formula has none."""
+    if not isinstance(candidate, FunctionCandidate) or problem.domain.dimension > 3:
+        return None
+    try:
+        return largest_on_boundary(
+            problem.domain, lambda x: candidate.plain(x) - problem.g(x), negligible
+        )
+    except (UnsupportedOperation, DomainError):
+        return None
+
+
+def _hidden_difference(size: float) -> Reason:
+    sentence = "the boundary values are not exact: between the points looked at"
+    sentence += f" u_θ and g may differ by {size:.3g}"
+    needed = "the bounds hold for answers that equal g on the whole boundary"
+    return Reason(Why.boundary_values, f"{sentence}; {needed}.", {"difference": size})
 
 
 def roughness(problem: AbstractProblem, candidate: AbstractCandidate) -> Reason | None:

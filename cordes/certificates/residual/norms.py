@@ -28,6 +28,8 @@ FEWEST = 500
 # A largest value that is so many times the smallest belongs to a pole, to which cells were refined
 # without end: no number of points sees how large it is.
 HUGE = 1e120
+# A bound whose norms are not enclosed must be so many times smaller than one whose norms are.
+UNENCLOSED = 2.0
 UNRESOLVED_REMEDY = (
     "a jump or a peak may be unresolved: declare the interface, or solve more accurately"
 )
@@ -35,11 +37,12 @@ UNRESOLVED_REMEDY = (
 
 class Norm(NamedTuple):
     """Limits of a norm. `spread` is the relative difference of n and 2n points, zero where there is
-    none."""
+    none; `enclosed` says that nothing can hide from them (`certificates/enclosed`)."""
 
     lower: float
     upper: float
     spread: float = 0.0
+    enclosed: bool = False
 
     @property
     def converged(self) -> bool:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cordes.certificates.enclosed.weights import multiplier as energy_weight
 from cordes.certificates.theorems.contraction import AbstractCoverage
 from cordes.certificates.theorems.energy import TraceSplit
 from cordes.certificates.theorems.energy_bounds import LinearEquation
@@ -20,10 +21,11 @@ from cordes.certificates.theorems.traversal import field_of
 
 
 class Derivatives(NamedTuple):
-    """Bounds of ‖∇v‖ and ‖D²v‖."""
+    """Bounds of ‖∇v‖ and ‖D²v‖, and whether the norm of the residual behind them is enclosed."""
 
     H1: float
     H2: float
+    enclosed: bool
 
 
 def derivatives(
@@ -40,7 +42,8 @@ def derivatives(
         if contraction.source == "sampled" or not contraction.value < 1:
             continue
         at = equation.evaluated.local.invariants(matrix)
-        norm = equation.measure.norm(at.dimension / at.trace * equation.evaluated.size)
+        seen = equation.measure.norm(at.dimension / at.trace * equation.evaluated.size)
+        norm = equation.enclosed_norm(energy_weight(TraceSplit(), matrix), 2, seen) or seen
         ball = field.ball.whitened(matrix)
         drift = multiplier.value * float(np.max(ball.largest_drift))
         reaction = multiplier.value * float(np.max(np.abs(ball.middle.c) + ball.radius.c))
@@ -54,5 +57,5 @@ def derivatives(
             slope = min(slope, math.sqrt(L2 * (norm.upper + contraction.value * energy)))
             energy = min(energy, (right + drift * slope) / room)
         least = float(np.linalg.eigvalsh(matrix)[0])
-        found.append(Derivatives(slope / math.sqrt(least), energy / least))
+        found.append(Derivatives(slope / math.sqrt(least), energy / least, norm.enclosed))
     return min(found, key=lambda each: each.H2, default=None)

@@ -28,13 +28,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from cordes.certificates.residual.norms import Quadrature
+from cordes.certificates.enclosed.weights import UNIT, Weight, exponential, over_root
+from cordes.certificates.residual.norms import Norm, Quadrature
 from cordes.certificates.theorem import Citation, Modifier, Theorem
 from cordes.certificates.theorems.contraction import AbstractCoverage
 from cordes.certificates.theorems.maximum import (
     Maximum,
     MaximumPrinciple,
     best_of,
+    determinant_root,
 )
 from cordes.certificates.theorems.pointwise import drifting_green_constant, green_constant
 from cordes.certificates.theorems.traversal import SLACK, Field, cells_of
@@ -52,12 +54,13 @@ STEEPNESS = np.concatenate([[0.0], np.geomspace(0.05, 8.0, 23)])
 
 
 class Estimate(NamedTuple):
-    """sup v ≤ `factor` · ‖weight e‖ in L^power whenever Lv ≥ -e."""
+    """sup v ≤ `factor` · ‖weight e‖ in L^power whenever Lv ≥ -e; `formula` is the weight as one."""
 
     cited: Citation
     factor: float
     weight: np.ndarray
     power: int
+    formula: Weight | None = None
 
 
 class Sources(NamedTuple):
@@ -92,6 +95,7 @@ def local_abp(principle: MaximumPrinciple) -> Estimate:
         principle.factor,
         1 / principle.operators.root,
         principle.dimension,
+        over_root(determinant_root),
     )
 
 
@@ -103,7 +107,17 @@ def interpolated(principle: MaximumPrinciple, estimate: Estimate) -> Maximum:
         peak = principle.traversals[0].peak ** (1 - 1 / q) if q > 1 else 1.0
         bound = peak * estimate.factor ** (1 / q) * norm.upper
         found.append(Maximum(bound, estimate.cited, np.full(len(size), bound), (norm,)))
-    return best_of(found)
+    return best_of([*found, *_enclosed(principle, estimate, found[0].norms[0])])
+
+
+def _enclosed(principle: MaximumPrinciple, estimate: Estimate, seen: Norm) -> Iterator[Maximum]:
+    """The estimate itself, without interpolation, where its norm is enclosed."""
+    if estimate.formula is None or principle.enclosed is None:
+        return
+    norm = principle.enclosed(estimate.formula, estimate.power, seen)
+    if norm is not None:
+        bound = estimate.factor * norm.upper
+        yield Maximum(bound, estimate.cited, np.full(len(principle.size), bound), (norm,))
 
 
 def _green(principle: MaximumPrinciple, coverage: AbstractCoverage) -> Iterator[Estimate]:
@@ -111,7 +125,7 @@ def _green(principle: MaximumPrinciple, coverage: AbstractCoverage) -> Iterator[
     if coverage.constant and d <= 3:
         lambda_ = max(float(np.min(c)), 0.0)
         factor = drifting_green_constant(principle.domain, A[0], b[0], lambda_)
-        yield Estimate(Citation(Theorem.drift), factor, np.ones(len(A)), 2)
+        yield Estimate(Citation(Theorem.drift), factor, np.ones(len(A)), 2, UNIT)
 
 
 def _talenti(
@@ -154,7 +168,8 @@ def _weighted(
         if rest > LEAST_REST:
             weight = np.exp(k * np.maximum(x @ e - start, 0.0))
             factor = constant / rest * (1 + SLACK)
-            found.append(Estimate(Citation(Theorem.talenti), factor, weight, 2))
+            formula = exponential(float(k), e, start)
+            found.append(Estimate(Citation(Theorem.talenti), factor, weight, 2, formula))
         if lacking == 0:
             break
     return found

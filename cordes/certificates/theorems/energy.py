@@ -70,6 +70,14 @@ class Invariants(NamedTuple):
     drift: np.ndarray
     reaction: np.ndarray
 
+    @property
+    def squared_deviation(self) -> np.ndarray:
+        return self.deviation**2
+
+    @property
+    def squared_drift(self) -> np.ndarray:
+        return self.drift**2
+
 
 def is_identity(matrix: np.ndarray) -> bool:
     return np.array_equal(matrix, np.eye(len(matrix)))
@@ -115,13 +123,13 @@ class Tightened(NamedTuple):
     lambda_: float = 0.0
 
     def multiplier(self, at: Invariants) -> np.ndarray:
-        plain = TraceSplit()
-        R = plain.defects(at)[:, 0] ** 2 / (1 - self.p)
+        d = at.dimension
+        R = (d * (d - 1) / (1 - self.p)) * (at.squared_deviation / at.trace**2)
         square = self.contraction**2
         # The root of the quadratic in a form that does not cancel.
         discriminant = (square * (1 + self.p * R) - R) / self.p
         tau = (1 / self.p - square) / (1 / self.p + np.sqrt(np.maximum(discriminant, 0.0)))
-        return tau * plain.multiplier(at)
+        return tau * TraceSplit().multiplier(at)
 
     def defects(self, at: Invariants) -> np.ndarray:
         return np.full((len(at.trace), 1), self.contraction)
@@ -143,8 +151,12 @@ class Weighted(NamedTuple):
     def multiplier(self, at: Invariants) -> np.ndarray:
         t, over = at.trace / at.dimension, self.inverse_weights()
         numerator = t * over[0] + at.reaction * (self.lambda_ * over[3])
-        parts = zip((t, at.deviation, at.drift, at.reaction), over, strict=True)
-        squares = sum(part**2 * weight for part, weight in parts)
+        squares = (
+            t**2 * over[0]
+            + at.squared_deviation * over[1]
+            + at.squared_drift * over[2]
+            + at.reaction**2 * over[3]
+        )
         # A non-positive optimum (c < 0) leaves no multiplier: the tiny one makes Q at least one,
         # and the theorem fails as it should.
         return np.maximum(numerator / squares, 1e-300)
@@ -315,13 +327,14 @@ def nelder_mead(
     return minimize(objective, start, method="Nelder-Mead", options=options).x
 
 
-def choose_tightened(pilot: Pilot, largest: float) -> Tightened | None:
-    """The best p and contraction for T1c, given a certified supremum of ρ'."""
+def choose_tightened(pilot: Pilot, largest: float, smooth: bool = False) -> Tightened | None:
+    """The best p and contraction for T1c, given a certified supremum of ρ'; with the smallest
+    contraction the root in g vanishes where R is largest, and g is not `smooth`."""
     best, best_size = None, pilot.size(TraceSplit(), largest)
     for p in np.linspace(0.05, 0.9, 18):
         R = largest**2 / (1 - p)
         smallest = math.sqrt(R / (1 + p * R)) * (1 + 1e-14)
-        for stretch in (1.0, 1.02, 1.04, 1.07, 1.1, 1.15, 1.2):
+        for stretch in (1.0, 1.02, 1.04, 1.07, 1.1, 1.15, 1.2)[int(smooth) :]:
             contraction = stretch * smallest
             if not 0 < contraction < 1:
                 continue

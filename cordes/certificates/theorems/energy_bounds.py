@@ -10,6 +10,9 @@ from typing import NamedTuple, final
 
 import numpy as np
 
+from cordes.certificates.enclosed.measure import EnclosedMeasure
+from cordes.certificates.enclosed.refinement import Limits, enclosed_measure
+from cordes.certificates.enclosed.weights import Weight, multiplier
 from cordes.certificates.reason import Reason, Why, contraction_too_large
 from cordes.certificates.residual.candidate import AbstractCandidate, Evaluated
 from cordes.certificates.residual.norms import Measure, Norm, Sample
@@ -36,6 +39,10 @@ from cordes.problems.problem import AbstractProblem
 
 # Energy theorems that get a certified contraction.
 ACCEPTED = 2
+# A norm that is enclosed is given unless it is so many times what the points say.
+WORTH = 100.0
+# Cells and points for one theorem alone.
+FEW = Limits(800, 40_000)
 
 
 class Trial(NamedTuple):
@@ -71,6 +78,8 @@ class AbstractEquation(abc.ABC):
     measure: Measure
     pilot_points: np.ndarray
     residual_bound: float | None
+    # Cells from which nothing can hide, where there are any.
+    enclosed: EnclosedMeasure | None = None
 
     @property
     def domain(self) -> AbstractDomain:
@@ -102,6 +111,10 @@ class AbstractEquation(abc.ABC):
     def scaled(self, trial: Trial) -> tuple[np.ndarray, np.ndarray]:
         """|g r| at the points of the measure, rounded up and rounded down."""
 
+    def proved(self, energies: list["EnergyBound"]) -> list["EnergyBound"]:
+        """The same with norms that are enclosed, where that is possible."""
+        return energies
+
     def failure(self, scheme: Scheme, matrix: np.ndarray, found: Contraction) -> Reason:
         """Why a theorem does not apply."""
         return contraction_too_large(scheme.theorem, matrix, found.value, found.point)
@@ -119,6 +132,7 @@ class LinearEquation(AbstractEquation):
     pilot: Evaluated
     pilot_points: np.ndarray
     residual_bound: float | None = None
+    enclosed: EnclosedMeasure | None = None
 
     def residual_at(self, points: np.ndarray) -> np.ndarray:
         return self.candidate.evaluate(points).residual
@@ -146,6 +160,28 @@ class LinearEquation(AbstractEquation):
         growth = 1.0 if transform is None else transform.growth(self.measure.points)
         return multiplier * (self.evaluated.size * growth), multiplier * self.evaluated.least
 
+    def enclosed_norm(
+        self, weight: Weight, power: int, estimate: Norm, again: bool = False
+    ) -> Norm | None:
+        """The norm of weight · r, unless cells ran out long before it is as small as the points
+        say; `again` makes new cells where those for another weight do not serve."""
+        if self.enclosed is None:
+            return None
+        norm = self.enclosed.norm_of(weight, power)
+        if not norm.enclosed and again:
+            norm = enclosed_measure(self.problem, self.candidate, [weight], FEW).norm_of(weight)
+        good = norm.enclosed and norm.upper <= WORTH * max(estimate.upper, norm.lower)
+        return norm if good else None
+
+    def proved(self, energies: list["EnergyBound"]) -> list["EnergyBound"]:
+        best = min((energy.L2 for energy in energies), default=0.0)
+
+        def norm(energy: EnergyBound) -> Norm:
+            weight = multiplier(energy.scheme, energy.matrix, energy.transform)
+            return self.enclosed_norm(weight, 2, energy.norm, best == energy.L2) or energy.norm
+
+        return [energy._replace(norm=norm(energy)) for energy in energies]
+
 
 class EnergyBound(NamedTuple):
     """One energy theorem applied: limits of E = ‖M:D²v - λv‖ and what follows from them."""
@@ -171,6 +207,11 @@ class EnergyBound(NamedTuple):
         if not is_identity(self.matrix):
             cited = cited.with_(Modifier.preconditioned)
         return cited if self.transform is None else cited.with_(Modifier.transformed)
+
+    @property
+    def enclosed(self) -> bool:
+        """Whether nothing can hide: neither from the norm nor from the contraction."""
+        return self.norm.enclosed and self.contraction.source != "sampled"
 
     @property
     def about_laplacian(self) -> bool:
@@ -298,7 +339,7 @@ def _applied(
     """The bounds of one trial, with the tightening T1c where it applies."""
     known: list[tuple[Scheme, Contraction]] = [(trial.scheme, contraction)]
     if isinstance(trial.scheme, TraceSplit):
-        tightened = choose_tightened(trial.pilot, contraction.value)
+        tightened = choose_tightened(trial.pilot, contraction.value, equation.enclosed is not None)
         if tightened is not None:
             known.append((tightened, contraction._replace(value=tightened.contraction)))
     if isinstance(equation.measure, Sample):

@@ -12,9 +12,10 @@ from typing import NamedTuple, final
 
 import numpy as np
 
+from cordes.certificates.enclosed.weights import Weight
 from cordes.certificates.reason import Reason, Why
 from cordes.certificates.residual.candidate import Evaluated
-from cordes.certificates.residual.norms import Measure, Norm, Quadrature, bounded
+from cordes.certificates.residual.norms import UNENCLOSED, Measure, Norm, Quadrature, bounded
 from cordes.certificates.theorem import Citation, Modifier, Theorem
 from cordes.certificates.theorems.contraction import AbstractCoverage
 from cordes.certificates.theorems.energy import Local
@@ -50,6 +51,14 @@ class Maximum(NamedTuple):
     @property
     def converged(self) -> bool:
         return all(norm.converged for norm in self.norms)
+
+    @property
+    def enclosed(self) -> bool:
+        return len(self.norms) > 0 and all(norm.enclosed for norm in self.norms)
+
+
+# A weight, the power, and what points say of the norm.
+Enclosed = Callable[[Weight, int, Norm], Norm | None]
 
 
 class Barrier(NamedTuple):
@@ -140,6 +149,8 @@ class MaximumPrinciple:
         both = [np.maximum(sign * r + rounding, 0.0) for sign in (1.0, -1.0)]
         self.sides = both if right is None else [right]
         self.drift_norm, self.field = None, None
+        # How norms of weight · r are enclosed, where they are.
+        self.enclosed: Enclosed | None = None
         self.traversals: list[Traversal] = []
         if drift:
             self.drift_norm = measure.norm(self.operators.ratio, self.dimension)
@@ -162,9 +173,11 @@ class MaximumPrinciple:
     def norm(self, right: np.ndarray) -> Norm:
         return self.measure.norm(right / self.operators.root, self.dimension)
 
-    def estimate(self) -> Maximum:
-        """The polar body without drift, the enclosing ball with it."""
-        largest = max((self.norm(side) for side in self.sides), key=lambda norm: norm.upper)
+    def estimate(self, largest: Norm | None = None) -> Maximum:
+        """The polar body without drift, the enclosing ball with it; `largest` is the norm of both
+        signs together, where that of one alone is not asked for."""
+        if largest is None:
+            largest = max((self.norm(side) for side in self.sides), key=lambda norm: norm.upper)
         if not largest.converged:
             # One sign alone has kinks where the residual changes its sign; the cells are refined
             # for both together.
@@ -234,8 +247,13 @@ def profiles(
 
 
 def best_of(found: Sequence[Maximum]) -> Maximum:
-    """The smallest bound among those that converged."""
-    return min(found, key=lambda each: (not each.converged, each.bound))
+    """The smallest bound among those that converged; one that is not enclosed must be that much
+    smaller."""
+
+    def preference(each: Maximum) -> tuple[bool, float]:
+        return not each.converged, each.bound * (1.0 if each.enclosed else UNENCLOSED)
+
+    return min(found, key=preference)
 
 
 def maxima(principle: MaximumPrinciple) -> list[Maximum]:

@@ -155,4 +155,4 @@ FUNCTIONS: dict[str, Callable[..., Rectangle]] = {
     "atan2": atan2,
 }
 
-UFUNCS[np.exp] = exp
+UFUNCS |= {np.exp: exp, np.sin: sin, np.cos: cos}

@@ -56,6 +56,10 @@ class Neighbourhoods(NamedTuple):
         rows = [part.reshape(-1, d) for part in (lower, upper, -height, height)]
         return Rectangle(*rows)
 
+    def repeated(self, values: Array) -> Array:
+        """Something about the cells for all their neighbourhoods."""
+        return np.concatenate([values] * self.count)
+
     def by_cell(self, values: Array) -> Array:
         """Values (d·R·C, …) on the neighbourhoods as (C, d·R, …)."""
         shape = (self.count, len(self.lower), *values.shape[1:])
@@ -97,8 +101,14 @@ class RectangleProgram:
         other = second[0] if second else zero
         return self.intervals.switchboard.comparison("ge", *np.broadcast_arrays(first, other))
 
-    def run(self, around: Neighbourhoods, forced: Array | None = None) -> Enclosed:
-        """`forced` (C, switches) holds outcomes of switches, NaN where the cell decides."""
+    def run(
+        self,
+        around: Neighbourhoods,
+        forced: Array | None = None,
+        placed: tuple[Interval, Rectangle] | None = None,
+    ) -> Enclosed:
+        """`forced` (C, switches) holds outcomes of switches, NaN where the cell decides. `placed`
+        are the images of cells and neighbourhoods where these are boxes of other coordinates."""
         cells = len(around.lower)
         switches = len(self.intervals.switchboard.outcomes)
         state = IntervalPass(
@@ -107,7 +117,7 @@ class RectangleProgram:
         real: list[Any] = [None] * self.trace.slots
         turned: list[Any] = [None] * self.trace.slots
         gaps: list[Any] = [None] * (self.trace.slots + 1)
-        real[0], turned[0] = Interval(around.lower, around.upper), around.rectangles()
+        real[0], turned[0] = placed or (Interval(around.lower, around.upper), around.rectangles())
         with np.errstate(all="ignore"):
             for instruction, rule, switch, step in zip(
                 self.intervals.instructions,

@@ -1,0 +1,217 @@
+"""The residual of an answer as something that can be bounded over whole cells: a formula, or sums
+of sines with coefficients that are formulas."""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from cordes.certificates.enclosed.charts import Cells, Identity, atlas
+from cordes.certificates.enclosed.features import Features, Operator
+from cordes.certificates.residual.candidate import (
+    AbstractCandidate,
+    AnswerCandidate,
+    FunctionCandidate,
+)
+from cordes.formulas.intervals import Interval, UnsupportedOperation, enclose
+from cordes.formulas.rectangles import Neighbourhoods, Rectangle, RectangleProgram
+from cordes.jet import Jet, contract, jet_of
+from cordes.problems.linear import Linear
+
+Array = np.ndarray
+# Ellipses around the sides of a cell: small ones for formulas with poles nearby, large ones for
+# small cells.
+RHO = np.array([1.4, 2.0, 3.2, 6.0, 15.0, 60.0])
+# What is left out at the rim of a cell when branches are chosen.
+RIM = 1e-12
+
+
+class Equation(NamedTuple):
+    """Place and coefficients on all neighbourhoods of cells, with axes (C, d·R, …), or over the
+    cells themselves: all that weights are made of."""
+
+    x: Rectangle
+    A: Rectangle
+    b: Rectangle
+    c: Rectangle
+
+    def take(self, cells: Array) -> "Equation":
+        return Equation(*(part[cells] for part in self))
+
+
+class Around(NamedTuple):
+    """What is known around C cells: bounds of |r| and of the Jacobian, (C, d, R), the equation on
+    all neighbourhoods, and over the cells the Jacobian and the equation."""
+
+    residual: Array
+    jacobian: Array
+    equation: Equation
+    largest_jacobian: Array
+    over_cells: Equation
+
+    def take(self, cells: Array) -> "Around":
+        residual, jacobian, equation, largest, over = self
+        parts = residual[cells], jacobian[cells], equation.take(cells), largest[cells]
+        return Around(*parts, over.take(cells))
+
+
+class Integrand:
+    """The residual of a candidate on the charts of a domain."""
+
+    def __init__(self, problem: Linear, candidate: AbstractCandidate):
+        self.features, data = parts_of(problem, candidate)
+        self.atlas = atlas(problem.domain)
+        self.program = RectangleProgram(data, problem.domain.dimension)
+        self.pieces = enclose(data)
+
+    def around(self, cells: Cells) -> Around:
+        near = Neighbourhoods(cells.lower, cells.upper, RHO)
+        chart, y = np.tile(cells.chart, near.count), near.rectangles()
+        over = Rectangle(cells.lower, cells.upper)
+        x, place = self.atlas.place(chart, y), self._decided(cells)
+        jacobian = self.atlas.jacobian(chart, y).size()
+        found = self.program.run(near, placed=(Interval(place.lower, place.upper), x))
+        structure = self.program.trace.structure
+        real: dict[str, Interval] = jax.tree.unflatten(structure, found.real)
+        turned: dict[str, Rectangle] = jax.tree.unflatten(structure, found.complex)
+        residual = turned["target"].size()
+        if self.features is not None:
+            sizes = Operator(*(turned[name].size() for name in Operator._fields))
+            height = np.maximum(np.abs(turned["z"].below), np.abs(turned["z"].above))
+            residual = residual + self.features.on_ellipses(sizes, height)
+        complexes = {name: each.map(near.by_cell) for name, each in (turned | {"x": x}).items()}
+        reals = {name: Rectangle(each.lower, each.upper) for name, each in real.items()}
+        return Around(
+            near.sorted(np.where(np.isnan(residual), np.inf, residual)),
+            near.sorted(jacobian),
+            _equation(complexes),
+            np.maximum(self.atlas.jacobian(cells.chart, over).upper, 0.0),
+            _equation(reals | {"x": place}),
+        )
+
+    def _decided(self, cells: Cells) -> Rectangle:
+        """The places of cells without a rim of the width of rounding: cells that end at an
+        interface do not reach across it."""
+        if isinstance(self.atlas, Identity):
+            return Rectangle(cells.lower, cells.upper)
+        rim = RIM * (cells.upper - cells.lower)
+        return self.atlas.place(cells.chart, Rectangle(cells.lower + rim, cells.upper - rim))
+
+    def outcomes(self, cells: Cells) -> tuple[Array, Equation]:
+        """Bounds of |r| over cells (C, J), for each outcome of what is undecided there, with the
+        equation (C, J, …) that belongs to it: A, f and the answer jump together."""
+        place = self.atlas.place(cells.chart, Rectangle(cells.lower, cells.upper))
+        x = Interval(place.lower, place.upper)
+        pieces = [piece | {"x": x} for piece in self.pieces(place.lower, place.upper)]
+        equations = [
+            _equation({name: Rectangle(each.lower, each.upper) for name, each in piece.items()})
+            for piece in pieces
+        ]
+        bounds = np.stack([self._largest(piece) for piece in pieces], axis=1)
+        return bounds, Equation(*(_stacked(parts) for parts in zip(*equations, strict=True)))
+
+    @np.errstate(all="ignore")
+    def _largest(self, piece: dict[str, Interval]) -> Array:
+        middle, radius = _ball(piece["target"])
+        center, reach = -middle, radius
+        if self.features is not None:
+            jets = self.features.over(piece["z"].lower, piece["z"].upper)
+            center, reach = _added(center, reach, _factors(piece), jets)
+        bound = (np.abs(center) + reach) * (1 + 1e-12)
+        return np.where(np.isnan(bound), np.inf, bound)
+
+    def nodes(self, chart: Array, y: Array) -> tuple[Array, Array]:
+        """Points of the domain, and the Jacobian there."""
+        return self.atlas.place(chart, y), self.atlas.jacobian(chart, y)
+
+
+def _stacked(parts: Sequence[Rectangle]) -> Rectangle:
+    names = ("lower", "upper", "below", "above")
+    return Rectangle(*(np.stack([getattr(z, name) for z in parts], axis=1) for name in names))
+
+
+def _equation(parts: dict[str, Rectangle]) -> Equation:
+    return Equation(*(parts[name] for name in Equation._fields))
+
+
+def _factors(piece: dict[str, Interval]) -> tuple[Array, Array]:
+    """Middle and radius of what the value, the first and the second derivatives by z are multiplied
+    with: zeroth, first·z' + second:z'' and z'ᵀ second z'."""
+    zeroth, first, second, slope, bend = (_ball(piece[name]) for name in Operator._fields)
+    cells = len(zeroth[0])
+
+    def product(formula: str, *balls: tuple[Array, Array]) -> tuple[Array, Array]:
+        centers, sizes = [ball[0] for ball in balls], [np.abs(ball[0]) for ball in balls]
+        outer = [size + ball[1] for size, ball in zip(sizes, balls, strict=True)]
+        radius = np.einsum(formula, *outer) - np.einsum(formula, *sizes)
+        return np.einsum(formula, *centers), radius + 1e-14 * np.einsum(formula, *sizes)
+
+    once = product("pi,pmi->pm", first, slope)
+    bent = product("pik,pmik->pm", second, bend)
+    twice = product("pmi,pik,plk->pml", slope, second, slope)
+    flat = [each.reshape(cells, -1) for each in twice]
+    middle = np.concatenate([zeroth[0][:, None], once[0] + bent[0], flat[0]], axis=1)
+    return middle, np.concatenate([zeroth[1][:, None], once[1] + bent[1], flat[1]], axis=1)
+
+
+def _added(
+    center: Array, reach: Array, factors: tuple[Array, Array], jets: tuple[Array, Array]
+) -> tuple[Array, Array]:
+    """Middle and radius with factor · jet added, for factors and jets with middles and radii."""
+    (middle, radius), (value, spread) = factors, jets
+    more = np.abs(middle) * spread + radius * (np.abs(value) + spread)
+    return center + np.sum(middle * value, axis=1), reach + np.sum(more, axis=1)
+
+
+def _ball(interval: Interval) -> tuple[Array, Array]:
+    return (interval.lower + interval.upper) / 2, (interval.upper - interval.lower) / 2
+
+
+def parts_of(
+    problem: Linear, candidate: AbstractCandidate
+) -> tuple[Features | None, Callable[[jax.Array], dict[str, Any]]]:
+    """The sines of an answer, and a function of one point that gives the equation, what the sines
+    are multiplied with and the rest of the residual."""
+    if isinstance(candidate, FunctionCandidate):
+        return None, functools.partial(_formula, problem, candidate.plain)
+    assert isinstance(candidate, AnswerCandidate)
+    solution = candidate.solution
+    network, ansatz = solution.network, solution.ansatz
+    if np.any(solution.amplitudes):
+        raise UnsupportedOperation("singular functions")
+    if len(network.layers) > 1 or network.activation != "sine":
+        raise UnsupportedOperation("networks of several layers, or of other functions than sines")
+    weight, bias = (np.asarray(part, float) for part in network.layers[0])
+    used = np.flatnonzero(np.any(weight != 0, axis=1))
+    features = Features(weight[used], bias, np.asarray(network.coefficients, float))
+    if not np.any(features.coefficients):
+        return None, functools.partial(_formula, problem, ansatz.lift)
+    return features, functools.partial(_frozen, problem, ansatz, used)
+
+
+def _formula(problem: Linear, function: Callable, x: jax.Array) -> dict[str, Any]:
+    A, b, c, f = problem.linearise(x)
+    return {"A": A, "b": b, "c": c, "target": f - _applied(A, b, c, jet_of(function)(x))}
+
+
+def _applied(A: Any, b: Any, c: Any, jet: Jet) -> Any:
+    return contract(A, jet.hessian) + jnp.dot(b, jet.gradient) - c * jet.value
+
+
+def _frozen(problem: Linear, ansatz: Any, used: Array, x: jax.Array) -> dict[str, Any]:
+    """`Ansatz.freeze_block` at one point."""
+    A, b, c, f = problem.linearise(x)
+    D, z = jet_of(ansatz.distance)(x), ansatz.inputs.jet(x)
+    return {
+        **{"A": A, "b": b, "c": c},
+        "target": f - _applied(A, b, c, jet_of(ansatz.lift)(x)),
+        "zeroth": _applied(A, b, c, D),
+        "first": 2 * A @ D.gradient + D.value * b,
+        "second": D.value * A,
+        "z": z.value[used],
+        "slope": z.gradient[used],
+        "bend": z.hessian[used],
+    }

@@ -1,0 +1,333 @@
+"""Cells refined where most is not proved: each contributes the value of its Gauss rule and what
+the rule leaves out, or its volume times the square of a supremum. A feature that no point has seen
+makes the bounds wide, so that its cell is cut until it is resolved or proved to be small. When the
+budget ends the bound is large but true."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from cordes.certificates.enclosed.charts import Cells
+from cordes.certificates.enclosed.integrand import RHO, Around, Equation, Integrand
+from cordes.certificates.enclosed.measure import EnclosedMeasure, Rough, Smooth, left_out
+from cordes.certificates.enclosed.weights import Weight
+from cordes.certificates.residual.candidate import AbstractCandidate, Evaluated
+from cordes.domains import Box
+from cordes.domains.unit_cube import gauss_rule, tensor_rule
+from cordes.formulas.intervals import UnsupportedOperation
+from cordes.formulas.rectangles import Rectangle
+from cordes.problems.linear import Linear
+from cordes.runtime.clock import check_deadline
+
+Array = np.ndarray
+# Share of the squared norm that may stay unproved: one per cent of the norm.
+SHARE = 0.02
+ORDERS = np.array([2, 3, 4, 5, 6, 8, 10, 12, 14, 16, 20, 24, 32])
+LARGEST_ORDER = {1: 32, 2: 24, 3: 24}
+GENEROUS = 8
+BATCH = 1024
+# Pending cells that hold more than this multiple of what is allowed are all cut at once.
+FAR = 1e3
+# Cells narrower than this share of the chart are not cut.
+NARROWEST = 1e-13
+TINY = 1e-300
+
+
+class Limits(NamedTuple):
+    """When refinement ends at the latest: cells, and points at which the answer is evaluated. They
+    are counted and not timed, so that every machine finds the same bounds."""
+
+    cells: int = 12_000
+    points: int = 120_000
+
+
+class Pending(NamedTuple):
+    """Cells that may be cut: their boxes, what they count of each squared norm, (C, W), a guess of
+    what they really hold, and along which axes they are cut."""
+
+    cells: Cells
+    value: Array
+    guess: Array
+    axes: Array
+    volume: Array
+    residual: Array
+    equation: Equation
+
+    def take(self, index: Array) -> "Pending":
+        value, guess, axes, volume, residual = (part[index] for part in self[1:-1])
+        known = value, guess, axes, volume, residual
+        return Pending(self.cells.take(index), *known, self.equation.take(index))
+
+
+def together(parts: Sequence[Pending]) -> Pending:
+    """Pending cells one after another, with as many outcomes as the most undecided one."""
+    most = max(part.residual.shape[1] for part in parts)
+
+    def padded(part: Pending) -> Pending:
+        index = np.minimum(np.arange(most), part.residual.shape[1] - 1)
+        equation = Equation(*(each[:, index] for each in part.equation))
+        return part._replace(residual=part.residual[:, index], equation=equation)
+
+    return joined([padded(part) for part in parts])
+
+
+def joined(parts: Sequence[Any]) -> Any:
+    """NamedTuples of arrays, rectangles and further tuples, one after another."""
+    first = parts[0]
+    if isinstance(first, Rectangle):
+        names = ("lower", "upper", "below", "above")
+        return Rectangle(*(np.concatenate([getattr(z, name) for z in parts]) for name in names))
+    if isinstance(first, tuple):
+        return type(first)(*(joined(each) for each in zip(*parts, strict=True)))
+    return np.concatenate(parts)
+
+
+class Refinement:
+    """The pending cells, the accepted ones and their points."""
+
+    def __init__(
+        self,
+        integrand: Integrand,
+        weights: Sequence[Weight],
+        candidate: AbstractCandidate,
+        cuts: list[Array],
+        whole: float,
+    ):
+        self.integrand, self.weights, self.candidate = integrand, weights, candidate
+        self.pending: list[Pending] = []
+        self.smooth: list[Smooth] = []
+        self.nodes: list[tuple[Array, Array, Evaluated]] = []
+        self.total, self.remainder = np.zeros(len(weights)), np.zeros(len(weights))
+        self.new, self.whole, self.cuts = integrand.atlas.start(), whole, cuts
+        self.extent = np.max(self.new.upper - self.new.lower, axis=0)
+        self.largest_order = LARGEST_ORDER[self.new.lower.shape[1]]
+
+    def work(self, target: Array) -> None:
+        """Look at the new cells: accept them, or keep them pending."""
+        for k in range(0, len(self.new.chart), BATCH):
+            check_deadline()
+            self._batch(self.new.take(slice(k, k + BATCH)), target)
+        self.new = self.new.take(slice(0))
+
+    def _batch(self, cells: Cells, target: Array) -> None:
+        around = self.integrand.around(cells)
+        flat = np.prod(cells.upper - cells.lower, axis=1)
+        volume = flat * around.largest_jacobian
+        shape, counted = around.residual.shape, around.residual**2 * around.jacobian
+        bounds, orders = [], np.zeros(cells.lower.shape)
+        for k, weight in enumerate(self.weights):
+            with np.errstate(all="ignore"):
+                bounds.append(weight.squared(around.equation).size().reshape(shape) * counted)
+            pool = max(target[k] / 4 - self.remainder[k], 0.0) / (4 * len(flat))
+            allowed = np.maximum(target[k] / 4 * volume / self.whole, pool)
+            orders = np.maximum(orders, _orders(bounds[-1], allowed, flat))
+        if not self.smooth:
+            # Large cells are few: what their rules leave out is made negligible.
+            orders = np.maximum(orders, GENEROUS)
+        good = np.all(orders <= self.largest_order, axis=1)
+        if np.any(good):
+            kept = [bound[good] for bound in bounds]
+            self._accept(cells.take(good), orders[good].astype(int), around.take(good), kept)
+        if not np.all(good):
+            bad = ~good
+            self._wait(cells.take(bad), orders[bad], volume[bad], around.over_cells.take(bad))
+
+    def _accept(self, cells: Cells, orders: Array, around: Around, bounds: Sequence[Array]) -> None:
+        chart, y, weights = _rules(cells, orders)
+        x, jacobian = self.integrand.nodes(chart, y)
+        weights = weights * jacobian
+        evaluated = self.candidate.evaluate(x)
+        self.total += weights @ self._squares(x, evaluated)
+        volume = np.prod(cells.upper - cells.lower, axis=1)
+        self.remainder += [np.sum(left_out(bound, orders, volume)) for bound in bounds]
+        self.nodes.append((x, weights, evaluated))
+        known = around.residual, around.jacobian, around.equation
+        self.smooth.append(Smooth(volume, orders, *known))
+
+    def _wait(self, cells: Cells, orders: Array, volume: Array, over: Equation) -> None:
+        """Cells without ellipses count with their suprema; of those that need many points nothing
+        more is asked, they are cut."""
+        analytic = np.all(np.isfinite(orders), axis=1)
+        size = (cells.upper - cells.lower) / self.extent
+        long = size > 0.51 * np.max(size, axis=1, keepdims=True)
+        axes = np.where(analytic[:, None], orders > self.largest_order, long)
+        axes = axes & (size > NARROWEST)
+        if np.any(analytic):
+            one = Equation(*(part[:, None] for part in over.take(analytic)))
+            unknown = np.full((int(np.sum(analytic)), 1), np.inf)
+            self._keep(cells.take(analytic), axes[analytic], volume[analytic], unknown, one)
+        rough = ~analytic
+        if np.any(rough):
+            part = cells.take(rough)
+            self._keep(part, axes[rough], volume[rough], *self.integrand.outcomes(part))
+
+    def _keep(
+        self, cells: Cells, axes: Array, volume: Array, residual: Array, equation: Equation
+    ) -> None:
+        with np.errstate(all="ignore"):
+            each = [weight.squared(equation).size() * residual**2 for weight in self.weights]
+            largest = [np.max(np.where(np.isnan(part), np.inf, part), axis=1) for part in each]
+        value = volume[:, None] * np.stack(largest, axis=1)
+        x, _ = self.integrand.nodes(cells.chart, (cells.lower + cells.upper) / 2)
+        guess = volume[:, None] * self._squares(x, self.candidate.evaluate(x))
+        guess = np.where(np.isfinite(guess), guess, 0.0)
+        self.pending.append(Pending(cells, value, guess, axes, volume, residual, equation))
+
+    def _squares(self, x: Array, evaluated: Evaluated) -> Array:
+        """(weight · r)² at points, (N, W)."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            at = [weight.at(x, evaluated.local) * evaluated.size for weight in self.weights]
+            return np.stack(at, axis=1) ** 2
+
+    def cut(self, chosen: Array) -> None:
+        """Cut the chosen pending cells."""
+        waiting = together(self.pending)
+        self.pending = [waiting.take(~chosen)]
+        (chart, lower, upper), axes = waiting.cells.take(chosen), waiting.axes[chosen]
+        for axis, cuts in enumerate(self.cuts):
+            place = _places(lower[:, axis], upper[:, axis], cuts)
+            here = axes[:, axis]
+            second, first = lower[here].copy(), upper.copy()
+            second[:, axis] = place[here]
+            first[here, axis] = place[here]
+            chart = np.concatenate([chart, chart[here]])
+            lower = np.concatenate([lower, second])
+            upper, axes = np.concatenate([first, upper[here]]), np.concatenate([axes, axes[here]])
+        self.new = Cells(chart, lower, upper)
+
+    @property
+    def values(self) -> Array:
+        empty = np.zeros((0, len(self.weights)))
+        return np.concatenate([part.value for part in self.pending] or [empty])
+
+    @property
+    def target(self) -> Array:
+        """What may stay unproved of each squared norm."""
+        guess = sum((np.sum(part.guess, axis=0) for part in self.pending), np.zeros(1))
+        return np.maximum(SHARE * (self.total + guess), TINY)
+
+    def spent(self, limits: Limits) -> bool:
+        waiting = sum(len(part.volume) for part in self.pending)
+        cells = waiting + sum(len(part.volume) for part in self.smooth)
+        features = self.integrand.features
+        # Over a cell without ellipses the sum of the features is interpolated.
+        each = 0 if features is None else features.nodes
+        points = each * waiting + sum(len(weights) for _, weights, _ in self.nodes)
+        return cells > limits.cells or points > limits.points
+
+
+def _places(lower: Array, upper: Array, cuts: Array) -> Array:
+    """Where to cut: at the line nearest to the middle, if one is inside, else in the middle."""
+    middle = (lower + upper) / 2
+    for cut in cuts:
+        inside = (cut > lower) & (cut < upper)
+        nearer = np.abs(cut - (lower + upper) / 2) < np.abs(middle - (lower + upper) / 2)
+        at_middle = middle == (lower + upper) / 2
+        middle = np.where(inside & (nearer | at_middle), cut, middle)
+    return middle
+
+
+def _orders(bound: Array, allowed: Array, volume: Array) -> Array:
+    """Gauss points per direction (K, d) after which each axis leaves out its share of what is
+    allowed, infinite where there is no ellipse."""
+    d = bound.shape[1]
+    with np.errstate(all="ignore"):
+        ratio = 64 / 15 * bound / (1 - RHO**-2) * (volume * d / (2 * allowed))[:, None, None]
+        need = np.log(np.maximum(ratio, 1e-300)) / (2 * np.log(RHO))
+    need = np.min(np.where(np.isfinite(ratio), need, np.inf), axis=2)
+    index = np.searchsorted(ORDERS, np.minimum(need, 1e9))
+    found = np.append(ORDERS.astype(float), 1e9)[index]
+    return np.where(np.isfinite(need), found, np.inf)
+
+
+def _rules(cells: Cells, orders: Array) -> tuple[Array, Array, Array]:
+    """Charts, points and weights of tensor rules on cells, in the coordinates of the charts."""
+    charts, points, weights = [], [], []
+    for key in {tuple(row) for row in orders.tolist()}:
+        here = np.all(orders == key, axis=1)
+        y, w = tensor_rule([gauss_rule(n) for n in key])
+        lower, widths = cells.lower[here], (cells.upper - cells.lower)[here]
+        charts.append(np.repeat(cells.chart[here], len(w)))
+        points.append((lower[:, None] + widths[:, None] * y).reshape(-1, len(key)))
+        weights.append((np.prod(widths, axis=1)[:, None] * w).ravel())
+    return np.concatenate(charts), np.concatenate(points), np.concatenate(weights)
+
+
+def enclosed_measure(
+    problem: Linear,
+    candidate: AbstractCandidate,
+    weights: Sequence[Weight],
+    limits: Limits | None = None,
+) -> EnclosedMeasure:
+    """The cells of a domain, refined until all but a share of the squared norms of weight · r is
+    proved. An operation without enclosure raises `UnsupportedOperation`, a domain without charts
+    `DomainError`."""
+    limits, volume = limits or Limits(), problem.domain.volume
+    integrand = Integrand(problem, candidate)
+    work = Refinement(integrand, weights, candidate, _cuts(problem), volume)
+    target = _first_target(work)
+    while True:
+        work.work(target)
+        target = work.target
+        shares = np.max(work.values / target, axis=1)
+        if np.sum(shares) <= 0.5 or work.spent(limits):
+            return _collected(work)
+        cuttable = np.concatenate([np.any(part.axes, axis=1) for part in work.pending])
+        chosen = _marked(shares) & cuttable
+        if not np.any(chosen):
+            return _collected(work)
+        work.cut(chosen)
+
+
+def _first_target(work: Refinement) -> Array:
+    """From ∫(weight · r)² by a few points: sets the goal and nothing else."""
+    chart, y, weights = _rules(work.new, np.full(work.new.lower.shape, 4))
+    x, jacobian = work.integrand.nodes(chart, y)
+    squares = work._squares(x, work.candidate.evaluate(x))
+    found = np.nansum((weights * jacobian)[:, None] * squares, axis=0)
+    return np.maximum(SHARE * found, TINY)
+
+
+def _marked(shares: Array) -> Array:
+    """The cells that hold all but a part of what is not proved, in units of what may stay so;
+    infinite ones first."""
+    infinite = ~np.isfinite(shares)
+    if np.any(infinite):
+        return infinite
+    order = np.argsort(shares)
+    running = np.cumsum(shares[order])
+    chosen = np.zeros(len(shares), bool)
+    chosen[order[running > max(0.5, 0.2 * running[-1])]] = True
+    return chosen | (shares > FAR)
+
+
+def _cuts(problem: Linear) -> list[Array]:
+    """Where boxes are cut first: at straight interfaces along the axes."""
+    domain, found = problem.domain, [[] for _ in range(problem.domain.dimension)]
+    points = domain.interior_points(3, 0)
+    for phi in problem.interfaces if isinstance(domain, Box) else ():
+        jet = jax.vmap(jax.value_and_grad(lambda x, phi=phi: jnp.asarray(phi(x), float)))
+        values, slopes = (np.asarray(each) for each in jet(points))
+        axes = np.flatnonzero(np.any(slopes != 0, axis=0))
+        if len(axes) == 1 and np.ptp(slopes[:, axes[0]]) == 0:
+            place = points[:, axes[0]] - values / slopes[:, axes[0]]
+            found[axes[0]].append(float(np.round(np.mean(place), 14)))
+    return [np.array(each) for each in found]
+
+
+def _collected(work: Refinement) -> EnclosedMeasure:
+    if not work.smooth:
+        raise UnsupportedOperation("a residual that is analytic nowhere")
+    x, weights, evaluated = zip(*work.nodes, strict=True)
+    waiting = [together(work.pending)] if work.pending else []
+    rough = [Rough(part.volume, part.residual, part.equation) for part in waiting]
+    return EnclosedMeasure(
+        np.concatenate(x),
+        np.concatenate(weights),
+        jax.tree.map(lambda *leaves: np.concatenate(leaves), *evaluated),
+        joined(work.smooth),
+        rough[0] if rough else None,
+    )
