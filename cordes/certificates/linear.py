@@ -91,7 +91,7 @@ def certify_linear(
     if reason := (
         _not_finite(evaluated, measure.points)
         or _contradicted(equation)
-        or not_seen(problem, candidate, measure.points)
+        or not_seen(problem, candidate, measure.points, enclosed is not None)
         or refusal_of(layers)
     ):
         return Certificate(reasons=(reason,))

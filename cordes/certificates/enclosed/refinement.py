@@ -116,8 +116,9 @@ class Refinement:
         around = self.integrand.around(cells)
         flat = np.prod(cells.upper - cells.lower, axis=1)
         volume = flat * around.largest_jacobian
-        shape, counted = around.residual.shape, around.residual**2 * around.jacobian
-        bounds, orders = [], np.zeros(cells.lower.shape)
+        shape, bounds, orders = around.residual.shape, [], np.zeros(cells.lower.shape)
+        with np.errstate(all="ignore"):
+            counted = around.residual**2 * around.jacobian
         for k, weight in enumerate(self.weights):
             with np.errstate(all="ignore"):
                 bounds.append(weight.squared(around.equation).size().reshape(shape) * counted)

@@ -206,10 +206,15 @@ def false_derivatives(candidate: AbstractCandidate, points: np.ndarray) -> Reaso
 
 
 def not_seen(
-    problem: AbstractProblem, candidate: AbstractCandidate, points: np.ndarray
+    problem: AbstractProblem,
+    candidate: AbstractCandidate,
+    points: np.ndarray,
+    enclosed: bool = False,
 ) -> Reason | None:
-    """What the points of the norms show of an answer, and what lies between them."""
-    return false_derivatives(candidate, points) or _steep(problem.domain, candidate, points)
+    """What the points of the norms show of an answer, and what lies between them; nothing does
+    where norms are enclosed."""
+    reason = false_derivatives(candidate, points)
+    return reason if enclosed else reason or _steep(problem.domain, candidate, points)
 
 
 def _steep(
