@@ -121,15 +121,10 @@ def assemble(
         "H2": curvature and curvature.theorem,
         "Linf": top and top.by,
     }
-    sure = {
-        "H2": curvature is not None and curvature.enclosed,
-        "H1": slope is not None and slope.enclosed,
-        "energy": all(each.enclosed for each in energies),
-        "Linf": top is not None and top.enclosed,
-        **dict.fromkeys(("L2", "rms"), square.enclosed),
-    }
-    given = (curvature, slope, energy, top)
-    whole = all(sure[norm] or each is None for norm, each in zip(sure, given, strict=False))
+    known = _known({"H2": curvature, "H1": slope, "Linf": top, "L2": square, "rms": square})
+    if energy is not None and all(each.enclosed for each in energies):
+        known["energy"] = "enclosed"
+    sure = all(norm in known for norm, by in (*cited.items(), ("energy", energy)) if by is not None)
     return Certificate(
         H2=curvature and curvature.H2,
         H1=slope and slope.H1,
@@ -142,8 +137,8 @@ def assemble(
         maximum_citation=top and top.by,
         contraction=best and best.contraction.value,
         constant=best and best.constant,
-        level="enclosed" if whole and square.enclosed else measure.level,
-        known={norm: "enclosed" for norm, proved in sure.items() if proved},
+        level="enclosed" if sure else measure.level,
+        known=known,
         confidence=measure.confidence,
         epsilon_source=best and best.contraction.source,
         reasons=tuple(reasons),
@@ -154,6 +149,11 @@ def assemble(
         | {str(each.theorem): each.bound for each in found.others},
         picture=_picture(equation, found.others, top and top.value),
     )
+
+
+def _known(found: dict[str, "EnergyBound | Bound | None"]) -> dict[str, str]:
+    """The level of the norms from which nothing can hide."""
+    return {norm: "enclosed" for norm, by in found.items() if by is not None and by.enclosed}
 
 
 class Bound(NamedTuple):

@@ -20,26 +20,26 @@ from cordes.errors import DomainError
 from cordes.formulas.rectangles import Rectangle
 
 Array = np.ndarray
-# Cells per direction of the first grid.
+# ChartCells per direction of the first grid.
 START = {1: 8, 2: 4, 3: 2}
 
 
-class Cells(NamedTuple):
+class ChartCells(NamedTuple):
     """Boxes of coordinates, (C, d) each, and the numbers of their charts."""
 
     chart: Array
     lower: Array
     upper: Array
 
-    def take(self, index: Any) -> "Cells":
-        return Cells(*(part[index] for part in self))
+    def take(self, index: Any) -> "ChartCells":
+        return ChartCells(*(part[index] for part in self))
 
 
 class AbstractAtlas(abc.ABC):
     """The charts of a domain."""
 
     @abc.abstractmethod
-    def start(self) -> Cells:
+    def start(self) -> ChartCells:
         """A first grid."""
 
     @abc.abstractmethod
@@ -51,12 +51,12 @@ class AbstractAtlas(abc.ABC):
         """The volume of the domain in terms of that of the coordinates."""
 
 
-def _grid(lines: Sequence[Array], chart: int = 0) -> Cells:
+def _grid(lines: Sequence[Array], chart: int = 0) -> ChartCells:
     ends = [
         list(itertools.product(*(line[k : len(line) - 1 + k] for line in lines))) for k in (0, 1)
     ]
     lower, upper = (np.array(each, float) for each in ends)
-    return Cells(np.full(len(lower), chart), lower, upper)
+    return ChartCells(np.full(len(lower), chart), lower, upper)
 
 
 def _even(lower: Array, upper: Array) -> list[Array]:
@@ -78,7 +78,7 @@ class Identity(AbstractAtlas):
     def __init__(self, domain: Box):
         self.corners = tuple(np.asarray(corner, float) for corner in domain.bounding_box)
 
-    def start(self) -> Cells:
+    def start(self) -> ChartCells:
         return _grid(_even(*self.corners))
 
     def place(self, chart: Array, y: Any) -> Any:
@@ -96,7 +96,7 @@ class Round(AbstractAtlas):
         self.center, self.matrix, self.dimension = center, matrix, len(center)
         self.stretch = abs(float(np.linalg.det(matrix)))
 
-    def start(self) -> Cells:
+    def start(self) -> ChartCells:
         turns = {1: [1.0], 2: [1.0, 2 * np.pi], 3: [1.0, np.pi, 2 * np.pi]}[self.dimension]
         lower = -np.ones(1) if self.dimension == 1 else np.zeros(self.dimension)
         return _grid(_even(lower, np.array(turns)))
@@ -137,10 +137,10 @@ class Triangles(AbstractAtlas):
         first, edge = self.first, self.edge
         self.twice = np.abs(first[:, 0] * edge[:, 1] - first[:, 1] * edge[:, 0])
 
-    def start(self) -> Cells:
+    def start(self) -> ChartCells:
         ends = np.array([0.0, 1.0])
         parts = [_grid([ends, ends], k) for k in range(len(self.first))]
-        return Cells(*(np.concatenate(each) for each in zip(*parts, strict=True)))
+        return ChartCells(*(np.concatenate(each) for each in zip(*parts, strict=True)))
 
     def place(self, chart: Array, y: Any) -> Any:
         first, edge = self.first[chart], self.edge[chart]

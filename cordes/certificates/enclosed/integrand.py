@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from cordes.certificates.enclosed.charts import Cells, Identity, atlas
+from cordes.certificates.enclosed.charts import ChartCells, Identity, atlas
 from cordes.certificates.enclosed.features import Features, Operator
 from cordes.certificates.residual.candidate import (
     AbstractCandidate,
@@ -63,11 +63,11 @@ class Integrand:
 
     def __init__(self, problem: Linear, candidate: AbstractCandidate):
         self.features, data = parts_of(problem, candidate)
-        self.atlas = atlas(problem.domain)
+        self.atlas, self.volume = atlas(problem.domain), problem.domain.volume
         self.program = RectangleProgram(data, problem.domain.dimension)
         self.pieces = enclose(data)
 
-    def around(self, cells: Cells) -> Around:
+    def around(self, cells: ChartCells) -> Around:
         near = Neighbourhoods(cells.lower, cells.upper, RHO)
         chart, y = np.tile(cells.chart, near.count), near.rectangles()
         over = Rectangle(cells.lower, cells.upper)
@@ -92,7 +92,7 @@ class Integrand:
             _equation(reals | {"x": place}),
         )
 
-    def _decided(self, cells: Cells) -> Rectangle:
+    def _decided(self, cells: ChartCells) -> Rectangle:
         """The places of cells without a rim of the width of rounding: cells that end at an
         interface do not reach across it."""
         if isinstance(self.atlas, Identity):
@@ -100,7 +100,7 @@ class Integrand:
         rim = RIM * (cells.upper - cells.lower)
         return self.atlas.place(cells.chart, Rectangle(cells.lower + rim, cells.upper - rim))
 
-    def outcomes(self, cells: Cells) -> tuple[Array, Equation]:
+    def outcomes(self, cells: ChartCells) -> tuple[Array, Equation]:
         """Bounds of |r| over cells (C, J), for each outcome of what is undecided there, with the
         equation (C, J, …) that belongs to it: A, f and the answer jump together."""
         place = self.atlas.place(cells.chart, Rectangle(cells.lower, cells.upper))

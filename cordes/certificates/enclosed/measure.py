@@ -25,8 +25,8 @@ class Smooth(NamedTuple):
     equation: Equation
 
 
-class Rough(NamedTuple):
-    """Cells on which nothing but bounds of |r| are known, (K, J) for all outcomes of what is
+class Undecided(NamedTuple):
+    """ChartCells on which nothing but bounds of |r| are known, (K, J) for all outcomes of what is
     undecided there with the equation (K, J, …) of each, and their volumes in the domain."""
 
     volume: Array
@@ -53,10 +53,10 @@ class EnclosedMeasure(NamedTuple):
     weights: Array
     evaluated: Evaluated
     smooth: Smooth
-    rough: Rough | None
+    rough: Undecided | None
 
     def norm_of(self, weight: Weight, power: int = 2, residual: bool = True) -> Norm:
-        """Limits of the Lᵖ norm of weight · r (or of the weight alone); odd powers through those
+        """Budget of the Lᵖ norm of weight · r (or of the weight alone); odd powers through those
         next to them."""
         if power % 2:
             return self._odd(weight, power, residual)

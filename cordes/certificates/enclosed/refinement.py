@@ -1,4 +1,4 @@
-"""Cells refined where most is not proved: each contributes the value of its Gauss rule and what
+"""ChartCells refined where most is not proved: each contributes the value of its Gauss rule and what
 the rule leaves out, or its volume times the square of a supremum. A feature that no point has seen
 makes the bounds wide, so that its cell is cut until it is resolved or proved to be small. When the
 budget ends the bound is large but true."""
@@ -10,9 +10,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from cordes.certificates.enclosed.charts import Cells
+from cordes.certificates.enclosed.charts import ChartCells
 from cordes.certificates.enclosed.integrand import RHO, Around, Equation, Integrand
-from cordes.certificates.enclosed.measure import EnclosedMeasure, Rough, Smooth, left_out
+from cordes.certificates.enclosed.measure import EnclosedMeasure, Smooth, Undecided, left_out
 from cordes.certificates.enclosed.weights import Weight
 from cordes.certificates.residual.candidate import AbstractCandidate, Evaluated
 from cordes.domains import Box
@@ -31,12 +31,12 @@ GENEROUS = 8
 BATCH = 1024
 # Pending cells that hold more than this multiple of what is allowed are all cut at once.
 FAR = 1e3
-# Cells narrower than this share of the chart are not cut.
+# ChartCells narrower than this share of the chart are not cut.
 NARROWEST = 1e-13
 TINY = 1e-300
 
 
-class Limits(NamedTuple):
+class Budget(NamedTuple):
     """When refinement ends at the latest: cells, and points at which the answer is evaluated. They
     are counted and not timed, so that every machine finds the same bounds."""
 
@@ -45,10 +45,10 @@ class Limits(NamedTuple):
 
 
 class Pending(NamedTuple):
-    """Cells that may be cut: their boxes, what they count of each squared norm, (C, W), a guess of
+    """ChartCells that may be cut: their boxes, what they count of each squared norm, (C, W), a guess of
     what they really hold, and along which axes they are cut."""
 
-    cells: Cells
+    cells: ChartCells
     value: Array
     guess: Array
     axes: Array
@@ -94,14 +94,15 @@ class Refinement:
         weights: Sequence[Weight],
         candidate: AbstractCandidate,
         cuts: list[Array],
-        whole: float,
+        most_points: int,
     ):
         self.integrand, self.weights, self.candidate = integrand, weights, candidate
         self.pending: list[Pending] = []
         self.smooth: list[Smooth] = []
         self.nodes: list[tuple[Array, Array, Evaluated]] = []
         self.total, self.remainder = np.zeros(len(weights)), np.zeros(len(weights))
-        self.new, self.whole, self.cuts = integrand.atlas.start(), whole, cuts
+        self.new, self.cuts, self.most_points = integrand.atlas.start(), cuts, most_points
+        self.whole = integrand.volume
         self.extent = np.max(self.new.upper - self.new.lower, axis=0)
         self.largest_order = LARGEST_ORDER[self.new.lower.shape[1]]
 
@@ -112,7 +113,7 @@ class Refinement:
             self._batch(self.new.take(slice(k, k + BATCH)), target)
         self.new = self.new.take(slice(0))
 
-    def _batch(self, cells: Cells, target: Array) -> None:
+    def _batch(self, cells: ChartCells, target: Array) -> None:
         around = self.integrand.around(cells)
         flat = np.prod(cells.upper - cells.lower, axis=1)
         volume = flat * around.largest_jacobian
@@ -136,7 +137,11 @@ class Refinement:
             bad = ~good
             self._wait(cells.take(bad), orders[bad], volume[bad], around.over_cells.take(bad))
 
-    def _accept(self, cells: Cells, orders: Array, around: Around, bounds: Sequence[Array]) -> None:
+    def _accept(
+        self, cells: ChartCells, orders: Array, around: Around, bounds: Sequence[Array]
+    ) -> None:
+        if self._points + int(np.sum(np.prod(orders, axis=1))) > self.most_points:
+            raise UnsupportedOperation(f"more than {self.most_points:,} points")
         chart, y, weights = _rules(cells, orders)
         x, jacobian = self.integrand.nodes(chart, y)
         weights = weights * jacobian
@@ -148,8 +153,8 @@ class Refinement:
         known = around.residual, around.jacobian, around.equation
         self.smooth.append(Smooth(volume, orders, *known))
 
-    def _wait(self, cells: Cells, orders: Array, volume: Array, over: Equation) -> None:
-        """Cells without ellipses count with their suprema; of those that need many points nothing
+    def _wait(self, cells: ChartCells, orders: Array, volume: Array, over: Equation) -> None:
+        """ChartCells without ellipses count with their suprema; of those that need many points nothing
         more is asked, they are cut."""
         analytic = np.all(np.isfinite(orders), axis=1)
         size = (cells.upper - cells.lower) / self.extent
@@ -166,7 +171,7 @@ class Refinement:
             self._keep(part, axes[rough], volume[rough], *self.integrand.outcomes(part))
 
     def _keep(
-        self, cells: Cells, axes: Array, volume: Array, residual: Array, equation: Equation
+        self, cells: ChartCells, axes: Array, volume: Array, residual: Array, equation: Equation
     ) -> None:
         with np.errstate(all="ignore"):
             each = [weight.squared(equation).size() * residual**2 for weight in self.weights]
@@ -197,7 +202,7 @@ class Refinement:
             chart = np.concatenate([chart, chart[here]])
             lower = np.concatenate([lower, second])
             upper, axes = np.concatenate([first, upper[here]]), np.concatenate([axes, axes[here]])
-        self.new = Cells(chart, lower, upper)
+        self.new = ChartCells(chart, lower, upper)
 
     @property
     def values(self) -> Array:
@@ -210,14 +215,17 @@ class Refinement:
         guess = sum((np.sum(part.guess, axis=0) for part in self.pending), np.zeros(1))
         return np.maximum(SHARE * (self.total + guess), TINY)
 
-    def spent(self, limits: Limits) -> bool:
+    def spent(self, limits: Budget) -> bool:
         waiting = sum(len(part.volume) for part in self.pending)
         cells = waiting + sum(len(part.volume) for part in self.smooth)
         features = self.integrand.features
         # Over a cell without ellipses the sum of the features is interpolated.
         each = 0 if features is None else features.nodes
-        points = each * waiting + sum(len(weights) for _, weights, _ in self.nodes)
-        return cells > limits.cells or points > limits.points
+        return cells > limits.cells or each * waiting + self._points > limits.points
+
+    @property
+    def _points(self) -> int:
+        return sum(len(weights) for _, weights, _ in self.nodes)
 
 
 def _places(lower: Array, upper: Array, cuts: Array) -> Array:
@@ -244,7 +252,7 @@ def _orders(bound: Array, allowed: Array, volume: Array) -> Array:
     return np.where(np.isfinite(need), found, np.inf)
 
 
-def _rules(cells: Cells, orders: Array) -> tuple[Array, Array, Array]:
+def _rules(cells: ChartCells, orders: Array) -> tuple[Array, Array, Array]:
     """Charts, points and weights of tensor rules on cells, in the coordinates of the charts."""
     charts, points, weights = [], [], []
     for key in {tuple(row) for row in orders.tolist()}:
@@ -261,14 +269,14 @@ def enclosed_measure(
     problem: Linear,
     candidate: AbstractCandidate,
     weights: Sequence[Weight],
-    limits: Limits | None = None,
+    limits: Budget | None = None,
 ) -> EnclosedMeasure:
     """The cells of a domain, refined until all but a share of the squared norms of weight · r is
     proved. An operation without enclosure raises `UnsupportedOperation`, a domain without charts
     `DomainError`."""
-    limits, volume = limits or Limits(), problem.domain.volume
+    limits = limits or Budget()
     integrand = Integrand(problem, candidate)
-    work = Refinement(integrand, weights, candidate, _cuts(problem), volume)
+    work = Refinement(integrand, weights, candidate, _cuts(problem), limits.points)
     target = _first_target(work)
     while True:
         work.work(target)
@@ -324,7 +332,7 @@ def _collected(work: Refinement) -> EnclosedMeasure:
         raise UnsupportedOperation("a residual that is analytic nowhere")
     x, weights, evaluated = zip(*work.nodes, strict=True)
     waiting = [together(work.pending)] if work.pending else []
-    rough = [Rough(part.volume, part.residual, part.equation) for part in waiting]
+    rough = [Undecided(part.volume, part.residual, part.equation) for part in waiting]
     return EnclosedMeasure(
         np.concatenate(x),
         np.concatenate(weights),

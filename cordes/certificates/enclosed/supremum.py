@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from cordes.certificates.enclosed.charts import AbstractAtlas, Cells, Identity, atlas
+from cordes.certificates.enclosed.charts import AbstractAtlas, ChartCells, Identity, atlas
 from cordes.certificates.enclosed.integrand import RHO
 from cordes.domains.domain import AbstractDomain
 from cordes.formulas.intervals import Interval, UnsupportedOperation
@@ -48,7 +48,7 @@ def largest_on_boundary(domain: AbstractDomain, h: Callable, negligible: float) 
     return max(settled, float(np.max(bound[wide])))
 
 
-def _faces(charts: AbstractAtlas) -> Cells:
+def _faces(charts: AbstractAtlas) -> ChartCells:
     """The boundary as boxes without width in one direction."""
     whole = charts.start()
     if not isinstance(charts, Identity):
@@ -63,11 +63,11 @@ def _faces(charts: AbstractAtlas) -> Cells:
             face = whole.take(side[:, axis] == end)
             lower, upper = face.lower.copy(), face.upper.copy()
             lower[:, axis] = upper[:, axis] = end
-            faces.append(Cells(face.chart, lower, upper))
-    return Cells(*(np.concatenate(each) for each in zip(*faces, strict=True)))
+            faces.append(ChartCells(face.chart, lower, upper))
+    return ChartCells(*(np.concatenate(each) for each in zip(*faces, strict=True)))
 
 
-def _nodes(cells: Cells, grid: Array) -> Array:
+def _nodes(cells: ChartCells, grid: Array) -> Array:
     """Points of the cells, (C · N, d): the grid along the directions in which they have a width."""
     width = cells.upper - cells.lower
     share = np.zeros((len(width), len(grid), width.shape[1]))
@@ -78,7 +78,9 @@ def _nodes(cells: Cells, grid: Array) -> Array:
 
 
 @np.errstate(all="ignore")
-def _bounds(program: RectangleProgram, charts: AbstractAtlas, cells: Cells, seen: Array) -> Array:
+def _bounds(
+    program: RectangleProgram, charts: AbstractAtlas, cells: ChartCells, seen: Array
+) -> Array:
     near = Neighbourhoods(cells.lower, cells.upper, RHO)
     place = charts.place(cells.chart, Rectangle(cells.lower, cells.upper))
     turned = charts.place(near.repeated(cells.chart), near.rectangles())
@@ -92,8 +94,8 @@ def _bounds(program: RectangleProgram, charts: AbstractAtlas, cells: Cells, seen
     return np.fmin(np.where(np.isnan(real), np.inf, real), smooth) * (1 + 1e-12)
 
 
-def _halved(cells: Cells) -> Cells:
-    """Cells halved along all directions in which they have a width."""
+def _halved(cells: ChartCells) -> ChartCells:
+    """ChartCells halved along all directions in which they have a width."""
     chart, lower, upper = cells
     for axis in range(lower.shape[1]):
         wide = upper[:, axis] > lower[:, axis]
@@ -102,4 +104,4 @@ def _halved(cells: Cells) -> Cells:
         first[wide, axis] = second[:, axis] = middle
         chart = np.concatenate([chart, chart[wide]])
         lower, upper = np.concatenate([lower, second]), np.concatenate([first, upper[wide]])
-    return Cells(chart, lower, upper)
+    return ChartCells(chart, lower, upper)
