@@ -9,7 +9,7 @@ import pytest
 import cordes
 from cordes.certificates.enclosed import measure
 from cordes.certificates.enclosed.measure import left_out
-from cordes.certificates.enclosed.refinement import Budget, enclosed_measure
+from cordes.certificates.enclosed.refinement import CellBudget, enclosed_measure
 from cordes.certificates.enclosed.supremum import largest_on_boundary
 from cordes.certificates.enclosed.weights import UNIT, multiplier
 from cordes.certificates.residual.candidate import AnswerCandidate, FunctionCandidate
@@ -42,7 +42,7 @@ def norm_around(f, place, half, n=600):
 
 def enclosed(problem, answer, **limits):
     make = AnswerCandidate if isinstance(answer, cordes.Solution) else FunctionCandidate
-    found = enclosed_measure(problem, make(problem, answer), [PLAIN], Budget(**limits))
+    found = enclosed_measure(problem, make(problem, answer), [PLAIN], CellBudget(**limits))
     return found.norm_of(PLAIN)
 
 

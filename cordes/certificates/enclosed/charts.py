@@ -20,7 +20,7 @@ from cordes.errors import DomainError
 from cordes.formulas.rectangles import Rectangle
 
 Array = np.ndarray
-# ChartCells per direction of the first grid.
+# Cells per direction of the first grid.
 START = {1: 8, 2: 4, 3: 2}
 
 

@@ -26,7 +26,7 @@ class Smooth(NamedTuple):
 
 
 class Undecided(NamedTuple):
-    """ChartCells on which nothing but bounds of |r| are known, (K, J) for all outcomes of what is
+    """Cells on which nothing but bounds of |r| are known, (K, J) for all outcomes of what is
     undecided there with the equation (K, J, …) of each, and their volumes in the domain."""
 
     volume: Array
@@ -56,7 +56,7 @@ class EnclosedMeasure(NamedTuple):
     rough: Undecided | None
 
     def norm_of(self, weight: Weight, power: int = 2, residual: bool = True) -> Norm:
-        """Budget of the Lᵖ norm of weight · r (or of the weight alone); odd powers through those
+        """Limits of the Lᵖ norm of weight · r (or of the weight alone); odd powers through those
         next to them."""
         if power % 2:
             return self._odd(weight, power, residual)

@@ -1,4 +1,4 @@
-"""ChartCells refined where most is not proved: each contributes the value of its Gauss rule and what
+"""Cells refined where most is not proved: each contributes the value of its Gauss rule and what
 the rule leaves out, or its volume times the square of a supremum. A feature that no point has seen
 makes the bounds wide, so that its cell is cut until it is resolved or proved to be small. When the
 budget ends the bound is large but true."""
@@ -31,12 +31,12 @@ GENEROUS = 8
 BATCH = 1024
 # Pending cells that hold more than this multiple of what is allowed are all cut at once.
 FAR = 1e3
-# ChartCells narrower than this share of the chart are not cut.
+# Cells narrower than this share of the chart are not cut.
 NARROWEST = 1e-13
 TINY = 1e-300
 
 
-class Budget(NamedTuple):
+class CellBudget(NamedTuple):
     """When refinement ends at the latest: cells, and points at which the answer is evaluated. They
     are counted and not timed, so that every machine finds the same bounds."""
 
@@ -45,7 +45,7 @@ class Budget(NamedTuple):
 
 
 class Pending(NamedTuple):
-    """ChartCells that may be cut: their boxes, what they count of each squared norm, (C, W), a guess of
+    """Cells that may be cut: their boxes, what they count of each squared norm, (C, W), a guess of
     what they really hold, and along which axes they are cut."""
 
     cells: ChartCells
@@ -154,7 +154,7 @@ class Refinement:
         self.smooth.append(Smooth(volume, orders, *known))
 
     def _wait(self, cells: ChartCells, orders: Array, volume: Array, over: Equation) -> None:
-        """ChartCells without ellipses count with their suprema; of those that need many points nothing
+        """Cells without ellipses count with their suprema; of those that need many points nothing
         more is asked, they are cut."""
         analytic = np.all(np.isfinite(orders), axis=1)
         size = (cells.upper - cells.lower) / self.extent
@@ -215,7 +215,7 @@ class Refinement:
         guess = sum((np.sum(part.guess, axis=0) for part in self.pending), np.zeros(1))
         return np.maximum(SHARE * (self.total + guess), TINY)
 
-    def spent(self, limits: Budget) -> bool:
+    def spent(self, limits: CellBudget) -> bool:
         waiting = sum(len(part.volume) for part in self.pending)
         cells = waiting + sum(len(part.volume) for part in self.smooth)
         features = self.integrand.features
@@ -269,12 +269,12 @@ def enclosed_measure(
     problem: Linear,
     candidate: AbstractCandidate,
     weights: Sequence[Weight],
-    limits: Budget | None = None,
+    limits: CellBudget | None = None,
 ) -> EnclosedMeasure:
     """The cells of a domain, refined until all but a share of the squared norms of weight · r is
     proved. An operation without enclosure raises `UnsupportedOperation`, a domain without charts
     `DomainError`."""
-    limits = limits or Budget()
+    limits = limits or CellBudget()
     integrand = Integrand(problem, candidate)
     work = Refinement(integrand, weights, candidate, _cuts(problem), limits.points)
     target = _first_target(work)

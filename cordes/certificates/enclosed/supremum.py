@@ -95,7 +95,7 @@ def _bounds(
 
 
 def _halved(cells: ChartCells) -> ChartCells:
-    """ChartCells halved along all directions in which they have a width."""
+    """Cells halved along all directions in which they have a width."""
     chart, lower, upper = cells
     for axis in range(lower.shape[1]):
         wide = upper[:, axis] > lower[:, axis]

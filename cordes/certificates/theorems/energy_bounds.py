@@ -11,7 +11,7 @@ from typing import NamedTuple, final
 import numpy as np
 
 from cordes.certificates.enclosed.measure import EnclosedMeasure
-from cordes.certificates.enclosed.refinement import Budget, enclosed_measure
+from cordes.certificates.enclosed.refinement import CellBudget, enclosed_measure
 from cordes.certificates.enclosed.weights import Weight, multiplier
 from cordes.certificates.reason import Reason, Why, contraction_too_large
 from cordes.certificates.residual.candidate import AbstractCandidate, Evaluated
@@ -42,7 +42,7 @@ ACCEPTED = 2
 # A norm that is enclosed is given unless it is so many times what the points say.
 WORTH = 100.0
 # Cells and points for one theorem alone.
-FEW = Budget(800, 40_000)
+FEW = CellBudget(800, 40_000)
 
 
 class Trial(NamedTuple):
