@@ -157,16 +157,22 @@ def _known(found: dict[str, "EnergyBound | Bound | None"]) -> dict[str, str]:
 
 
 class Bound(NamedTuple):
-    """A bound, by which theorem, and whether its norms are enclosed."""
+    """A bound, by which theorem, whether its norms are enclosed, and the factor by which it must be
+    smaller than others."""
 
     value: float
     by: Citation
     enclosed: bool
+    handicap: float
+
+    @staticmethod
+    def of(value: float, energy: EnergyBound, by: Citation | None = None) -> "Bound":
+        handicap = 1.0 if energy.enclosed else UNENCLOSED
+        return Bound(value, by or energy.theorem, energy.enclosed, handicap)
 
     def preference(self) -> tuple[float, str]:
-        """Of two bounds that are equal, the one whose name is first; one whose norms are not
-        enclosed must be that much smaller."""
-        return self.value * (1.0 if self.enclosed else UNENCLOSED), str(self.by)
+        """Of two bounds that are equal, the one whose name is first."""
+        return self.value * self.handicap, str(self.by)
 
 
 def _tops(
@@ -174,13 +180,13 @@ def _tops(
 ) -> list[Bound]:
     """Bounds of the largest error: by Green's function, and by the maximum principle."""
     greens = [
-        Bound(value, Citation(Theorem.green, behind=energy.theorem), energy.enclosed)
+        Bound.of(value, energy, Citation(Theorem.green, behind=energy.theorem))
         for energy in energies
         if (value := energy.Linf(domain)) is not None
     ]
     if maximum is None:
         return greens
-    return [*greens, Bound(maximum.bound, maximum.theorem, maximum.enclosed)]
+    return [*greens, Bound(maximum.bound, maximum.theorem, maximum.enclosed, maximum.handicap)]
 
 
 def _squares(
@@ -190,13 +196,13 @@ def _squares(
     top: Bound | None,
 ) -> list[Bound]:
     """Bounds of ‖v‖: by the energy, and from bounds of |v| at every point."""
-    found = [Bound(best.L2, best.theorem, best.enclosed)] if best is not None else []
+    found = [Bound.of(best.L2, best)] if best is not None else []
     if top is not None:
         found.append(top._replace(value=top.value * math.sqrt(equation.domain.volume)))
     if maximum is not None and isinstance(equation.measure, Quadrature):
         pointwise = equation.measure.norm(maximum.pointwise)
         if pointwise.converged:
-            found.append(Bound(pointwise.upper, maximum.theorem, False))
+            found.append(Bound(pointwise.upper, maximum.theorem, False, UNENCLOSED))
     return found
 
 

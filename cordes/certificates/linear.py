@@ -57,6 +57,7 @@ SAMPLE_SEED, NORMS_OF_A_SAMPLE = 5_550_002, 4
 # A norm that is enclosed may be so many times what its points show; where cells ran out before,
 # it is not used.
 TIGHT = 20.0
+LARGEST = 1e60
 Extra = Callable[[MaximumPrinciple], Maximum]
 
 
@@ -81,7 +82,7 @@ def certify_linear(
     sampling = Sampling(SAMPLE_SEED, NORMS_OF_A_SAMPLE, confidence)
     sampling = sampling.with_matrices(problem.domain.dimension)
     sampling = sampling._replace(proved=residual_bound is not None)
-    enclosed = None if residual_bound is not None else _enclosed(problem, candidate)
+    enclosed = None if residual_bound is not None else _enclosed(problem, candidate, pilot)
     # What nothing can hide from needs no search for what may hide.
     formulas = () if enclosed is not None else candidate.formulas
     watched = Watched(candidate.evaluate, _densities, formulas, candidate.exact)
@@ -107,9 +108,13 @@ def certify_linear(
     return with_gap(gap, found, lambda: _no_maximum_principle(equation, coverage))
 
 
-def _enclosed(problem: Linear, candidate: AbstractCandidate) -> EnclosedMeasure | None:
-    """Cells from which nothing can hide, where the formulas have such and they do not run out."""
-    if problem.domain.dimension > 3:
+def _enclosed(
+    problem: Linear, candidate: AbstractCandidate, pilot: Evaluated
+) -> EnclosedMeasure | None:
+    """Cells from which nothing can hide, where the formulas have such and they do not run out;
+    squares of very large and very small coefficients are no numbers."""
+    size = float(np.max(np.abs(pilot.local.A)))
+    if problem.domain.dimension > 3 or not 1 / LARGEST < size < LARGEST:
         return None
     plain = multiplier(TraceSplit(), np.eye(problem.domain.dimension))
     try:

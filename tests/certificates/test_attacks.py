@@ -215,7 +215,10 @@ def test_tiny_coefficients():
     def v(x):
         return 0.1 * jnp.sin(3 * jnp.pi * x[0]) * u(x)
 
-    tiny, plain = (
-        cordes.certify(cordes.Linear(SQUARE, matrix, 0.0), v) for matrix in (A, A * 1e200)
+    tiny, small, plain = (
+        cordes.certify(cordes.Linear(SQUARE, size * A, 0.0), v) for size in (1, 1e100, 1e200)
     )
-    assert tiny.energy == pytest.approx(plain.energy, rel=1e-6)
+    assert tiny.energy == pytest.approx(small.energy, rel=1e-6)
+    # Squares of coefficients that are no numbers leave the level of points.
+    assert (tiny.level, plain.level) == ("quadrature", "enclosed")
+    assert tiny.energy[0] <= plain.energy[0] <= plain.energy[1] <= tiny.energy[1]

@@ -42,6 +42,10 @@ class RectangleInvariants(NamedTuple):
     squared_drift: Rectangle
     reaction: Rectangle
 
+    @property
+    def anisotropy(self) -> Rectangle:
+        return self.squared_deviation / self.trace.square()
+
 
 def _trace(A: Rectangle) -> Rectangle:
     return sum((A[..., i, i] for i in range(1, A.shape[-1])), A[..., 0, 0])

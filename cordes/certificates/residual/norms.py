@@ -29,7 +29,7 @@ FEWEST = 500
 # without end: no number of points sees how large it is.
 HUGE = 1e120
 # A bound whose norms are not enclosed must be so many times smaller than one whose norms are.
-UNENCLOSED = 2.0
+UNENCLOSED = 1.5
 UNRESOLVED_REMEDY = (
     "a jump or a peak may be unresolved: declare the interface, or solve more accurately"
 )

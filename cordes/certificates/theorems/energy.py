@@ -78,6 +78,11 @@ class Invariants(NamedTuple):
     def squared_drift(self) -> np.ndarray:
         return self.drift**2
 
+    @property
+    def anisotropy(self) -> np.ndarray:
+        """(|A₀|/tr A)²."""
+        return (self.deviation / self.trace) ** 2
+
 
 def is_identity(matrix: np.ndarray) -> bool:
     return np.array_equal(matrix, np.eye(len(matrix)))
@@ -124,7 +129,7 @@ class Tightened(NamedTuple):
 
     def multiplier(self, at: Invariants) -> np.ndarray:
         d = at.dimension
-        R = (d * (d - 1) / (1 - self.p)) * (at.squared_deviation / at.trace**2)
+        R = (d * (d - 1) / (1 - self.p)) * at.anisotropy
         square = self.contraction**2
         # The root of the quadratic in a form that does not cancel.
         discriminant = (square * (1 + self.p * R) - R) / self.p

@@ -36,6 +36,7 @@ MARGIN = 1.05
 # where cells were refined to a pole, would cover the pole at the points there are and nowhere
 # between.
 LIKE_A_POLE = 1e40
+NETWORK = Citation(Theorem.barrier, "network")
 ABP = Citation(Theorem.ABP)
 
 
@@ -55,6 +56,11 @@ class Maximum(NamedTuple):
     @property
     def enclosed(self) -> bool:
         return len(self.norms) > 0 and all(norm.enclosed for norm in self.norms)
+
+    @property
+    def handicap(self) -> float:
+        """What is not enclosed must be smaller by this factor; not a barrier that was asked for."""
+        return 1.0 if self.enclosed or self.theorem == NETWORK else UNENCLOSED
 
 
 # A weight, the power, and what points say of the norm.
@@ -250,10 +256,7 @@ def best_of(found: Sequence[Maximum]) -> Maximum:
     """The smallest bound among those that converged; one that is not enclosed must be that much
     smaller."""
 
-    def preference(each: Maximum) -> tuple[bool, float]:
-        return not each.converged, each.bound * (1.0 if each.enclosed else UNENCLOSED)
-
-    return min(found, key=preference)
+    return min(found, key=lambda each: (not each.converged, each.bound * each.handicap))
 
 
 def maxima(principle: MaximumPrinciple) -> list[Maximum]:
