@@ -285,6 +285,11 @@ def _maximum(
         found += _enclosed_estimate(equation, principle, found[0])
     if extra is not None:
         found.append(extra(principle))
+    if equation.missed:
+        found = [each for each in found if each.enclosed]
+    if not found:
+        sentence = "no bound of the largest error: the points of the norms miss a part of r"
+        return no_maxima(Why.unseen, sentence)
     return chosen(equation, best_of(found), found, principle.size)
 
 

@@ -2,6 +2,7 @@
 preconditioner and transform, and the bounds that follow."""
 
 import abc
+import functools
 import itertools
 import math
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ from cordes.certificates.enclosed.refinement import CellBudget, enclosed_measure
 from cordes.certificates.enclosed.weights import Weight, multiplier
 from cordes.certificates.reason import Reason, Why, contraction_too_large
 from cordes.certificates.residual.candidate import AbstractCandidate, Evaluated
-from cordes.certificates.residual.norms import Measure, Norm, Sample
+from cordes.certificates.residual.norms import Measure, Norm, Quadrature, Sample
 from cordes.certificates.theorem import Citation, Modifier
 from cordes.certificates.theorems.contraction import AbstractCoverage, Contraction
 from cordes.certificates.theorems.energy import (
@@ -41,6 +42,8 @@ from cordes.problems.problem import AbstractProblem
 ACCEPTED = 2
 # A norm that is enclosed is given unless it is so many times what the points say.
 WORTH = 100.0
+# Points that show less than this share of a norm have missed something.
+SEEN = 0.99
 # Cells and points for one theorem alone.
 FEW = CellBudget(800, 40_000)
 
@@ -180,7 +183,18 @@ class LinearEquation(AbstractEquation):
             weight = multiplier(energy.scheme, energy.matrix, energy.transform)
             return self.enclosed_norm(weight, 2, energy.norm, best == energy.L2) or energy.norm
 
-        return [energy._replace(norm=norm(energy)) for energy in energies]
+        found = [energy._replace(norm=norm(energy)) for energy in energies]
+        return [energy for energy in found if energy.norm.enclosed or not self.missed]
+
+    @functools.cached_property
+    def missed(self) -> bool:
+        """Whether the points of the norms show less of the residual than is proved to be there:
+        then no theorem may rest on them."""
+        if self.enclosed is None or not isinstance(self.measure, Quadrature):
+            return False
+        A, d = self.evaluated.local.A, self.problem.domain.dimension
+        seen = self.measure.norm(d / np.trace(A, axis1=1, axis2=2) * self.evaluated.size).upper
+        return seen < SEEN * self.enclosed.norm_of(multiplier(TraceSplit(), np.eye(d))).lower
 
 
 class EnergyBound(NamedTuple):
