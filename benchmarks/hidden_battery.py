@@ -6,7 +6,7 @@
 Cases are drawn by `hidden_cases`. Nine of ten certify an answer with a planted error, one is solved
 from the start, and its error measured. The truth is a norm on a fine grid around the feature, which
 no certificate sees: no bound may lie below it, and nothing that is wrong by more than 1e-3 of
-max|u| may be called converged. Printed: tables by width, kind and level, every violation, the seconds,
+max|u| may be called converged. Printed: tables by width, kind and level, every violation, seconds,
 and how much of what rules may leave out is really left out. Status 1 where anything is violated.
 
 A case depends on its number and the seed alone: a run may be split by `--first` and over processes.

@@ -33,10 +33,11 @@ def features_of(problem: AbstractProblem) -> Boxes:
     found = resolved_boxes(list(problem.data().values()), problem.domain).features()
     if problem.interfaces:
         # Where an interface touches the side of a box, boxes see it there and back on every scale;
-        # cells are cut along it anyway.
+        # cells are cut along it anyway. Where all are small, it is an inclusion that cells miss.
         low, high = (np.asarray(corner, float) for corner in problem.domain.bounding_box)
         large = np.all(found.upper - found.lower >= (high - low) / SMALLEST_BESIDE, axis=1)
-        found = Boxes(*(part[large] for part in found))
+        if np.any(large):
+            found = Boxes(*(part[large] for part in found))
     _RECENT.append((problem, found))
     return found
 

@@ -1,8 +1,5 @@
 """Features that lie between all points of a coarse look: bounds are not below the truth, and an
-answer that misses them is not called converged. See benchmarks/hidden_battery.py."""
-
-import sys
-from pathlib import Path
+answer that misses them is not called converged. See test_hidden_battery.py."""
 
 import jax
 import jax.numpy as jnp
@@ -10,11 +7,7 @@ import numpy as np
 import pytest
 
 import cordes
-from cordes.certificates.residual.cells import CellMesh
 from cordes.errors import CoefficientError
-
-sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
-import hidden_battery as battery
 
 SQUARE = cordes.Box([0, 0], [1, 1])
 
@@ -61,17 +54,3 @@ def test_a_tiny_inclusion_is_no_useless_interface():
         cordes.Linear(
             SQUARE, np.eye(2), 1.0, interfaces=[lambda x: jnp.sum((x - place) ** 2) + 1e-6]
         )
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("d", [2, 3])
-def test_planted_features(d):
-    assert not any(each.violated for each in battery.run({2: 4, 3: 1}[d], battery.SEED + d, d))
-
-
-@pytest.mark.long
-def test_the_battery_can_fail(monkeypatch):
-    """Cells that do not follow features miss some of them."""
-    monkeypatch.setattr(CellMesh, "refine_to", lambda self, centers, sizes: None)
-    monkeypatch.setattr(CellMesh, "follow", lambda self, lower, upper: True)
-    assert any(each.violated for each in battery.run(12, battery.SEED + 2))
