@@ -225,7 +225,7 @@ def planted(
     convex, shape, zero = family in FAMILIES[2:], feature(kind, place), domain.distance
     smooth = smooth_solution(rng, domain, convex)
     if family == "transport":
-        smooth = lambda x: 0.5 * jnp.sum((x - domain.center) ** 2)  # noqa: E731
+        smooth = lambda x: 0.5 * jnp.sum(x**2)  # noqa: E731
     power = 0 if kind in BOUNDARY else 2 if family == "transport" else 1
     top = float(zero(jnp.asarray(place.middle))) if power else 1.0
     background = 0.0 if convex else 10 ** rng.uniform(-8, -2)

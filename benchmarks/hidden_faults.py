@@ -29,12 +29,13 @@ def _remainder() -> None:
 
 
 def _cell() -> None:
-    """Of each batch of accepted cells the smallest is lost, and of the cells that follow features,
-    one of the finest."""
+    """Of each batch of accepted cells the one that may hold most is lost, and of the cells that
+    follow features one of the finest."""
     accept, follow = refinement.Refinement._accept, CellMesh.follow
 
     def fewer(self: Any, cells: Any, orders: Any, around: Any, bounds: Any) -> None:
-        keep = np.arange(len(orders)) != np.argmin(np.prod(cells.upper - cells.lower, axis=1))
+        most = np.prod(cells.upper - cells.lower, axis=1) * np.min(bounds[0], axis=(1, 2))
+        keep = np.arange(len(orders)) != np.argmax(most)
         if np.any(keep):
             kept = [bound[keep] for bound in bounds]
             accept(self, cells.take(keep), orders[keep], around.take(keep), kept)

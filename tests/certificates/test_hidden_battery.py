@@ -65,7 +65,7 @@ def test_a_cell_that_is_lost_is_noticed(monkeypatch):
     for owner, name in ((refinement.Refinement, "_accept"), (CellMesh, "follow")):
         monkeypatch.setattr(owner, name, getattr(owner, name))
     hidden_faults.plant("cell")
-    assert any(each.violated for each in battery.outcomes((4, 9, 11, 19), battery.SEED))
+    assert any(each.violated for each in battery.outcomes((4,), battery.SEED))
 
 
 @pytest.mark.quick
