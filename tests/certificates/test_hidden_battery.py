@@ -84,3 +84,19 @@ def test_a_tiny_declared_inclusion_of_several_controls_is_integrated():
     certificate = cordes.certify(problem, lambda x: 1 - jnp.dot(x, x))
     # Inside, Δv = 8/3.
     assert certificate.energy is None or certificate.energy[1] >= 8 / 3 * radius * np.sqrt(np.pi)
+
+
+@pytest.mark.quick
+def test_a_small_bump_of_a_potential_is_integrated():
+    """∇φ moves a little in a small disk; Gauss rules over the whole square see nothing of it."""
+    square, place, width = cordes.Box([0, 0], [1, 1]), np.array([0.3713, 0.2127]), 5e-3
+    height = 0.02 * width**2
+
+    def potential(x):
+        bump = jnp.maximum(1 - jnp.sum((x - place) ** 2) / width**2, 0.0) ** 4
+        return 0.5 * jnp.sum(x**2) + height * bump
+
+    certificate = cordes.certify(cordes.Transport(square, 1.0), potential)
+    # ∫|∇(1 - s²)⁴|² over the unit disk is 64 · 2π ∫ s³(1 - s²)⁶ = 64 · 2π/112.
+    truth = height * np.sqrt(64 * 2 * np.pi / 112)
+    assert certificate.map_L2 is None or certificate.map_L2 >= truth

@@ -29,6 +29,8 @@ from cordes.certificates.residual.measured import Sampling, Watched, measured
 from cordes.certificates.residual.norms import Measure, Quadrature
 from cordes.domains.domain import AbstractDomain
 from cordes.errors import DomainError
+from cordes.formulas.resolution import resolved_boxes
+from cordes.problems.features import features_of
 from cordes.problems.transport import Transport
 from cordes.runtime.plain import show
 
@@ -162,14 +164,16 @@ class ComputedMap:
         def indicator(local: MapValues) -> np.ndarray:
             return np.stack([excess(local) ** 2 / local.G, local.mu, local.G], axis=1)
 
-        watched = Watched(lambda x: self.evaluate(x, shrink), indicator)
+        formulas = self.candidate.formulas
+        watched = Watched(lambda x: self.evaluate(x, shrink), indicator, formulas)
         sampling = Sampling(SAMPLE_SEED, NORMS_OF_A_SAMPLE, self.confidence)
         return measured(self.problem, watched, sampling)
 
     def smooth_rule(self, shrink: float) -> list[tuple[Measure, MapValues]]:
         """One Gauss rule over the whole domain with n points per direction and one with 2n: for
-        smooth integrands far more accurate than many cells."""
-        rules = _rules(self.domain, GLOBAL_POINTS)
+        smooth integrands far more accurate than many cells. None where something is so small that
+        both may miss it."""
+        rules = [] if self._has_features() else _rules(self.domain, GLOBAL_POINTS)
         if not rules:
             return []
         (x, coarse), (finer, fine) = rules
@@ -178,6 +182,10 @@ class ComputedMap:
         rule = np.where(first, weights, 0.0), np.where(first, 0.0, weights)
         nodes = CellNodes(points, *rule, np.zeros(len(points), int), np.zeros_like(points))
         return [(Quadrature(nodes), self.evaluate(points, shrink))]
+
+    def _has_features(self) -> bool:
+        answer = resolved_boxes(self.candidate.formulas, self.domain).features()
+        return len(answer.lower) + len(features_of(self.problem).lower) > 0
 
 
 def _check_convex(smallest: float, point: np.ndarray) -> None:
