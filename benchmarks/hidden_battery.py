@@ -85,7 +85,7 @@ def judged(number: int, seed: int) -> Outcome:
         # A crash is a finding, and must not end the battery.
         text = f"{type(error).__name__}: {error}"[:300]
         known, found = _outline(number, seed), ("failed", "", {}, {}, False, [], text)
-    return Outcome(number, *known, *found, time.perf_counter() - start)
+    return Outcome(number, *known, *found, seconds=time.perf_counter() - start)
 
 
 def _outline(number: int, seed: int) -> tuple[str, str, str, float, bool]:
@@ -120,7 +120,9 @@ def _solved(case: Any) -> tuple:
     import cordes
 
     domain = case.problem.domain
-    solution = cordes.solve(case.problem, features=FEATURES, max_seconds=SECONDS, progress=False)
+    solution: Any = cordes.solve(
+        case.problem, features=FEATURES, max_seconds=SECONDS, progress=False
+    )
     everywhere = np.concatenate([case.points, domain.interior_points(2000, 2)])
     if case.family == "transport":
         there = np.asarray(jax.vmap(jax.grad(case.exact))(case.points))
@@ -247,7 +249,9 @@ def tables(found: list[Outcome]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        description="Are bounds below the truth, or answers wrong and converged?"
+    )
     parser.add_argument("count", type=int, nargs="?", default=COUNT)
     parser.add_argument("seed", type=int, nargs="?", default=SEED)
     parser.add_argument("--first", type=int, default=0)

@@ -16,6 +16,7 @@ from hidden_places import (
     BOUNDARY,
     CONVEX,
     POLE,
+    Domain,
     Place,
     Truth,
     by_duality,
@@ -30,7 +31,6 @@ from hidden_places import (
 )
 
 import cordes
-from cordes.domains import AbstractDomain
 
 Array = np.ndarray
 FAMILIES = ("linear", "hjb", "monge-ampere", "transport")
@@ -66,9 +66,7 @@ class Case(NamedTuple):
     solved: bool
 
 
-def outline(
-    number: int, seed: int
-) -> tuple[str, str, AbstractDomain, float, bool, np.random.Generator]:
+def outline(number: int, seed: int) -> tuple[str, str, Domain, float, bool, np.random.Generator]:
     """Family, kind, domain, width, whether it is solved, and the generator for the rest."""
     rng = np.random.default_rng([seed, number])
     solved = number % SOLVED == 0
@@ -99,7 +97,7 @@ def planted(
     rng: np.random.Generator,
     family: str,
     kind: str,
-    domain: AbstractDomain,
+    domain: Domain,
     place: Place,
     solved: bool,
 ) -> tuple[Any, Callable, Truth, Callable, Array]:
@@ -125,7 +123,8 @@ def planted(
         curvature = np.asarray(jax.hessian(smooth)(jnp.asarray(domain.center)))
         steepest = np.max(np.linalg.norm(jet[2], ord=2, axis=(1, 2)))
         height = BENT * float(np.linalg.eigvalsh(curvature)[0]) / steepest
-    truth = Truth(weight, *(height * part for part in jet), {})
+    value, gradient, hessian = (height * part for part in jet)
+    truth = Truth(weight, value, gradient, hessian, {})
 
     def other(x: Any) -> Any:
         return smooth(x) + height * unit(x)
@@ -145,7 +144,7 @@ def with_map(problem: Any, family: str, truth: Truth, x: Array) -> Truth:
 
 
 def equation(
-    rng: np.random.Generator, family: str, domain: AbstractDomain, exact: Callable, g: Callable
+    rng: np.random.Generator, family: str, domain: Domain, exact: Callable, g: Callable
 ) -> Any:
     """A problem with the given solution."""
     d, length = domain.dimension, 2 * domain.inradius
@@ -173,7 +172,7 @@ def equation(
     return cordes.Linear(domain, A, right, b=b, c=c, g=g)
 
 
-def surplus(rng: np.random.Generator, domain: AbstractDomain) -> Callable:
+def surplus(rng: np.random.Generator, domain: Domain) -> Callable:
     """s_a ≥ 0 of the controls, one of which is zero at each point; which one changes."""
     length = 2 * domain.inradius
     slopes = rng.normal(size=(len(CONTROLS), domain.dimension)) / length
@@ -189,7 +188,7 @@ def surplus(rng: np.random.Generator, domain: AbstractDomain) -> Callable:
 
 
 def blind(
-    rng: np.random.Generator, family: str, kind: str, domain: AbstractDomain, place: Place
+    rng: np.random.Generator, family: str, kind: str, domain: Domain, place: Place
 ) -> tuple[Any, Callable, Truth, None, Array]:
     """ρΔw = f, where ρ or f has the feature and the answer u solves the equation without it. For
     several controls with A = ρ_a ρ I the best one is that with s_a = 0, and w is the same."""
@@ -225,13 +224,14 @@ def blind(
     missing = jax.jit(jax.vmap(lambda x: right(x) / ratio(x) - laplacian(x)))
     values = np.concatenate([np.asarray(missing(part)) for part in np.array_split(x, 8)])
     found = by_duality(domain, x, weight, values, background)
+    unknown = np.zeros(0)
     if kind == "pole":
         found = {"energy": pole_norm(place, d) * height / length**2}
-    return problem, answer, Truth(weight, *(np.zeros(1),) * 3, found), None, x
+    return problem, answer, Truth(weight, unknown, unknown, unknown, found), None, x
 
 
 def hidden(
-    rng: np.random.Generator, kind: str, domain: AbstractDomain, place: Place, height: float
+    rng: np.random.Generator, kind: str, domain: Domain, place: Place, height: float
 ) -> tuple[Callable, Callable, list[Callable], Place]:
     """ρ, what f has more, declared interfaces, and the place (tables have places of their own)."""
     one, none = (lambda x: 1.0), (lambda x: 0.0)

@@ -11,9 +11,9 @@ import numpy as np
 from scipy.special import beta
 
 import cordes
-from cordes.domains import AbstractDomain
 
 Array = np.ndarray
+Domain = cordes.Box | cordes.Ball | cordes.Ellipsoid | cordes.Polygon
 CONVEX = ("monge-ampere", "transport")
 BOUNDARY = ("bump of g", "bump at g")
 # Points of grids in each direction; poles are those of r^(-POLE d).
@@ -33,7 +33,7 @@ class Place(NamedTuple):
     def local(self, x: Any) -> Any:
         return (x - self.middle) @ self.turned / (self.width * self.stretch)
 
-    def grid(self, domain: AbstractDomain) -> tuple[Array, float]:
+    def grid(self, domain: Domain) -> tuple[Array, float]:
         """Points of a midpoint rule around the feature that lie in the domain, and their weight:
         what is summed over them is less than the integral over the domain."""
         d = len(self.middle)
@@ -68,7 +68,7 @@ class Truth(NamedTuple):
         return found | {"energy": norm(laplacian - lambda_ * self.value)}
 
 
-def draw_domain(rng: np.random.Generator, d: int, family: str) -> AbstractDomain:
+def draw_domain(rng: np.random.Generator, d: int, family: str) -> Domain:
     size, longest = 10 ** rng.uniform(-3, 3), 1 if family in CONVEX else 3
     center, kind = size * rng.normal(size=d), rng.integers(4)
     if family == "transport" or kind == 0 or (d == 3 and kind < 2):
@@ -90,7 +90,7 @@ def rotation(rng: np.random.Generator, d: int) -> Array:
     return np.linalg.qr(rng.normal(size=(d, d)))[0]
 
 
-def draw_place(rng: np.random.Generator, kind: str, domain: AbstractDomain, share: float) -> Place:
+def draw_place(rng: np.random.Generator, kind: str, domain: Domain, share: float) -> Place:
     d, width = domain.dimension, 2 * share * domain.inradius
     inside = domain.interior_points(1, int(rng.integers(1 << 30)))[0]
     if kind in BOUNDARY:
@@ -128,7 +128,7 @@ def feature(kind: str, place: Place) -> Callable:
     return lambda x: jnp.maximum(1 - square(x), 0.0) ** 4
 
 
-def smooth_solution(rng: np.random.Generator, domain: AbstractDomain, convex: bool) -> Callable:
+def smooth_solution(rng: np.random.Generator, domain: Domain, convex: bool) -> Callable:
     """A quadratic function with values of about one, and a wave where it need not be convex."""
     d = domain.dimension
     low, high = (np.asarray(corner) for corner in domain.bounding_box)
@@ -163,7 +163,7 @@ def pole_norm(place: Place, d: int) -> float:
 
 
 def by_duality(
-    domain: AbstractDomain, x: Array, weight: float, laplacian: Array, background: float
+    domain: Domain, x: Array, weight: float, laplacian: Array, background: float
 ) -> dict[str, float]:
     """Lower bounds of v from Δv, which vanishes away from x: ∫vΔφ = ∫φΔv for φ = 0 on the
     boundary. What the answer has besides is taken off."""

@@ -173,8 +173,8 @@ class ComputedMap:
         """One Gauss rule over the whole domain with n points per direction and one with 2n: for
         smooth integrands far more accurate than many cells. None where something is so small that
         both may miss it."""
-        rules = [] if self._has_features() else _rules(self.domain, GLOBAL_POINTS)
-        if not rules:
+        rules = _rules(self.domain, GLOBAL_POINTS)
+        if not rules or self._has_features():
             return []
         (x, coarse), (finer, fine) = rules
         points, first = np.concatenate([x, finer]), np.arange(len(x) + len(finer)) < len(x)
@@ -184,8 +184,12 @@ class ComputedMap:
         return [(Quadrature(nodes), self.evaluate(points, shrink))]
 
     def _has_features(self) -> bool:
-        answer = resolved_boxes(self.candidate.formulas, self.domain).features()
-        return len(answer.lower) + len(features_of(self.problem).lower) > 0
+        """Whether something in the densities or the potential is smaller than the distance of the
+        points of the coarse rule."""
+        found = resolved_boxes(self.candidate.formulas, self.domain), features_of(self.problem)
+        sides = np.concatenate([each.features().upper - each.features().lower for each in found])
+        low, high = (np.asarray(corner) for corner in self.domain.bounding_box)
+        return bool(np.any(sides < (high - low) / GLOBAL_POINTS[self.dimension][0]))
 
 
 def _check_convex(smallest: float, point: np.ndarray) -> None:
