@@ -61,4 +61,4 @@ def largest_share_left_out(seed: int) -> float:
         largest = height * (measure.RHO ** (2.0 * n) + measure.RHO ** (-2.0 * n)) / 2
         allowed = measure.left_out(largest[None, None], np.array([[n]]), np.array([2 * half]))
         shares.append(missed / float(allowed[0]))
-    return max(shares)
+    return float(max(shares))
