@@ -71,8 +71,9 @@ def best_bounds(
     if reason := coverage.not_elliptic():
         return Certificate(reasons=(reason,))
     energies, failures = energy_bounds(equation, coverage)
+    energies = equation.proved(energies)
     disagreement = disagreement_of(equation.measure, energies)
-    energies = equation.proved([energy for energy in energies if energy.norm.converged])
+    energies = [energy for energy in energies if energy.norm.converged]
     found = maximum(energies)
     reasons = [*failures, *disagreement, *([found.why] if found.why is not None else [])]
     return assemble(equation, energies, found, reasons)

@@ -15,10 +15,15 @@ import numpy as np
 from cordes.certificates.assemble import Maxima, best_bounds, chosen, no_maxima, with_gap
 from cordes.certificates.certificate import Certificate
 from cordes.certificates.enclosed.measure import EnclosedMeasure
-from cordes.certificates.enclosed.refinement import enclosed_measure
+from cordes.certificates.enclosed.refinement import CellBudget, enclosed_measure
 from cordes.certificates.enclosed.weights import multiplier, over_root
 from cordes.certificates.reason import Reason, Why, contraction_too_large
-from cordes.certificates.residual.candidate import AbstractCandidate, Evaluated, not_finite
+from cordes.certificates.residual.candidate import (
+    AbstractCandidate,
+    AnswerCandidate,
+    Evaluated,
+    not_finite,
+)
 from cordes.certificates.residual.hypotheses import boundary_gap, not_seen, refusal
 from cordes.certificates.residual.measured import (
     Sampling,
@@ -58,6 +63,8 @@ SAMPLE_SEED, NORMS_OF_A_SAMPLE = 5_550_002, 4
 # it is not used.
 TIGHT = 20.0
 LARGEST = 1e60
+# Points of a formula cost a thousandth of those of a network.
+CHEAP = CellBudget(points=1_000_000)
 Extra = Callable[[MaximumPrinciple], Maximum]
 
 
@@ -117,8 +124,9 @@ def _enclosed(
     if problem.domain.dimension > 3 or not 1 / LARGEST < size < LARGEST:
         return None
     plain = multiplier(TraceSplit(), np.eye(problem.domain.dimension))
+    budget = CellBudget() if isinstance(candidate, AnswerCandidate) else CHEAP
     try:
-        found = enclosed_measure(problem, candidate, [plain, over_root(determinant_root)])
+        found = enclosed_measure(problem, candidate, [plain, over_root(determinant_root)], budget)
     except (UnsupportedOperation, DomainError):
         return None
     return found if found.excess(plain) <= TIGHT else None

@@ -37,7 +37,8 @@ def test_monge_ampere_of_the_paper(solved):
     """Rounding level after four quadratic steps with a small network; the start knows nothing of
     the solution."""
     solution = solved.certified("ex4.6-monge-ampere")
-    assert solution.result is Result.converged
+    # Convexity is seen at points only.
+    assert solution.result is Result.converged_uncertified
     assert solution.error().l2 <= 1e-12
     r = residuals(solution)
     assert r[0] > 0.1
@@ -184,7 +185,7 @@ def test_a_start_that_defeats_plain_newton():
     assert plain.result is Result.convexity_lost
     assert plain.error().l2 > 1e-2
     ours = cordes.solve(problem, start=start, features=250, certify=False)
-    assert ours.result is Result.converged
+    assert ours.result is Result.converged_uncertified
     assert ours.error().l2 <= 1e-10
 
 
@@ -250,7 +251,7 @@ def test_tolerance(solved):
     """`tol` bounds the certified maximum of a Monge–Ampère equation and the certified root mean
     square of a control problem."""
     loose = solved.certified("ex4.6-monge-ampere", tol=1e-3)
-    assert loose.result is Result.converged
+    assert loose.result is Result.converged_uncertified
     assert loose.error().linf <= loose.certificate.Linf <= 1e-3
     control = solved.certified("switching-control", tol=1e-4)
     assert control.error().l2 <= control.certificate.rms <= 1e-4

@@ -4,6 +4,7 @@ where the formula is analytic, with the remainder proved, and intervals on the r
 import itertools
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,8 +24,15 @@ LARGEST_FORMULA, LARGEST_CELLS, ROUNDS = 5_000, 4_000, 40
 ENOUGH = 8.0
 
 
-def largest_on_boundary(domain: AbstractDomain, h: Callable, negligible: float) -> float:
-    """A bound of |h| on the whole boundary: the largest value up to a factor, or up to what is
+class Largest(NamedTuple):
+    """The largest value that was seen, and a bound of all values."""
+
+    seen: float
+    bound: float
+
+
+def largest_on_boundary(domain: AbstractDomain, h: Callable, negligible: float) -> Largest:
+    """|h| on the whole boundary: the bound is the largest value up to a factor, or up to what is
     negligible, and more where cells run out. An operation without enclosure raises
     `UnsupportedOperation`, a domain without charts `DomainError`."""
     program, values, charts = RectangleProgram(h, domain.dimension), at_points(h), atlas(domain)
@@ -41,11 +49,11 @@ def largest_on_boundary(domain: AbstractDomain, h: Callable, negligible: float) 
         wide = ~(bound <= max(ENOUGH * seen, negligible))
         settled = max(settled, float(np.max(bound[~wide], initial=0.0)))
         if not np.any(wide):
-            return settled
+            return Largest(seen, settled)
         if np.count_nonzero(wide) << (domain.dimension - 1) > LARGEST_CELLS:
             break
         cells = _halved(cells.take(wide))
-    return max(settled, float(np.max(bound[wide])))
+    return Largest(seen, max(settled, float(np.max(bound[wide]))))
 
 
 def _faces(charts: AbstractAtlas) -> ChartCells:

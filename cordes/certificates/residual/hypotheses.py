@@ -11,7 +11,7 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from cordes.certificates.enclosed.supremum import largest_on_boundary
+from cordes.certificates.enclosed.supremum import Largest, largest_on_boundary
 from cordes.certificates.reason import Reason, Why
 from cordes.certificates.residual.candidate import (
     AbstractCandidate,
@@ -128,10 +128,11 @@ def boundary_gap(problem: AbstractProblem, candidate: AbstractCandidate) -> Gap:
     made = isinstance(candidate, AnswerCandidate) and candidate.solution.problem is problem
     built = made and excess[worst] == 0
     exact = built or bool(np.max(difference) <= LAST_PLACES * EPSILON * scale)
-    between = None if made else _enclosed_difference(problem, candidate, EPSILON * scale)
-    reason, proved = None, made or between is not None
-    if between is not None and between > MISMATCH * scale:
-        exact, reason = False, _hidden_difference(between)
+    between = _enclosed_difference(problem, candidate, EPSILON * scale)
+    # An answer of ours has the values of g by construction.
+    proved, reason = made or between.bound <= MISMATCH * scale, None
+    if between.seen > MISMATCH * scale:
+        exact, reason = False, _hidden_difference(between.seen)
     if not excess[worst] <= MISMATCH * scale:
         value, g, x = float(values[worst]), float(wanted[worst]), points[worst]
         reason = Reason(
@@ -141,23 +142,25 @@ def boundary_gap(problem: AbstractProblem, candidate: AbstractCandidate) -> Gap:
             {"value": value, "wanted": g, "point": x},
         )
     largest = max(float(np.max(rounding)), float(np.max(inside_rounding)))
-    size = max(float(np.max(difference + rounding)), between or 0.0)
+    size = float(np.max(difference + rounding))
+    if between.bound <= MISMATCH * scale:
+        size = max(size, between.bound)
     return Gap(size, largest, exact, proved, reason)
 
 
 def _enclosed_difference(
     problem: AbstractProblem, candidate: AbstractCandidate, negligible: float
-) -> float | None:
-    """A bound of |u_θ - g| on the whole boundary for a function that somebody brings, None where
-    its formula has none."""
+) -> Largest:
+    """|u_θ - g| on the whole boundary for a function that somebody brings; the bound is infinite
+    where the formulas have none."""
     if not isinstance(candidate, FunctionCandidate) or problem.domain.dimension > 3:
-        return None
+        return Largest(0.0, np.inf)
     try:
         return largest_on_boundary(
             problem.domain, lambda x: candidate.plain(x) - problem.g(x), negligible
         )
     except (UnsupportedOperation, DomainError):
-        return None
+        return Largest(0.0, np.inf)
 
 
 def _hidden_difference(size: float) -> Reason:
