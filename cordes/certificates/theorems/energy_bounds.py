@@ -35,6 +35,7 @@ from cordes.certificates.theorems.pointwise import green_constant
 from cordes.certificates.theorems.preconditioner import preconditioners
 from cordes.domains.constants import first_eigenvalue
 from cordes.domains.domain import AbstractDomain
+from cordes.formulas.intervals import UnsupportedOperation
 from cordes.problems.linear import Linear
 from cordes.problems.problem import AbstractProblem
 
@@ -172,9 +173,15 @@ class LinearEquation(AbstractEquation):
             return None
         norm = self.enclosed.norm_of(weight, power)
         if not norm.enclosed and again:
-            norm = enclosed_measure(self.problem, self.candidate, [weight], FEW).norm_of(weight)
+            norm = self._enclosed_anew(weight) or norm
         good = norm.enclosed and norm.upper <= WORTH * max(estimate.upper, norm.lower)
         return norm if good else None
+
+    def _enclosed_anew(self, weight: Weight) -> Norm | None:
+        try:
+            return enclosed_measure(self.problem, self.candidate, [weight], FEW).norm_of(weight)
+        except UnsupportedOperation:
+            return None
 
     def proved(self, energies: list["EnergyBound"]) -> list["EnergyBound"]:
         best = min((energy.L2 for energy in energies), default=0.0)
