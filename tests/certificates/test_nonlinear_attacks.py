@@ -165,9 +165,14 @@ def ridge_and_problem(kind, steepness):
 @pytest.mark.filterwarnings("ignore::cordes.KinkWarning")
 @pytest.mark.parametrize("kind", ["linear", "hjb", "monge-ampere"])
 def test_a_ridge_between_all_points_of_the_norms(kind):
+    """What is seen is zero, and not believed; where norms are enclosed they say how large it is."""
     certificate = cordes.certify(*ridge_and_problem(kind, 1e6))
     assert certificate.Linf is None
-    assert "a ridge or a layer lies between them" in certificate.reason
+    if kind == "linear":
+        assert certificate.energy is None or certificate.energy[1] >= second_derivative(1e6)
+    else:
+        words = ("a ridge or a layer lies between them", "which is no proof that it is zero")
+        assert any(each in certificate.reason for each in words)
 
 
 @pytest.mark.filterwarnings("ignore::cordes.KinkWarning")
@@ -183,11 +188,15 @@ def test_a_ridge_that_cells_follow(kind):
     if certificate.energy is None:
         assert "did not converge" in certificate.reason
         return
-    # The second derivative of s tanh s, over the whole line.
+    truth = second_derivative(steepness)
+    assert certificate.energy[0] <= truth <= certificate.energy[1]
+
+
+def second_derivative(steepness):
+    """‖(x tanh kx)''‖ over the whole line."""
     s = np.linspace(-40, 40, 400_001)
     second = 2 * (1 - s * np.tanh(s)) / np.cosh(s) ** 2
-    truth = np.sqrt(steepness * np.sum(second**2) * (s[1] - s[0]))
-    assert certificate.energy[0] <= truth <= certificate.energy[1]
+    return np.sqrt(steepness * np.sum(second**2) * (s[1] - s[0]))
 
 
 @pytest.mark.parametrize("sign", [1, -1])

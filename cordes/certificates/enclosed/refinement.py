@@ -281,7 +281,8 @@ def enclosed_measure(
     while True:
         work.work(target)
         target = work.target
-        shares = np.max(work.values / target, axis=1)
+        with np.errstate(over="ignore"):
+            shares = np.max(work.values / target, axis=1)
         if np.sum(shares) <= 0.5 or work.spent(limits):
             return _collected(work)
         cuttable = np.concatenate([np.any(part.axes, axis=1) for part in work.pending])
