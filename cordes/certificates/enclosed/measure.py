@@ -55,6 +55,7 @@ class EnclosedMeasure(NamedTuple):
     smooth: Smooth
     rough: Undecided | None
 
+    @np.errstate(all="ignore")
     def norm_of(self, weight: Weight, power: int = 2, residual: bool = True) -> Norm:
         """Limits of the Lᵖ norm of weight · r (or of the weight alone); odd powers through those
         next to them."""

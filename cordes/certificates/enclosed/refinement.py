@@ -265,6 +265,7 @@ def _rules(cells: ChartCells, orders: Array) -> tuple[Array, Array, Array]:
     return np.concatenate(charts), np.concatenate(points), np.concatenate(weights)
 
 
+@np.errstate(all="ignore")
 def enclosed_measure(
     problem: Linear,
     candidate: AbstractCandidate,
@@ -281,8 +282,7 @@ def enclosed_measure(
     while True:
         work.work(target)
         target = work.target
-        with np.errstate(over="ignore"):
-            shares = np.max(work.values / target, axis=1)
+        shares = np.max(work.values / target, axis=1)
         if np.sum(shares) <= 0.5 or work.spent(limits):
             return _collected(work)
         cuttable = np.concatenate([np.any(part.axes, axis=1) for part in work.pending])

@@ -123,6 +123,7 @@ class Rectangle:
     def __getitem__(self, index: Any) -> "Rectangle":
         return self.map(lambda part: part[index])
 
+    @np.errstate(over="ignore")
     def size(self) -> Array:
         """An upper bound of |z|."""
         return np.hypot(size_of(self.real), size_of(self.imaginary)) * (1 + WIDENING)
