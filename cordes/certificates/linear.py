@@ -64,7 +64,7 @@ SAMPLE_SEED, NORMS_OF_A_SAMPLE = 5_550_002, 4
 TIGHT = 20.0
 LARGEST = 1e60
 # Points of a formula cost a thousandth of those of a network.
-CHEAP = CellBudget(points=1_000_000)
+CHEAP = CellBudget(points=1_000_000, numbers=40_000_000)
 Extra = Callable[[MaximumPrinciple], Maximum]
 
 

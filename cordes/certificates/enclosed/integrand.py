@@ -66,6 +66,10 @@ class Integrand:
         self.atlas, self.volume = atlas(problem.domain), problem.domain.volume
         self.program = RectangleProgram(data, problem.domain.dimension)
         self.pieces = enclose(data)
+        elements = sum(step.numbers.size for step in self.program.trace.steps)
+        # Numbers that one cell takes.
+        features = 0 if self.features is None else 8 * len(self.features.bias)
+        self.cost = max((elements + features) * problem.domain.dimension * len(RHO), 1)
 
     def around(self, cells: ChartCells) -> Around:
         near = Neighbourhoods(cells.lower, cells.upper, RHO)

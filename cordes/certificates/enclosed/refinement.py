@@ -28,7 +28,8 @@ SHARE = 0.02
 ORDERS = np.array([2, 3, 4, 5, 6, 8, 10, 12, 14, 16, 20, 24, 32])
 LARGEST_ORDER = {1: 32, 2: 24, 3: 24}
 GENEROUS = 8
-BATCH = 1024
+# Numbers of all cells of a batch.
+NUMBERS = 5_000_000
 # Pending cells that hold more than this multiple of what is allowed are all cut at once.
 FAR = 1e3
 # Cells narrower than this share of the chart are not cut.
@@ -37,11 +38,13 @@ TINY = 1e-300
 
 
 class CellBudget(NamedTuple):
-    """When refinement ends at the latest: cells, and points at which the answer is evaluated. They
-    are counted and not timed, so that every machine finds the same bounds."""
+    """When refinement ends at the latest: cells, points at which the answer is evaluated, and
+    numbers that are calculated on ellipses. They are counted and not timed, so that every machine
+    finds the same bounds."""
 
     cells: int = 12_000
     points: int = 120_000
+    numbers: int = 15_000_000
 
 
 class Pending(NamedTuple):
@@ -102,18 +105,21 @@ class Refinement:
         self.nodes: list[tuple[Array, Array, Evaluated]] = []
         self.total, self.remainder = np.zeros(len(weights)), np.zeros(len(weights))
         self.new, self.cuts, self.most_points = integrand.atlas.start(), cuts, most_points
+        self.looked_at = 0
         self.whole = integrand.volume
         self.extent = np.max(self.new.upper - self.new.lower, axis=0)
         self.largest_order = LARGEST_ORDER[self.new.lower.shape[1]]
 
     def work(self, target: Array) -> None:
         """Look at the new cells: accept them, or keep them pending."""
-        for k in range(0, len(self.new.chart), BATCH):
+        rows = max(NUMBERS // self.integrand.cost, 1)
+        for k in range(0, len(self.new.chart), rows):
             check_deadline()
-            self._batch(self.new.take(slice(k, k + BATCH)), target)
+            self._batch(self.new.take(slice(k, k + rows)), target)
         self.new = self.new.take(slice(0))
 
     def _batch(self, cells: ChartCells, target: Array) -> None:
+        self.looked_at += len(cells.chart)
         around = self.integrand.around(cells)
         flat = np.prod(cells.upper - cells.lower, axis=1)
         volume = flat * around.largest_jacobian
@@ -221,7 +227,9 @@ class Refinement:
         features = self.integrand.features
         # Over a cell without ellipses the sum of the features is interpolated.
         each = 0 if features is None else features.nodes
-        return cells > limits.cells or each * waiting + self._points > limits.points
+        numbers = self.looked_at * self.integrand.cost
+        points = each * waiting + self._points
+        return cells > limits.cells or points > limits.points or numbers > limits.numbers
 
     @property
     def _points(self) -> int:
