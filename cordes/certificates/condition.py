@@ -67,8 +67,9 @@ class Condition:
 
     def __str__(self) -> str:
         verdict = "satisfied" if self.satisfied else "VIOLATED"
-        best = f", best λ = {self.lambda_:.4g}" if self.satisfied else ", whatever λ"
-        best = best if self.lambda_ is not None else ""
+        best = ""
+        if self.lambda_ is not None:
+            best = f", best λ = {self.lambda_:.4g}" if self.satisfied else ", whatever λ"
         low, high = self.multiplier_range
         point = ", ".join(f"{value:.4g}" for value in self.worst_point)
         negative = f". {self.negative}" if self.negative is not None else ""

@@ -16,6 +16,8 @@ from cordes.problems.files import load_problem
 from cordes.references import chebyshev
 
 KEYS = {
+    "verdict",
+    "relative_residual",
     "problem",
     "method",
     "result",
@@ -102,7 +104,7 @@ def test_solve_writes_json_and_files(invoke, folder, tmp_path):
     assert certificate["energy"].keys() == {"lower", "upper", "lambda"}
     assert facts["error"]["l2"] <= certificate["rms"] < 1e-3
     assert facts["error"]["linf"] <= certificate["Linf"]
-    assert certificate["level"] == "quadrature"
+    assert certificate["level"] == "enclosed"
     assert facts["seconds"]["certify"] > 0
     assert facts["condition"] == {
         "epsilon": 1.0,
@@ -138,7 +140,7 @@ def test_solve_prints_a_table(invoke, folder):
         "solve",
         "certificate",
         "root mean square error: ≤",
-        "quadrature",
+        "enclosed",
     ):
         assert word in stdout
 

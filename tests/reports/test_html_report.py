@@ -53,7 +53,7 @@ def test_report_of_a_solve(runs):
     words = page.words()
     for phrase in (
         "The error is at most",
-        "level: quadrature",
+        "level: enclosed",
         "Proved",
         "Checked",
         "Assumed",

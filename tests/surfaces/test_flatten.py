@@ -54,7 +54,7 @@ def test_a_pass_that_makes_it_worse_is_not_kept(small, quick, monkeypatch):
 
 
 def test_command(small, quick, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("cordes.surfaces.folded.folded_surface", lambda: small)
+    monkeypatch.setattr("cordes.commands.surface.folded_surface", lambda: small)
     assert run(["surface", "folded", "--out", str(tmp_path / "flat"), "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert (
