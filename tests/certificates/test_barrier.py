@@ -149,7 +149,7 @@ def test_features_are_what_they_say():
 
 def test_interfaces_with_a_kink_are_not_used():
     problem = cordes.Linear(
-        SQUARE, np.eye(2), 1.0, interfaces=[lambda x: jnp.abs(x[0]) - 0.5, lambda x: x[1]]
+        SQUARE, np.eye(2), 1.0, interfaces=[lambda x: jnp.maximum(x[0], x[1]) - 0.5, lambda x: x[1]]
     )
     features = BarrierFeatures(problem, np.zeros((0, 2)), SQUARE.interior_points(2000, 3), 0)
     assert len(features.inputs.interfaces) == 1
