@@ -17,6 +17,7 @@ class Answers:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.made: dict[str, Solution] = {}
+        self.with_certificate: dict[str, Solution] = {}
         folder.mkdir(parents=True, exist_ok=True)
 
     def __call__(self, name: str, **options) -> Solution:
@@ -27,9 +28,9 @@ class Answers:
 
     def certified(self, name: str, **options) -> Solution:
         key = _key(name, options)
-        if self(name, **options).certificate is None:
-            self.made[key] = self.made[key].certified()
-        return self.made[key]
+        if key not in self.with_certificate:
+            self.with_certificate[key] = self(name, **options).certified()
+        return self.with_certificate[key]
 
     def shared(self, key: str, name: str, options: dict) -> Solution:
         path, mark = self.folder / f"{key}.cordes", self.folder / f"{key}.begun"
