@@ -5,9 +5,12 @@ from typing import TYPE_CHECKING
 
 from cordes.commands.process import is_command
 from cordes.natural_names import hint
+from cordes.runtime.signals import listen_early
 
 __version__ = "0.1.0"
 
+if is_command():
+    listen_early()
 # A command gets its names when it needs them (`load_names`): help and completion wait for no JAX.
 if TYPE_CHECKING or not is_command():
     from cordes.public import *  # noqa: F403

@@ -2,17 +2,18 @@
 file of its name beside it, as one function that makes one `Report`. A report is printed as a table
 for people or, with --json, as one object for programs.
 
-Exit status: 0 done, 1 solved but not as asked, 2 bad input, 130 interrupted before there was an
-answer. A command is imported once its options are read, so that help, completion and wrong options
-wait for nothing numerical.
+This is the boundary of the program: whatever happens in a command leaves it as a report, printed,
+and an exit status (`commands/output.py`). A command is imported once its options are read, so that
+help, completion and wrong options wait for nothing numerical.
 """
 
 import contextlib
 import dataclasses
 import importlib
 import inspect
+import io
+import os
 import sys
-import traceback
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
@@ -22,12 +23,15 @@ import cordes
 from cordes.citation import citation
 from cordes.commands import output
 from cordes.commands.arguments import COMMANDS
-from cordes.commands.output import DONE, INTERRUPTED, Report, refuse
+from cordes.commands.output import DONE, Refusal, Report
 from cordes.commands.process import Call, load_names
 from cordes.errors import CordesError
+from cordes.runtime.signals import heeded_by_commands, pause
 
 # Commands that compute nothing.
 LIGHT = ("new",)
+# Options that only print something.
+INFORMING = {"--help", "--version", "--citation", "--show-completion"}
 
 
 def main() -> None:
@@ -39,40 +43,69 @@ def run(arguments: Sequence[str], own_process: bool = False) -> int:
     """Run one command and return its exit status. `own_process` says that nothing ran before, so
     that the time of the imports is known."""
     as_json = "--json" in arguments
-    # Whatever a problem file prints must not mix with the object on standard output.
-    guard = contextlib.redirect_stdout(sys.stderr) if as_json else contextlib.nullcontext()
-    call = Call([word for word in arguments if word != "--json"], own_process)
+    words = [word for word in arguments if word != "--json"]
+    with heeded_by_commands(), contextlib.ExitStack() as holds:
+        call = Call(words, own_process, holds)
+        # Whatever a problem file prints must not mix with the object on standard output.
+        only = output.only_messages(own_process) if as_json else contextlib.nullcontext()
+        with only, output.plain_warnings():
+            outcome = _outcome(lambda: _perform(list(arguments), call, as_json), words)
+        return output.deliver(outcome, as_json, own_process)
+
+
+def _outcome(work: Callable[[], Any], words: Sequence[str]) -> Report | Refusal | int:
+    """What became of a command."""
     try:
-        with guard, output.plain_warnings():
-            report = app(list(arguments), prog_name="cordes", standalone_mode=False, obj=call)
+        outcome = work()
     except CordesError as error:
-        return refuse(as_json, error.kind, str(error))
+        return Refusal(error.kind, str(error))
     except (KeyboardInterrupt, typer.Abort):
-        report = INTERRUPTED
+        return output.interruption()
+    except BrokenPipeError:
+        return output.CLOSED_PIPE
     except Exception as error:
         # Usage errors belong to typer or, in some versions, to click; both format themselves.
         if hasattr(error, "format_message"):
-            return refuse(as_json, "option", output.usage_message(error))
-        traceback.print_exc()
-        fault = "This is a fault of cordes, or of a function in the problem file."
-        return refuse(as_json, "internal", f"{type(error).__name__}: {error}. {fault}")
-    if report == INTERRUPTED:
-        sentence = "Interrupted before there was an answer."
-        return refuse(as_json, "interrupted", sentence, INTERRUPTED)
-    if isinstance(report, Report):
-        output.show(report, as_json)
-        return report.status
-    return report if isinstance(report, int) else DONE
+            return Refusal("option", output.usage_message(error))
+        return output.fault(error, words)
+    return outcome if isinstance(outcome, Report | Refusal | int) else DONE
+
+
+def _perform(arguments: list[str], call: Call, as_json: bool) -> Any:
+    """What typer makes of the words: options that only inform are no command."""
+    informing = not call.words or INFORMING.intersection(call.words)
+    # People at a terminal get it in colours, as it is made; shells complete words so.
+    direct = "_CORDES_COMPLETE" in os.environ or (sys.stdout and sys.stdout.isatty())
+    if informing and (as_json or not direct):
+        return _captured(call)
+    return app(arguments, prog_name="cordes", standalone_mode=False, obj=call)
+
+
+def _captured(call: Call) -> Report:
+    """Help and the like, which are no report, as an object."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        app(call.words, prog_name="cordes", standalone_mode=False, obj=call)
+    return Report({"text": printed.getvalue()}, printed.getvalue())
 
 
 def _command(name: str, arguments: type[Any]) -> Callable[..., Any]:
     """A function for typer, with the signature of the object that keeps the options."""
 
-    def perform(context: typer.Context, **given: Any) -> Report | int:
+    def make(given: Any, call: Call) -> Report | int:
+        pause()
         if name not in LIGHT:
             load_names()
+        pause()
         module = importlib.import_module(f"cordes.commands.{name}")
-        return module.make_report(arguments(**given), context.obj)
+        try:
+            return module.make_report(given, call)
+        except SystemExit as error:
+            raise RuntimeError(f"something called exit({error.code})") from error
+
+    def perform(context: typer.Context, **given: Any) -> Report | Refusal | int:
+        # Here already, since typer has its own way with interrupts and closed pipes.
+        return _outcome(lambda: make(arguments(**given), context.obj), context.obj.words)
 
     signature, about = inspect.signature(perform), dataclasses.fields(arguments)
     wanted = inspect.signature(arguments).parameters.values()

@@ -9,7 +9,6 @@ values at a few points.
 
 import io
 import json
-import os
 import warnings
 from pathlib import Path
 from typing import Any
@@ -30,7 +29,7 @@ from cordes.gallery.names import from_source
 from cordes.jet import Jet
 from cordes.problems.problem import AbstractProblem
 from cordes.results import Result
-from cordes.runtime.files import check_writable
+from cordes.runtime.files import check_writable, write_file
 from cordes.runtime.plain import plain
 from cordes.solutions.answer import Answer
 from cordes.solutions.kinds import make_solution
@@ -46,12 +45,7 @@ class OtherProblemWarning(UserWarning):
 
 
 def save(solution: Solution, path: str | Path) -> Path:
-    path = check_writable(path)
-    temporary = path.with_name(path.name + ".part")
-    temporary.write_bytes(to_bytes(solution))
-    # Replaced in one step: a kill in the middle leaves the old file.
-    os.replace(temporary, path)
-    return path
+    return write_file(check_writable(path), to_bytes(solution))
 
 
 def load(path: str | Path, problem: AbstractProblem | None = None) -> Solution:

@@ -57,6 +57,10 @@ def json_option() -> Any:
     )
 
 
+def overwrite_option() -> Any:
+    return option(False, "Replace another run in the folder, when this one is done.", "--overwrite")
+
+
 @command
 class GalleryArguments:
     """List the built-in problems."""
@@ -73,6 +77,7 @@ class CheckArguments:
     out: Path | None = option(
         None, "Write report.html, check.json and condition.png here.", metavar="DIR"
     )
+    overwrite: bool = overwrite_option()
     as_json: bool = json_option()
 
 
@@ -121,6 +126,7 @@ class SolveArguments:
         "answer.cordes, solution.vtu here.",
         metavar="DIR",
     )
+    overwrite: bool = overwrite_option()
     coordinator: str | None = option(
         None,
         "Several processes: where process 0 runs, and a free port there.",
@@ -181,6 +187,7 @@ class SurfaceArguments:
         "Write report.html, surface.obj, surface.ply (with uv), surface.png, report.json here.",
         metavar="DIR",
     )
+    overwrite: bool = overwrite_option()
     as_json: bool = json_option()
 
 

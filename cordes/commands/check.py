@@ -4,7 +4,7 @@ from typing import Any
 
 import cordes
 from cordes.commands.arguments import CheckArguments
-from cordes.commands.files import needs_answer, prepare_folder, write_all
+from cordes.commands.files import claim_folder, needs_answer, write_all
 from cordes.commands.output import DONE, NOT_AS_ASKED, Report, complain
 from cordes.commands.process import Call
 from cordes.reports.facts import condition_facts, negative_facts
@@ -17,7 +17,9 @@ def make_report(given: CheckArguments, call: Call) -> Report:
     # There is no picture of an interval's condition.
     pictures = ["condition.png"] if problem.domain.dimension > 1 else []
     names = [*pictures, "report.html", "check.json"]
-    folder = prepare_folder(given.out, names) if given.out is not None else None
+    folder = None
+    if given.out is not None:
+        folder = claim_folder(call, given.out, names, given.overwrite)
     if needs_answer(problem):
         complain("The condition depends on the answer: solving first.", "dim")
         solution = cordes.solve(problem, certify=False)
@@ -35,9 +37,9 @@ def make_report(given: CheckArguments, call: Call) -> Report:
         writers = {
             "condition.png": lambda path: plot_condition(problem, condition, path, solution),
             "report.html": lambda path: write_check_report(
-                path, problem, facts, condition, call.words, solution
+                path, problem, facts, condition, folder.command, solution
             ),
         }
         wanted = {name: write for name, write in writers.items() if name in names}
-        complete = write_all(folder, "check.json", facts, wanted, stale=writers)
+        complete = write_all(folder, "check.json", facts, {}, wanted)
     return Report(facts, condition_table(facts), DONE if complete else NOT_AS_ASKED)

@@ -1,20 +1,43 @@
-"""What a command writes to a folder."""
+"""What a command writes to a folder: first what it was asked for, then what is drawn from it."""
 
 import contextlib
-import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import os
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from cordes.certificates.condition import Condition
-from cordes.commands.output import as_json_text, complain
+from cordes.commands.output import DONE, as_json_text, complain, noted
+from cordes.commands.process import Call
 from cordes.errors import FileError
 from cordes.problems.problem import AbstractProblem
 from cordes.reports.facts import certificate_of
 from cordes.reports.pages.answer import write_report
-from cordes.runtime.files import check_writable
+from cordes.runtime.clock import Clock, OutOfTimeError, deadline
+from cordes.runtime.files import Contents, Folder, claimed, part_of, write_file
+from cordes.runtime.signals import held
 from cordes.solutions.kinds import PolicySolution
 from cordes.solutions.solution import Solution
+
+# Records of a run, by which a later one knows whose the files are.
+RECORDS = ("result.json", "check.json", "report.json")
+# All files of all commands, in the order in which they are told.
+KNOWN = (
+    "solution.png",
+    "policy.png",
+    "certificate.png",
+    "condition.png",
+    "answer.cordes",
+    "solution.vtu",
+    "surface.obj",
+    "surface.ply",
+    "surface.png",
+    "report.html",
+    *RECORDS,
+)
+# How a run is made again is no part of which run it is.
+HOW = ("--overwrite",)
+Writers = Mapping[str, Callable[[Path], Any]]
 
 
 def needs_answer(problem: AbstractProblem) -> bool:
@@ -36,92 +59,131 @@ def files_for(problem: AbstractProblem) -> list[str]:
     ]
 
 
-def prepare_folder(folder: Path, names: Sequence[str]) -> Path:
-    """Make the folder and try to write there: what cannot be written is refused before a solve."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except FileExistsError:
-        raise FileError(f"--out {folder} is a file: give the name of a folder.") from None
-    except OSError as error:
-        raise FileError(
-            f"--out {folder} cannot be written: {error.strerror or error}. Choose another folder."
-        ) from error
-    for name in names:
-        check_writable(folder / name)
-    return folder
+def claim_folder(call: Call, path: Path, names: Sequence[str], overwrite: bool = False) -> Folder:
+    """The folder for this command alone, until it ends."""
+    command = [word for word in call.words if word not in HOW]
+    contents = Contents(names, KNOWN, RECORDS)
+    return call.holds.enter_context(claimed(path, contents, command, overwrite))
 
 
 def write_files(
-    folder: Path,
+    folder: Folder,
     solution: Solution,
     facts: dict[str, Any],
     condition: Condition,
-    words: list[str],
+    clock: Clock,
     timed: Callable[[], None],
 ) -> bool:
-    """Whether all files of a solve could be written; `timed` puts the seconds into the facts."""
-    certificate = certificate_of(solution)
-    writers: dict[str, Callable[[Path], Any]] = {
+    """Whether all files of a solve could be written; `timed` puts the seconds into the facts, of
+    which the page shows those that are known before there are files."""
+    certificate, known = certificate_of(solution), facts["seconds"]
+    words = folder.command
+
+    def write_page(path: Path) -> None:
+        write_report(path, solution, facts | {"seconds": known}, condition, words)
+
+    drawn: dict[str, Callable[[Path], Any]] = {
         "solution.png": solution.plot,
         "certificate.png": certificate.plot,
-        "answer.cordes": solution.save,
         "solution.vtu": solution.to_vtk,
-        "report.html": lambda path: write_report(path, solution, facts, condition, words),
+        "report.html": write_page,
     }
     if isinstance(solution, PolicySolution):
-        writers["policy.png"] = solution.plot_policy
+        drawn["policy.png"] = solution.plot_policy
     names = files_for(solution.problem)
     if certificate.picture is None:
         names.remove("certificate.png")
-    wanted = {name: write for name, write in writers.items() if name in names}
-    stale = [*writers, "policy.png"]
-    return write_all(folder, "result.json", facts, wanted, stale, timed)
+    drawn = {name: write for name, write in drawn.items() if name in names}
+    kept = {"answer.cordes": solution.save}
+    return write_all(folder, "result.json", facts, kept, drawn, timed, clock)
 
 
 def write_all(
-    folder: Path,
-    data: str,
+    folder: Folder,
+    record: str,
     facts: dict[str, Any],
-    writers: Mapping[str, Callable[[Path], Any]],
-    stale: Iterable[str] = (),
-    last: Callable[[], None] = lambda: None,
+    kept: Writers,
+    drawn: Writers,
+    timed: Callable[[], None] = lambda: None,
+    clock: Clock | None = None,
 ) -> bool:
-    """Write the facts to the file `data` first, then the other files, each on its own: neither a
-    disk that is full by now nor a fault in a picture or a page may cost the answer. Files of an
-    earlier run, these and the `stale` ones, go before. At the end the facts are written again: they
-    name what is there, and `last` may add to them. Whether all could be written."""
-    facts["files"] = [str(folder / name) for name in (*writers, data)]
-    for name in {*writers, *stale, data}:
-        with contextlib.suppress(OSError):
-            (folder / name).unlink(missing_ok=True)
-
-    def write_facts(path: Path) -> None:
-        path.write_text(as_json_text(facts) + "\n", encoding="utf-8")
-
-    failed = [
-        name
-        for name, write in {data: write_facts, **writers}.items()
-        if not _written(folder / name, write)
-    ]
-    facts["files"] = [str(folder / name) for name in (*writers, data) if name not in failed]
-    last()
-    if data not in failed:
-        with contextlib.suppress(OSError):
-            write_facts(folder / data)
-    return not failed
+    """Write what must be `kept`, and with it the facts to the file `record`, whatever signals come;
+    then what is `drawn`, each on its own, as long as the clock allows: neither a disk that is full
+    by now nor a fault in a picture or a page may cost the answer. The record is written again at
+    the end, and always names what is there. Whether all could be written."""
+    facts["command"] = folder.command
+    with held():
+        timed()
+        if not _keep(folder, record, facts, kept):
+            return False
+    failed = _draw(folder, drawn, clock if clock is not None else Clock())
+    with held():
+        present = {Path(file).name for file in facts["files"]} | drawn.keys() - set(failed)
+        facts["files"] = [str(folder.path / name) for name in KNOWN if name in present]
+        timed()
+        noted(facts, DONE)
+        rewritten = _written(folder.path / record, lambda path: _write_facts(path, facts))
+    return rewritten and not failed and len(facts["files"]) == len(kept) + len(drawn) + 1
 
 
-def _written(path: Path, write: Callable[[Path], Any]) -> bool:
+def _write_facts(path: Path, facts: Mapping[str, Any]) -> None:
+    write_file(path, as_json_text(facts) + "\n")
+
+
+def _keep(folder: Folder, record: str, facts: dict[str, Any], kept: Writers) -> bool:
+    """Write the answer and its record beside whatever is there, and put them in its place once they
+    are whole. Where they do not all become so, an earlier run stays as it is."""
+    parts = {name: part_of(folder.path / name) for name in (*kept, record)}
+    written = [name for name in kept if _written(folder.path / name, kept[name], parts[name])]
+    facts["files"] = [str(folder.path / name) for name in (*written, record)]
+    noted(facts, DONE)
+
+    def write_record(path: Path) -> None:
+        _write_facts(path, facts)
+
+    if _written(folder.path / record, write_record, parts[record]):
+        written.append(record)
     try:
-        write(path)
+        if len(written) == len(parts) or (written and not folder.replaced):
+            folder.put({name: parts[name] for name in written}, record)
+            facts["files"] = [str(folder.path / name) for name in written]
+            return record in written
+        complain(f"Warning: {folder.path} is left as it was.", "yellow")
+    except OSError as error:
+        complain(f"Warning: {folder.path} could not be written: {error}", "yellow")
+    finally:
+        for part in parts.values():
+            with contextlib.suppress(OSError):
+                part.unlink(missing_ok=True)
+    facts["files"] = []
+    return False
+
+
+def _draw(folder: Folder, drawn: Writers, clock: Clock) -> list[str]:
+    """What could not be drawn."""
+    failed = []
+    for name, write in drawn.items():
+        try:
+            with deadline(clock):
+                if not _written(folder.path / name, write):
+                    failed.append(name)
+        except (KeyboardInterrupt, OutOfTimeError) as error:
+            late = isinstance(error, OutOfTimeError)
+            rest = [each for each in drawn if not os.path.lexists(folder.path / each)]
+            why = "--max-seconds passed" if late else "interrupted"
+            complain(f"Warning: {why} before {', '.join(rest)} could be made.", "yellow")
+            return rest
+    return failed
+
+
+def _written(path: Path, write: Callable[[Path], Any], part: Path | None = None) -> bool:
+    """Whether a file could be written, under the name `part` if there is one; if not, this is
+    said."""
+    try:
+        write(path if part is None else part)
     except Exception as error:
         plain = isinstance(error, OSError | FileError)
         why = str(error) if plain else f"{type(error).__name__}: {error}"
         complain(f"Warning: {path} could not be written: {why}", "yellow")
-        # Half a file would be taken for a whole one.
-        with contextlib.suppress(OSError):
-            path.unlink(missing_ok=True)
         return False
     return True

@@ -10,10 +10,12 @@ from typing import NamedTuple
 
 
 class Call(NamedTuple):
-    """How a command was called: its words, without --json, and whether the process is its own."""
+    """How a command was called: its words, without --json, and whether the process is its own; and
+    what it holds until it ends, as a folder that no other run may write to."""
 
     words: list[str]
     own_process: bool
+    holds: contextlib.ExitStack
 
 
 def is_command() -> bool:

@@ -4,15 +4,21 @@ import dataclasses
 
 import cordes
 from cordes.commands.arguments import SolveArguments
-from cordes.commands.files import files_for, needs_answer, prepare_folder, write_files
+from cordes.commands.files import claim_folder, files_for, needs_answer, write_files
 from cordes.commands.output import DONE, NOT_AS_ASKED, Report
 from cordes.commands.process import Call, process_seconds
 from cordes.errors import OptionError
 from cordes.problems.problem import AbstractProblem
 from cordes.reports.facts import certificate_of, solution_facts
 from cordes.reports.tables import solution_table
+from cordes.results import Result
 from cordes.runtime import distribution
+from cordes.runtime.clock import Clock, OutOfTimeError, deadline
 from cordes.runtime.compilation import Laps
+from cordes.runtime.signals import held
+from cordes.solutions.solution import Solution
+from cordes.solvers.certified import cut_short
+from cordes.solvers.options import check_positive
 
 # Options of a method: passed on where they are given.
 PASSED_ON = ("preset", "epochs", "steps", "features", "boundary", "outer", "form", "argmax")
@@ -20,7 +26,7 @@ PASSED_ON = ("preset", "epochs", "steps", "features", "boundary", "outer", "form
 # answer (its condition, its error) belongs to certifying it.
 PARTS = ("import", "prepare", "compile", "solve", "certify", "files")
 # What processes that share the work need not have in common.
-OWN = ("process_id", "out", "as_json", "verbose")
+OWN = ("process_id", "out", "overwrite", "as_json", "verbose")
 
 
 def make_report(given: SolveArguments, call: Call) -> Report | int:
@@ -31,12 +37,14 @@ def make_report(given: SolveArguments, call: Call) -> Report | int:
     same["version"] = cordes.__version__
     # Before the problem is made, since that already uses a device.
     session = distribution.session(given.coordinator, given.processes, given.process_id, same)
+    check_positive(tol=given.tol, max_seconds=given.max_seconds)
+    clock = Clock(given.max_seconds)
     with laps, session:
         problem = cordes.problem(given.problem)
         condition = None if needs_answer(problem) else cordes.check(problem)
         folder = None
         if given.out is not None and distribution.is_first():
-            folder = prepare_folder(given.out, files_for(problem))
+            folder = claim_folder(call, given.out, files_for(problem), given.overwrite)
         if given.barrier:
             refuse_barrier(problem)
         laps.lap("prepare")
@@ -46,15 +54,17 @@ def make_report(given: SolveArguments, call: Call) -> Report | int:
             given.tol,
             given.seed,
             not given.no_multiplier,
-            max_seconds=given.max_seconds,
+            max_seconds=clock.left,
             certify=given.tol is not None or not given.barrier,
             **{name: values[name] for name in PASSED_ON if values[name] is not None},
         )
         laps.lap_of("solve", solution.seconds)
         if given.barrier:
-            solution = solution.certified(norm="Linf", barrier=True)
-        condition = condition if condition is not None else cordes.check(solution)
-        facts = solution_facts(solution, condition) | distribution.facts()
+            solution = with_barrier(solution, clock)
+        # From here on there is an answer, which no signal may cost.
+        with held():
+            condition = condition if condition is not None else cordes.check(solution)
+            facts = solution_facts(solution, condition) | distribution.facts()
         laps.lap("certify")
         # The page shows the rows that are known when it is made: neither files nor the total.
         facts["seconds"] = {name: laps.seconds(*PARTS)[name] for name in PARTS[:-1]}
@@ -67,13 +77,23 @@ def make_report(given: SolveArguments, call: Call) -> Report | int:
         if folder is None:
             timed()
         else:
-            complete = write_files(folder, solution, facts, condition, call.words, timed)
+            complete = write_files(folder, solution, facts, condition, clock, timed)
         done = solution.result.as_asked(given.tol) and complete
         status = DONE if done else NOT_AS_ASKED
         if not distribution.is_first():
             return status
         rows = certificate_of(solution).rows(given.verbose)
         return Report(facts, solution_table(facts, rows), status)
+
+
+def with_barrier(solution: Solution, clock: Clock) -> Solution:
+    """With a sharper bound of the largest error; as it is where that is cut short."""
+    try:
+        with deadline(clock):
+            return solution.certified(norm="Linf", barrier=True)
+    except (KeyboardInterrupt, OutOfTimeError) as error:
+        late = isinstance(error, OutOfTimeError)
+        return cut_short(solution, Result.time_out if late else Result.interrupted)
 
 
 def refuse_barrier(problem: AbstractProblem) -> None:

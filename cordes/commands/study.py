@@ -4,20 +4,27 @@ import re
 
 import cordes
 from cordes.commands.arguments import StudyArguments
-from cordes.commands.files import prepare_folder
+from cordes.commands.files import claim_folder
 from cordes.commands.output import Report, complain
 from cordes.commands.process import Call
 from cordes.errors import OptionError
-from cordes.studies.command import study_all, study_problem
+from cordes.runtime.files import prepare_folder
+from cordes.runtime.signals import pause
+from cordes.studies.command import STUDIED, study_all, study_problem
 from cordes.studies.pages.tables import all_table, study_table
 
 
 def make_report(given: StudyArguments, call: Call) -> Report:
     refuse_contradictions(given)
     problem = None if given.problem is None else cordes.problem(given.problem)
-    folder = prepare_folder(given.out, [])
+    folder = prepare_folder(given.out)
+    names = list(STUDIED) if problem is None else [folder_name(problem.name)]
+    for name in names:
+        # What is there is looked at when it is read: a study goes on from its own states.
+        claim_folder(call, folder / name, [])
 
     def say(line: str) -> None:
+        pause()
         complain(line, "dim")
 
     try:
@@ -28,7 +35,7 @@ def make_report(given: StudyArguments, call: Call) -> Report:
             return Report(facts, all_table(facts))
         facts = study_problem(
             problem,
-            folder / re.sub(r"[^\w.-]+", "-", problem.name).strip("."),
+            folder / names[0],
             given.seeds,
             given.epochs,
             given.train_only,
@@ -42,6 +49,10 @@ def make_report(given: StudyArguments, call: Call) -> Report:
         )
         raise
     return Report(facts, study_table(facts))
+
+
+def folder_name(problem: str) -> str:
+    return re.sub(r"[^\w.-]+", "-", problem).strip(".")
 
 
 def refuse_contradictions(given: StudyArguments) -> None:

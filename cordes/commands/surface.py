@@ -6,10 +6,12 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from cordes.commands.arguments import SurfaceArguments
-from cordes.commands.files import prepare_folder, write_all
+from cordes.commands.files import claim_folder, write_all
 from cordes.commands.output import DONE, NOT_AS_ASKED, Report, complain
 from cordes.commands.process import Call
 from cordes.reports.tables import surface_table
+from cordes.runtime.files import Folder
+from cordes.runtime.signals import pause
 from cordes.surfaces.files import read_mesh, write_mesh
 from cordes.surfaces.flatten import FlatSurface, flatten
 from cordes.surfaces.folded import folded_surface
@@ -21,15 +23,16 @@ FILES = ("surface.obj", "surface.ply", "surface.png", "report.json", "report.htm
 
 def make_report(given: SurfaceArguments, call: Call) -> Report:
     mesh = folded_surface() if given.mesh == "folded" else read_mesh(given.mesh)
-    folder = prepare_folder(given.out, FILES) if given.out is not None else None
-    found = flatten(
-        mesh,
-        given.corners,
-        not given.no_network,
-        given.seed,
-        lambda line: complain(line, "dim"),
-        count_from=1,
-    )
+    folder = None
+    if given.out is not None:
+        folder = claim_folder(call, given.out, FILES, given.overwrite)
+
+    def say(line: str) -> None:
+        pause()
+        complain(line, "dim")
+
+    network = not given.no_network
+    found = flatten(mesh, given.corners, network, given.seed, say, count_from=1)
     facts: dict[str, Any] = {
         "mesh": given.mesh,
         **found.as_data(),
@@ -38,13 +41,11 @@ def make_report(given: SurfaceArguments, call: Call) -> Report:
         "files": [],
     }
     facts["corners"] = [corner + 1 for corner in facts["corners"]]
-    complete = folder is None or write_surface(folder, found, facts, call.words)
+    complete = folder is None or write_surface(folder, found, facts)
     return Report(facts, surface_table(facts), DONE if complete else NOT_AS_ASKED)
 
 
-def write_surface(
-    folder: Path, found: FlatSurface, facts: dict[str, Any], words: list[str]
-) -> bool:
+def write_surface(folder: Folder, found: FlatSurface, facts: dict[str, Any]) -> bool:
     """Whether all files could be written. The picture is drawn once, for its file and the page."""
     drawn: list[Figure] = []
 
@@ -56,12 +57,10 @@ def write_surface(
     def write_flat(path: Path) -> Path:
         return write_mesh(path, found.disk.mesh, found.maps[found.best].uv)
 
-    writers: dict[str, Any] = {
-        "surface.obj": write_flat,
-        "surface.ply": write_flat,
-        "surface.png": draw,
-        "report.html": lambda path: write_surface_report(
-            path, found, facts, drawn[0] if drawn else draw(), words
-        ),
-    }
-    return write_all(folder, "report.json", facts, writers)
+    def write_page(path: Path) -> Path:
+        picture = drawn[0] if drawn else draw()
+        return write_surface_report(path, found, facts, picture, folder.command)
+
+    kept = {"surface.obj": write_flat, "surface.ply": write_flat}
+    pages: dict[str, Any] = {"surface.png": draw, "report.html": write_page}
+    return write_all(folder, "report.json", facts, kept, pages)

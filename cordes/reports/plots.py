@@ -22,6 +22,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from cordes.certificates.certificate import Certificate, Picture, directed
 from cordes.errors import FileError
 from cordes.problems.hjb import HJB
+from cordes.reports.kit.pictures import saved
 from cordes.reports.kit.planes import (
     Plane,
     linear_limits,
@@ -173,11 +174,7 @@ def _finished(draw: Callable[[], Figure], path: str | Path | None) -> Figure:
         if path.suffix and path.suffix[1:].lower() not in formats:
             known = ", ".join(sorted(formats))
             raise FileError(f"{path}: figures are not written as {path.suffix}. Known: {known}.")
-    figure = draw()
-    FigureCanvasAgg(figure)
-    if path is not None:
-        figure.savefig(path, dpi=150)
-    return figure
+    return saved(draw(), path, 150)
 
 
 def _maps(domain: Any, panels: list[Panel], headline: str) -> Figure:

@@ -6,6 +6,10 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 
 from cordes.runtime import distribution
+from cordes.runtime.signals import pause
+
+# How much longer than its limit something may take: a step that would take longer is not begun.
+ALLOWANCE = 1.1
 
 
 class Clock:
@@ -20,12 +24,26 @@ class Clock:
         return time.perf_counter() - self.start
 
     @property
+    def left(self) -> float | None:
+        """Seconds that are left, a little at least; None where there is no limit."""
+        return None if self.limit is None else max(self.limit - self.seconds, 1e-3)
+
+    @property
     def over(self) -> bool:
+        """Asked between the steps of long work, where a signal is heeded too."""
+        pause()
         return self.limit is not None and distribution.agreed(self.seconds > self.limit)
 
+    def allows(self, seconds: float) -> bool:
+        """Whether there is time for a step that takes so long, as far as one can tell."""
+        if self.limit is None:
+            return True
+        return distribution.agreed(self.seconds + seconds <= ALLOWANCE * self.limit)
 
-class OutOfTimeError(Exception):
-    """The time was up in the middle of something that is worth nothing unless it ends."""
+
+class OutOfTimeError(BaseException):
+    """The time was up in the middle of something that is worth nothing unless it ends. No fault,
+    so that, like an interrupt, it is not taken for one by those who try something else then."""
 
 
 _DEADLINE: ContextVar[Clock | None] = ContextVar("deadline", default=None)
@@ -43,7 +61,9 @@ def deadline(clock: Clock) -> Iterator[None]:
 
 
 def check_deadline() -> None:
-    """To be called between the steps of long work; costs nothing where there is no deadline."""
+    """To be called between the steps of long work; costs nothing where there is no deadline and no
+    signal came."""
+    pause()
     clock = _DEADLINE.get()
     if clock is not None and clock.over:
         raise OutOfTimeError

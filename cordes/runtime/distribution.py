@@ -32,7 +32,9 @@ from jax.extend.backend import register_backend_factory
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from cordes.errors import OptionError
+from cordes.runtime.files import standard_output_kept
 from cordes.runtime.roll_call import ProcessError, call_roll
+from cordes.runtime.signals import HEEDED
 
 AXIS = "rows"
 # How long a process waits for the others to start.
@@ -65,7 +67,7 @@ def session(
             "A device was used before the session began: make problems, and whatever else "
             "calls JAX, inside of it."
         )
-    with _standard_output_kept(), _ended_by_interrupts():
+    with standard_output_kept(), _ended_by_interrupts():
         call_roll(address, processes, process_id, zlib.crc32(repr(arguments).encode()), wait)
         try:
             _start(address, processes, process_id)
@@ -191,26 +193,15 @@ def _total(values: Any) -> Any:
 
 
 @contextlib.contextmanager
-def _standard_output_kept() -> Iterator[None]:
-    sys.stdout.flush()
-    kept = os.dup(1)
-    os.dup2(2, 1)
-    try:
-        yield
-    finally:
-        os.dup2(kept, 1)
-        os.close(kept)
-
-
-@contextlib.contextmanager
 def _ended_by_interrupts() -> Iterator[None]:
-    """Ctrl-C ends the process at once. Solvers would stop with the best answer so far, but in one
+    """Signals end the process at once. Solvers would stop with the best answer so far, but in one
     process alone, out of step with the others."""
-    before = signal.signal(signal.SIGINT, signal.SIG_DFL)
+    before = {number: signal.signal(number, signal.SIG_DFL) for number in HEEDED}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _leave(status: int) -> None:

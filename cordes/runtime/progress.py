@@ -7,6 +7,8 @@ from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
+from cordes.runtime.signals import pause
+
 
 class Progress:
     """A line on standard error; `show=None` shows it where a person is watching (a terminal)."""
@@ -33,6 +35,7 @@ class Progress:
             self._bar.stop()
 
     def update(self, step: int | None = None, total: int | None = None, **facts: float) -> None:
+        pause()
         if self._bar is None:
             return
         facts.pop("seconds", None)

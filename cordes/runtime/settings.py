@@ -12,7 +12,8 @@ KEPT_FROM = 0.1
 
 def cache_folder() -> Path:
     """Where compiled programs are kept."""
-    return Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "cordes" / "jax"
+    # By the standard, an empty one is none.
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cordes" / "jax"
 
 
 def apply_settings() -> None:

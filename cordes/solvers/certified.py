@@ -9,6 +9,7 @@ from cordes.results import Result
 from cordes.runtime import distribution
 from cordes.runtime.clock import Clock, OutOfTimeError, deadline
 from cordes.runtime.compilation import Laps
+from cordes.runtime.signals import held, taken
 from cordes.solutions.answer import Answer
 from cordes.solutions.kinds import make_solution
 from cordes.solutions.solution import Solution
@@ -38,7 +39,11 @@ class Finish:
     laps: Laps
 
     def solution(self, answer: Answer) -> Solution:
-        """Without a certificate, with all arrays on this process."""
+        """Without a certificate, with all arrays on this process. No signal costs the answer."""
+        with held():
+            return self._solution(answer)
+
+    def _solution(self, answer: Answer) -> Solution:
         self.laps.lap("solve")
         answer = answer._replace(
             network=distribution.local(answer.network),
@@ -72,15 +77,28 @@ class Finish:
             return self._cut(solution, Result.time_out)
         except KeyboardInterrupt:
             return self._cut(solution, Result.interrupted)
-        solution = solution.replace(certificate=certificate).judged()
+        solution = self.judged(solution.replace(certificate=certificate))
         self.laps.lap("certify")
         return solution
 
+    def judged(self, solution: Solution) -> Solution:
+        """With the result that its certificate, or its lack, allows."""
+        with held():
+            return solution.judged()
+
     def timed(self, solution: Solution) -> Solution:
-        """With the seconds of the whole solve up to now."""
+        """With the seconds of the whole solve up to now. An interrupt that came too late for any
+        pause is still told of."""
         self.laps.lap("solve")
+        if taken():
+            solution = solution.replace(result=Result.interrupted)
         return solution.replace(seconds=self.laps.seconds(*PARTS))
 
     def _cut(self, solution: Solution, result: Result) -> Solution:
         self.laps.lap("certify")
-        return solution.replace(result=result, facts={**solution.facts, "uncertified": CUT[result]})
+        return cut_short(solution, result)
+
+
+def cut_short(solution: Solution, result: Result) -> Solution:
+    """An answer whose certificate was not completed, and why."""
+    return solution.replace(result=result, facts={**solution.facts, "uncertified": CUT[result]})

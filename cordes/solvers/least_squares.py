@@ -91,6 +91,10 @@ class Search:
     highest: float = 0.0
     needed: set[float] = dataclasses.field(default_factory=set)
     points: int = 0
+    # Seconds of the last attempt for each entry of its matrix, and whether the next one was not
+    # begun for lack of time.
+    cost: float = 0.0
+    late: bool = False
 
     def __post_init__(self) -> None:
         self.renew()
@@ -123,6 +127,12 @@ class Search:
         whole domain would not do."""
         small = len(self.system.hidden[0]) > 0
         return small or min(self.needed, default=0.0) > HOPELESS * LARGEST
+
+    def has_time(self, width: int, clock: Clock) -> bool:
+        """Whether a stage may begin; the first one always does, since without it there is no
+        answer."""
+        self.late = self.best is not None and (clock.over or not clock.allows(self.cost * width**2))
+        return not self.late
 
     @property
     def done(self) -> bool:
@@ -243,13 +253,15 @@ class LeastSquares(AbstractSolver):
     ) -> None:
         """Stage after stage, as long as it helps; the history grows with them."""
         clock = budget.clock
-        while widths and not search.done and not (clock.over and search.best):
+        while widths and not search.done and search.has_time(widths[0], clock):
             width, before = widths.pop(0), search.residual
             rows = search.rows(width)
             usual = later_candidates if search.best else first_candidates
             choices = usual(search, self.frequency), waves(search, self.frequency)
             for kind in itertools.chain(*choices):
+                began = clock.seconds
                 search.attempt(rows, width, kind)
+                search.cost = (clock.seconds - began) / width**2
                 budget.progress.update(features=width, residual=search.residual)
                 if search.done or clock.over or search.residual < 0.1 * before < np.inf:
                     break
@@ -284,7 +296,7 @@ class LeastSquares(AbstractSolver):
             return Result.interrupted
         if not np.isfinite(search.residual):
             return Result.nonfinite
-        if clock.over and not search.done:
+        if (search.late or clock.over) and not search.done:
             return Result.time_out
         return late_end(search.residual, search.tol, self.small * search.scale)
 

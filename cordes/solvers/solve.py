@@ -1,6 +1,7 @@
 """`solve`: one verb over all problems and methods."""
 
 import dataclasses
+import functools
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from cordes.runtime.clock import Clock
 from cordes.runtime.compilation import Laps
 from cordes.runtime.plain import plain_number
 from cordes.runtime.progress import Progress
+from cordes.runtime.signals import heeded_by_solves
 from cordes.runtime.threads import share_cores
 from cordes.solutions.answer import Answer, Weights
 from cordes.solutions.solution import Solution
@@ -27,7 +29,7 @@ from cordes.solvers.rows.kinds import make_system
 from cordes.solvers.rows.system import AbstractSystem
 from cordes.solvers.solver import AbstractSolver
 from cordes.solvers.tolerance import reach, residual_target
-from cordes.solvers.train import Budget
+from cordes.solvers.train import Budget, or_interrupted
 
 
 def solve(
@@ -81,7 +83,7 @@ def solve(
     choices = choose(problem, method, start, options)
     check_positive(tol=tol, max_seconds=max_seconds)
     clock = Clock(max_seconds)
-    with laps:
+    with laps, heeded_by_solves():
         with share_cores():
             system = make_system(problem, multiplier, choices.ansatz, _earlier(problem, start))
             warn_if_violated(problem)
@@ -97,12 +99,12 @@ def solve(
                 target = None if tol is None else residual_target(problem, multiplier, tol)
                 if tol is not None and target is not None and certify:
                     found = reach(tol, target, run, finish.certified, weights, run.extend)
-                    return finish.timed(found.judged())
+                    return finish.timed(finish.judged(found))
                 answer = run(target, weights)
                 if answer.result is Result.tolerance_not_reached and run.extend():
-                    answer = run(target, answer.weights)
+                    answer = or_interrupted(answer, functools.partial(run, target, answer.weights))
         # With all cores again, which the solver shares with the linear algebra.
-        found = finish.certified(answer) if certify else finish.solution(answer).judged()
+        found = finish.certified(answer) if certify else finish.judged(finish.solution(answer))
         return finish.timed(found)
 
 

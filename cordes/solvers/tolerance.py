@@ -57,7 +57,12 @@ def reach(
     """
     weights, best, smallest = start, None, math.inf
     for attempt in range(ATTEMPTS):
-        answer = run(target, weights)
+        try:
+            answer = run(target, weights)
+        except KeyboardInterrupt:
+            if best is None:
+                raise
+            return best.replace(result=Result.interrupted)
         solution = finish(answer)
         if solution.certificate is None:
             return (best or solution).replace(result=solution.result)

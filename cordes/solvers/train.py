@@ -106,6 +106,14 @@ def late_end(best_residual: float, tol: float | None, small: float) -> Result:
     return Result.converged if best_residual <= small else Result.stagnated
 
 
+def or_interrupted(answer: Answer, work: Callable[[], Answer]) -> Answer:
+    """What work makes of an answer; the answer itself if somebody interrupts."""
+    try:
+        return work()
+    except KeyboardInterrupt:
+        return answer._replace(result=Result.interrupted)
+
+
 class Budget(NamedTuple):
     """What a run may use and must keep to: the residual that is small enough (None: near rounding
     level, or where nothing improves), the time, the seed, where progress is shown. `watch` sees the
@@ -172,9 +180,14 @@ def train(
     """
     clock, best, smallest, result = budget.clock, start, first["residual"], None
     history, progressed = [{pace.unit: 0, **first, "seconds": clock.seconds}], 0
+    began, lasted = clock.seconds, 0.0
     try:
         for done in range(pace.chunk, pace.steps + 1, pace.chunk):
+            if not clock.allows(lasted):
+                result = Result.time_out
+                break
             carry, loss = advance(carry, done - pace.chunk)
+            began, lasted = clock.seconds, clock.seconds - began
             if done % pace.every and done + pace.chunk <= pace.steps and not clock.over:
                 continue
             current, value = look(carry, done)

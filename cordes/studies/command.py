@@ -23,6 +23,8 @@ from cordes.studies.study import Say, Study, write_json
 SEEDS, SEEDS_BEYOND = 5, 3
 # Examples of the paper that are compared with a spectral solution, in a figure only.
 UNKNOWN, UNKNOWN_EPOCHS = ("ex4.4-continuous", "ex4.4-discontinuous"), 2000
+# All that have a folder of their own in a study of everything.
+STUDIED = (*TABLES, *UNKNOWN)
 
 
 def study_problem(

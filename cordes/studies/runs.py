@@ -5,8 +5,8 @@ On a CPU a resumed run gives the same numbers, bit for bit, as one that was neve
 compiled chunks see the same states.
 """
 
+import io
 import json
-import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -19,6 +19,7 @@ import cordes
 from cordes.errors import FileError
 from cordes.problems.problem import AbstractProblem
 from cordes.results import Result
+from cordes.runtime.files import write_file
 from cordes.runtime.progress import Progress
 from cordes.solutions.answer import Answer
 from cordes.solutions.kinds import make_solution
@@ -193,11 +194,10 @@ class TrainingRun:
         arrays["probe"] = probe(self.problem)
         text = json.dumps(self._fingerprint(), sort_keys=True)
         arrays["fingerprint"] = np.frombuffer(text.encode(), np.uint8)
-        temporary = self.path.with_name(self.path.name + ".part")
-        with open(temporary, "wb") as file:
-            np.savez(file, allow_pickle=False, **arrays)
-        # Replaced in one step: a kill in the middle leaves the state of the last chunk.
-        os.replace(temporary, self.path)
+        file = io.BytesIO()
+        np.savez(file, allow_pickle=False, **arrays)
+        # A kill in the middle leaves the state of the last chunk.
+        write_file(self.path, file.getvalue())
 
     def _read(self) -> bool:
         self._kept: list[np.ndarray] | None = None

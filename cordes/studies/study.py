@@ -19,6 +19,7 @@ import cordes
 from cordes.errors import OptionError
 from cordes.problems.coefficients import sample
 from cordes.problems.problem import AbstractProblem
+from cordes.runtime.files import write_file
 from cordes.runtime.progress import Progress
 from cordes.runtime.threads import share_cores
 from cordes.solutions.solution import Solution, error_points
@@ -239,9 +240,7 @@ class Study:
 
 def write_json(path: Path, facts: Mapping[str, Any]) -> None:
     """One object, replaced in one step."""
-    temporary = path.with_name(path.name + ".part")
-    temporary.write_text(json.dumps(facts, allow_nan=False) + "\n", encoding="utf-8")
-    temporary.replace(path)
+    write_file(path, json.dumps(facts, allow_nan=False) + "\n")
 
 
 def machine() -> str:

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.io
 
 from cordes.errors import CordesError, FileError
-from cordes.runtime.files import check_writable
+from cordes.runtime.files import check_writable, write_file
 from cordes.surfaces.mesh import Mesh, SurfaceError, merge_duplicates
 
 Parts = tuple[np.ndarray, np.ndarray]
@@ -151,9 +151,9 @@ def write_mesh(path: str | Path, mesh: Mesh, uv: np.ndarray | None = None) -> Pa
         )
     suffix = path.suffix.lower()
     if suffix == ".ply":
-        path.write_bytes(_ply_bytes(mesh, uv))
+        write_file(path, _ply_bytes(mesh, uv))
     elif suffix == ".obj":
-        path.write_text(_obj_text(mesh, uv), encoding="utf-8")
+        write_file(path, _obj_text(mesh, uv))
     else:
         raise FileError(f"{path}: a mesh with flat coordinates is written as .obj or .ply.")
     return path

@@ -5,6 +5,7 @@ import functools
 import json
 import subprocess
 import sys
+import tempfile
 
 import numpy as np
 import pytest
@@ -73,7 +74,7 @@ def test_solve_writes_json_and_files(invoke, folder, tmp_path):
     )
     facts = json.loads(stdout)
     assert status == 0
-    assert facts.keys() == KEYS | {"files"}
+    assert facts.keys() == KEYS | {"files", "command"}
     assert (facts["problem"], facts["method"], facts["result"], facts["seed"]) == (
         "disk [1]",
         "least-squares",
@@ -297,7 +298,9 @@ def test_unwritable_output_is_refused_before_the_solve(invoke, folder, tmp_path)
         assert str(out) in error["message"]
 
 
-def test_interrupt_and_fault(invoke, folder, monkeypatch):
+def test_interrupt_and_fault(invoke, folder, monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
     def raise_error(error):
         raise error
 
@@ -307,9 +310,11 @@ def test_interrupt_and_fault(invoke, folder, monkeypatch):
     assert json.loads(stdout)["error"]["kind"] == "interrupted"
     monkeypatch.setattr(cordes, "solve", lambda *_, **__: raise_error(ZeroDivisionError("nought")))
     status, stdout, stderr = invoke("solve", folder / "disk.toml", "--json")
-    assert status == 2
-    assert json.loads(stdout)["error"]["kind"] == "internal"
-    assert "Traceback" in stderr
+    error = json.loads(stdout)["error"]
+    assert (status, error["kind"], stderr) == (70, "internal", "")
+    told = next(tmp_path.glob("cordes-fault-*.txt"))
+    assert str(told) in error["message"]
+    assert "Traceback" in told.read_text()
 
 
 def test_json_has_no_nan(invoke, monkeypatch):

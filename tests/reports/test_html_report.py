@@ -253,13 +253,12 @@ def test_a_fault_in_the_page_does_not_cost_the_answer(invoke, tmp_path, monkeypa
     (tmp_path / "disk.toml").write_text(DISK.replace("NAME", "disk"))
     out = tmp_path / "out"
     out.mkdir()
-    # A picture of an earlier run would be taken for one of this.
-    (out / "policy.png").write_text("old")
+    earlier_run(out, "policy.png")
     (out / "notes.txt").write_text("mine")
     for module in ("answer", "condition"):
         monkeypatch.setattr(f"cordes.reports.pages.{module}.write_page", fail)
     status, stdout, stderr = invoke(
-        "solve", tmp_path / "disk.toml", "--features", 30, "--out", out, "--json"
+        "solve", tmp_path / "disk.toml", "--features", 30, "--out", out, "--overwrite", "--json"
     )
     facts = json.loads(stdout)
     assert status == 1
@@ -283,11 +282,17 @@ def test_a_fault_in_the_page_does_not_cost_the_answer(invoke, tmp_path, monkeypa
     assert "Traceback" not in stderr
 
 
+def earlier_run(folder, picture):
+    """A picture of an earlier run would be taken for one of the next."""
+    (folder / picture).write_text("old")
+    (folder / "result.json").write_text(json.dumps({"files": [str(folder / picture)]}))
+
+
 def test_files_of_an_earlier_run_do_not_stay(invoke, tmp_path):
     (tmp_path / "disk.toml").write_text(DISK.replace("NAME", "disk"))
     out = tmp_path / "out"
     out.mkdir()
-    (out / "certificate.png").write_text("old")
+    earlier_run(out, "certificate.png")
     # Penalised boundary values have no certificate, and no picture of one.
     status, stdout, _ = invoke(
         "solve",
@@ -298,6 +303,7 @@ def test_files_of_an_earlier_run_do_not_stay(invoke, tmp_path):
         "soft",
         "--out",
         out,
+        "--overwrite",
         "--json",
     )
     assert status in (0, 1)

@@ -239,7 +239,7 @@ def test_unwritable_places_are_refused(python_answer, tmp_path, monkeypatch):
         python_answer.save(tmp_path)
     with pytest.raises(FileError, match="does not exist: make it first"):
         python_answer.save(tmp_path / "nowhere" / "answer.cordes")
-    monkeypatch.setattr(storage.os, "access", lambda *_: False)
+    monkeypatch.setattr(os, "access", lambda *_: False)
     with pytest.raises(FileError, match="permission denied"):
         python_answer.save(tmp_path / "answer.cordes")
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from cordes.certificates.certificate import directed
+from cordes.runtime.files import write_file
 from cordes.runtime.plain import as_json
 
 POLICY = (
@@ -87,8 +88,7 @@ title="Light or dark" hidden>◐ <span>theme</span></button></div>
 </html>
 """
     # Half a surrogate pair, in the name of a file, is no text: its escape is, and JSON too.
-    Path(path).write_text(page, encoding="utf-8", errors="backslashreplace")
-    return Path(path)
+    return write_file(path, page.encode(errors="backslashreplace"))
 
 
 def _section(section: Section) -> str:

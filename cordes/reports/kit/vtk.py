@@ -8,6 +8,7 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 
 from cordes.errors import FileError, unknown
+from cordes.runtime.files import write_file
 
 # Name of the cell: its number in VTK, its corners and the least dimension of its points.
 CELL_TYPES = {
@@ -59,10 +60,7 @@ def write_vtu(
 </Piece></UnstructuredGrid>
 </VTKFile>
 """
-    try:
-        Path(path).write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise FileError(f"{path} cannot be written: {error.strerror or error}.") from error
+    write_file(path, text)
 
 
 def structured_cells(

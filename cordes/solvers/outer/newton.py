@@ -8,11 +8,13 @@ convex one. The loop knows neither the equation nor the solver: it sees a proble
 frozen, and a solver that takes frozen rows to zero and may be able to refine.
 """
 
+import contextlib
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from cordes.results import Result
+from cordes.runtime.signals import held
 from cordes.solutions.answer import Answer
 from cordes.solvers.rows.system import AbstractSystem, JetAt
 from cordes.solvers.train import Budget, Weights, late_end
@@ -102,10 +104,12 @@ class NewtonLoop:
             for _ in range(self.outer.steps):
                 if self._done(best):
                     break
+                began = self.budget.clock.seconds
                 found = self._step(current)
+                lasted = self.budget.clock.seconds - began
                 self._record(current, found)
                 best = found if found.residual < best.residual or best.answer is None else best
-                result = self._ended(found)
+                result = self._ended(found, lasted)
                 if result is not None:
                     break
                 stalled = stalled + 1 if found.residual > STALLED * current.residual else 0
@@ -127,12 +131,15 @@ class NewtonLoop:
             result = Result.interrupted
         return self._answer(best, result)
 
-    def _ended(self, found: Iterate) -> Result | None:
-        """Why the loop should stop now, if it should."""
+    def _ended(self, found: Iterate, lasted: float) -> Result | None:
+        """Why the loop should stop now, if it should: also where there is no time for another step
+        like the last."""
         assert found.answer is not None
         if found.answer.result in (Result.interrupted, Result.nonfinite):
             return found.answer.result
-        return Result.time_out if self.budget.clock.over else None
+        clock = self.budget.clock
+        late = not self._done(found) and not clock.allows(lasted)
+        return Result.time_out if clock.over or late else None
 
     def _limited(self, current: Iterate, found: Iterate) -> bool:
         """Whether the network limits the residual and not the linearisation. One that limits a step
@@ -145,7 +152,9 @@ class NewtonLoop:
 
     def _start(self, start: JetAt | None, continued: Weights | None) -> Iterate:
         if start is not None:
-            current = self._iterate(None, start)
+            # Weights to continue from are an answer, which no signal may cost.
+            with held() if continued is not None else contextlib.nullcontext():
+                current = self._iterate(None, start)
             if continued is not None:
                 answer = Answer(*continued, Result.converged, current.residual, 0, [])
                 current = current._replace(answer=answer)

@@ -9,6 +9,7 @@ import numpy as np
 from cordes.ansatz.networks.network import MANY
 from cordes.problems.problem import AbstractProblem
 from cordes.results import Result
+from cordes.runtime.signals import held, rearm
 from cordes.solutions.answer import Answer, Weights
 from cordes.solutions.solution import Solution
 from cordes.solvers.adam import Adam, train_directly
@@ -157,7 +158,9 @@ class NonlinearRun:
         loop = self._loop(self.inner, history)
         answer = loop.run(jet, continued)
         answer = answer._replace(points=answer.points or self.points)
-        return self._judged(self.system.finished(answer), loop.fresh.x)
+        # No signal costs an answer that is there.
+        with held():
+            return self._judged(self.system.finished(answer), loop.fresh.x)
 
     def _continuation(self) -> tuple[JetAt | None, list[dict]]:
         """Easier densities first, each with a small network, from the last one's answer."""
@@ -190,8 +193,11 @@ class NonlinearRun:
         place = self.system.place
         self.choices["form"] = "convex"
         self.inner = self._fresh_inner()
-        rival = self._solve(jet, None, [])
-        if _rank(rival) < _rank(answer):
+        try:
+            rival = self._solve(jet, None, [])
+        except KeyboardInterrupt:
+            rival, answer = None, answer._replace(result=Result.interrupted)
+        if rival is not None and _rank(rival) < _rank(answer):
             steps = [{**step, "form": "convex"} for step in rival.history]
             return rival._replace(history=[*answer.history, *steps])
         del self.choices["form"]
@@ -213,8 +219,18 @@ class NonlinearRun:
         for inputs in choices:
             inner = FeatureSteps(solver, dimension, self.budget, self.demands, [inputs])
             inner.confined = True
-            trials.append((self._loop(inner).run(None), inner))
-            if self.budget.clock.over or trials[-1][0].result is Result.interrupted:
+            try:
+                trials.append((self._loop(inner).run(None), inner))
+            except KeyboardInterrupt:
+                if not trials:
+                    raise
+                rearm()
+                break
+            if trials[-1][0].result is Result.interrupted:
+                # Whoever goes on from the winner must stop as well.
+                rearm()
+                break
+            if self.budget.clock.over:
                 break
         answer, inner = min(
             trials,

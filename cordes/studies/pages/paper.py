@@ -31,6 +31,7 @@ from cordes.reports.plots import (
     logarithmic_scale,
     slice_of,
 )
+from cordes.runtime.files import write_file
 from cordes.solutions.solution import Error
 from cordes.surfaces.pages.plots import show_picture
 
@@ -80,8 +81,7 @@ def save_figure(figure: Figure, path: Path) -> Path:
         content = _reduced(_png(figure, dpi))
         # The size goes with the number of pixels, and a little slower.
         dpi *= min(1.0, 0.97 * (LARGEST_FILE / len(content)) ** 0.5)
-    path.write_bytes(content)
-    return path
+    return write_file(path, content)
 
 
 def _png(figure: Figure, dpi: float) -> bytes:

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator
 
 from cordes.errors import OptionError
+from cordes.reports.kit.pictures import saved
 from cordes.runtime.files import check_writable
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def plot_errors(facts: Mapping[str, Any], runs: Mapping[str, "Run"], path: Path)
     axes.set(xlabel="epoch", ylabel="l2 error", ylim=(low, high))
     axes.set_title(title, fontsize=10)
     axes.legend(fontsize=9)
-    _saved(figure, check_writable(path), DPI)
+    saved(figure, check_writable(path), DPI)
 
 
 def plot_dynamics(facts: Mapping[str, Any], runs: Mapping[str, "Run"], path: Path) -> None:
@@ -88,7 +88,7 @@ def plot_dynamics(facts: Mapping[str, Any], runs: Mapping[str, "Run"], path: Pat
     right.set_xlim(left.get_xlim())
     title = f"{facts['problem']}: medians and ranges over {len(facts['seeds'])} seeds"
     figure.suptitle(title, fontsize=11)
-    _saved(figure, check_writable(path), DPI)
+    saved(figure, check_writable(path), DPI)
 
 
 def plot_speed_ups(together: Mapping[str, Any], path: Path) -> None:
@@ -113,7 +113,7 @@ def plot_speed_ups(together: Mapping[str, Any], path: Path) -> None:
     axes.set_xticks([], minor=True)
     words = "epochs of the rival / epochs of C-PINN (median and range over seeds)"
     axes.set_xlabel(words, fontsize=9)
-    _saved(figure, check_writable(path), DPI)
+    saved(figure, check_writable(path), DPI)
 
 
 def _line(name: str) -> dict[str, Any]:
@@ -200,7 +200,7 @@ def plot_landscape(
     label = r"$\log_{10}(L/L_0)$" if relative else r"$\log_{10} L$"
     bar = figure.colorbar(image, ax=maps, shrink=0.9, label=label)
     bar.ax.locator_params(nbins=8)
-    return _saved(figure, path)
+    return saved(figure, path, 150)
 
 
 def _figure(width: float, height: float, title: str, layout: Any) -> Figure:
@@ -275,16 +275,9 @@ def plot_spectra(
         axes.grid(True, which="major", alpha=0.3)
         axes.legend(loc="lower left", fontsize=8.5)
     row[0].set_ylabel(r"$\lambda_k/\lambda_1$ of the Gauss–Newton matrix")
-    return _saved(figure, path)
+    return saved(figure, path, 150)
 
 
 def _steps(spectrum: "Spectrum") -> str:
     """κ₁₀ in words of the legend, where there are so many eigenvalues."""
     return rf"$\kappa_{{10}}$ {spectrum.kappa(10):.1e}, " if spectrum.resolved >= 10 else ""
-
-
-def _saved(figure: Figure, path: Path | None, dpi: int = 150) -> Figure:
-    FigureCanvasAgg(figure)
-    if path is not None:
-        figure.savefig(path, dpi=dpi)
-    return figure

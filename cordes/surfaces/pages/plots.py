@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize, to_rgb
 from matplotlib.figure import Figure
 
+from cordes.reports.kit.pictures import saved
 from cordes.runtime.files import check_writable
 from cordes.surfaces.conformal import cotangent_laplacian, flat_areas, plane_cross
 from cordes.surfaces.density import subdivision
@@ -102,10 +102,7 @@ def plot_surface(
         row[1].set_title(f"flat map, angle error {report.angle_mean:.1f}°", fontsize=10)
         row[2].set_title(f"log area ratio, {spread}", fontsize=10)
         figure.colorbar(colours, cax=row[2].inset_axes((1.04, 0.0, 0.04, 1.0)), extend="both")
-    FigureCanvasAgg(figure)
-    if path is not None:
-        figure.savefig(path, dpi=180)
-    return figure
+    return saved(figure, path, 180)
 
 
 def _aspect(points: np.ndarray) -> float:

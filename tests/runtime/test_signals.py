@@ -1,0 +1,139 @@
+"""Signals are remembered, and heeded where nothing is left half done."""
+
+import gc
+import os
+import signal
+import threading
+
+import pytest
+
+import cordes
+from cordes.runtime.clock import Clock, check_deadline
+from cordes.runtime.progress import Progress
+from cordes.runtime.signals import (
+    heeded_by_commands,
+    heeded_by_solves,
+    held,
+    pause,
+    received,
+    taken,
+)
+
+both = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+
+
+@both
+@pytest.mark.parametrize(
+    "ask",
+    [pause, check_deadline, lambda: Clock().over, lambda: Progress("", False).update(step=1)],
+    ids=["pause", "deadline", "clock", "progress"],
+)
+def test_a_signal_is_raised_at_the_next_pause_and_once(number, ask):
+    before = signal.getsignal(number)
+    with heeded_by_commands():
+        signal.raise_signal(number)
+        with pytest.raises(KeyboardInterrupt):
+            ask()
+        ask()
+        assert received() is number
+    assert signal.getsignal(number) is before
+    assert received() is None
+
+
+def test_nothing_is_raised_where_python_would_swallow_it():
+    """A callback of the garbage collector, as JAX has one, cannot raise."""
+
+    def callback(phase, _):
+        if phase == "start":
+            signal.raise_signal(signal.SIGINT)
+
+    with heeded_by_commands():
+        gc.callbacks.append(callback)
+        try:
+            gc.collect()
+        finally:
+            gc.callbacks.remove(callback)
+        with pytest.raises(KeyboardInterrupt):
+            pause()
+
+
+def test_what_must_not_be_cut_is_finished_first():
+    with heeded_by_commands():
+        with held():
+            signal.raise_signal(signal.SIGTERM)
+            pause()
+        with pytest.raises(KeyboardInterrupt):
+            pause()
+
+
+@both
+def test_the_second_signal_ends_a_command_at_once(monkeypatch, number):
+    ends = []
+    monkeypatch.setattr(os, "_exit", ends.append)
+    with heeded_by_commands(), held():
+        signal.raise_signal(signal.SIGINT)
+        assert not ends
+        signal.raise_signal(number)
+    assert ends == [128 + number]
+
+
+def test_the_second_interrupt_of_a_solve_raises_at_once():
+    with heeded_by_solves():
+        signal.raise_signal(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+
+
+def test_ignored_signals_stay_ignored():
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with heeded_by_commands():
+            signal.raise_signal(signal.SIGINT)
+            pause()
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_handlers_of_others_are_left_alone():
+    seen = []
+    before = signal.signal(signal.SIGINT, lambda *_: seen.append(1))
+    try:
+        with heeded_by_solves():
+            signal.raise_signal(signal.SIGINT)
+            pause()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert seen == [1]
+
+
+def test_other_threads_neither_listen_nor_are_stopped():
+    failed = []
+
+    def work():
+        try:
+            with heeded_by_commands(), heeded_by_solves():
+                pause()
+        except BaseException as error:
+            failed.append(error)
+
+    with heeded_by_commands():
+        signal.raise_signal(signal.SIGINT)
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        assert taken()
+    assert not failed
+
+
+def test_an_interrupt_too_late_for_a_pause_is_told(monkeypatch):
+    problem = cordes.Linear(cordes.Box([0], [1]), 1.0, 1.0)
+    judged = cordes.Solution.judged
+
+    def late(solution):
+        signal.raise_signal(signal.SIGINT)
+        return judged(solution)
+
+    monkeypatch.setattr(cordes.Solution, "judged", late)
+    solution = cordes.solve(problem, features=10, progress=False)
+    assert solution.result is cordes.Result.interrupted
+    assert solution.certificate is not None
