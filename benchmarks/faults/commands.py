@@ -43,7 +43,7 @@ ENDINGS = {
 
 def import_everything() -> None:
     for module in pkgutil.walk_packages(cordes.__path__, "cordes."):
-        if "__main__" not in module.name:
+        if not module.name.startswith(("cordes.__main__", "cordes.commands.templates.")):
             importlib.import_module(module.name)
     from jax._src import xla_bridge
 

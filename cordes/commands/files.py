@@ -133,6 +133,9 @@ def _write_facts(path: Path, facts: Mapping[str, Any]) -> None:
 def _keep(folder: Folder, record: str, facts: dict[str, Any], kept: Writers) -> bool:
     """Write the answer and its record beside whatever is there, and put them in its place once they
     are whole. Where they do not all become so, an earlier run stays as it is."""
+    with contextlib.suppress(OSError):
+        # Somebody may have removed it while the solve took its time.
+        folder.path.mkdir(parents=True, exist_ok=True)
     parts = {name: part_of(folder.path / name) for name in (*kept, record)}
     written = [name for name in kept if _written(folder.path / name, kept[name], parts[name])]
     facts["files"] = [str(folder.path / name) for name in (*written, record)]

@@ -15,15 +15,11 @@ class CompileTimer:
     """Seconds that JAX spent tracing, lowering and compiling while the context was open."""
 
     _open: ClassVar[list["CompileTimer"]] = []
-    _listening: ClassVar[bool] = False
 
     def __init__(self) -> None:
         self._intervals: list[tuple[float, float]] = []
 
     def __enter__(self) -> "CompileTimer":
-        if not CompileTimer._listening:
-            jax.monitoring.register_event_duration_secs_listener(_heard)
-            CompileTimer._listening = True
         CompileTimer._open.append(self)
         return self
 
@@ -47,6 +43,9 @@ def _heard(event: str, duration_secs: float, **_: str | int) -> None:
         # Processes compile at times of their own, so that they cannot agree on the time here.
         if jax.process_count() == 1:
             check_deadline()
+
+
+jax.monitoring.register_event_duration_secs_listener(_heard)
 
 
 class Laps:

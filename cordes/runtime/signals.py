@@ -10,10 +10,15 @@ import contextlib
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from types import FrameType
 
 HEEDED = (signal.SIGINT, signal.SIGTERM)
+# Seconds within which a second signal is the first one again: `timeout` sends two, to the process
+# and to its group.
+AGAIN = 0.5
+NEWS = b"\nStopping at the next pause, with what there is. Another signal ends at once.\n"
 Handler = Callable[[int, FrameType | None], None]
 
 
@@ -22,6 +27,7 @@ class _Signals:
     program that must not be cut are under way."""
 
     first: signal.Signals | None = None
+    since = 0.0
     waiting = False
     held = 0
 
@@ -111,9 +117,15 @@ def _listening(numbers: tuple[signal.Signals, ...], second: Handler) -> Iterator
 
 def _noting(second: Handler) -> Handler:
     def note(number: int, frame: FrameType | None) -> None:
-        if _STATE.first is not None:
+        now = time.monotonic()
+        if _STATE.first is None:
+            _STATE.first, _STATE.since, _STATE.waiting = signal.Signals(number), now, True
+            if second is _end_at_once:
+                # Not through Python's buffer, which may be in use just now.
+                with contextlib.suppress(OSError):
+                    os.write(2, NEWS)
+        elif now - _STATE.since > AGAIN:
             second(number, frame)
-        _STATE.first, _STATE.waiting = signal.Signals(number), True
 
     return note
 

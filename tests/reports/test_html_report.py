@@ -237,6 +237,17 @@ def test_comparison_links_and_names(invoke, tmp_path):
     ]
 
 
+def test_comparison_overwrites_no_page_of_others(invoke, tmp_path):
+    good, page = kept(tmp_path / "good"), tmp_path / "page.html"
+    page.write_text("<html>mine</html>")
+    status, _, stderr = invoke("report", good, good, "--out", page)
+    assert (status, page.read_text()) == (2, "<html>mine</html>")
+    assert "not written by cordes" in stderr
+    page.unlink()
+    for _ in range(2):
+        assert invoke("report", good, good, "--out", page)[0] == 0
+
+
 def test_comparison_overwrites_no_result(invoke, tmp_path):
     good = kept(tmp_path / "good")
     status, _, stderr = invoke("report", good, good, "--out", good / "result.json")

@@ -8,6 +8,7 @@ import threading
 import pytest
 
 import cordes
+from cordes.runtime import signals
 from cordes.runtime.clock import Clock, check_deadline
 from cordes.runtime.progress import Progress
 from cordes.runtime.signals import (
@@ -66,7 +67,14 @@ def test_what_must_not_be_cut_is_finished_first():
             pause()
 
 
+@pytest.fixture
+def quick(monkeypatch):
+    """No signal is taken for the one before."""
+    monkeypatch.setattr(signals, "AGAIN", 0.0)
+
+
 @both
+@pytest.mark.usefixtures("quick")
 def test_the_second_signal_ends_a_command_at_once(monkeypatch, number):
     ends = []
     monkeypatch.setattr(os, "_exit", ends.append)
@@ -77,6 +85,15 @@ def test_the_second_signal_ends_a_command_at_once(monkeypatch, number):
     assert ends == [128 + number]
 
 
+def test_one_signal_may_come_twice(monkeypatch):
+    """As `timeout` sends it."""
+    monkeypatch.setattr(os, "_exit", lambda _: pytest.fail("ended"))
+    with heeded_by_commands(), held():
+        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGTERM)
+
+
+@pytest.mark.usefixtures("quick")
 def test_the_second_interrupt_of_a_solve_raises_at_once():
     with heeded_by_solves():
         signal.raise_signal(signal.SIGINT)
