@@ -33,14 +33,12 @@ BRANCHES = 8
 # How often a box is halved in each direction: always if something in it is not resolved, and
 # further if it may vary by this share of the largest value.
 DEPTH, VARIATION, DEEPEST = {1: 12, 2: 4, 3: 3}, 0.5, {1: 30, 2: 14, 3: 8}
-LARGEST_COUNT, BATCH = {1: 4_000, 2: 4_500, 3: 4_500}, 1024
+LARGEST_COUNT, BATCH = {1: 4_000, 2: 8_000, 3: 8_000}, 1024
 # Points per direction at which choices are looked at.
 LATTICE = {1: 9, 2: 5, 3: 3}
 DECIDED, TWO_SIDES, ONE_SIDE, ISLAND = range(4)
 # A side that fewer of the points take is as good as not seen.
 SCARCE = 0.2
-# Cubes along a side of a long box, at most.
-LONGEST = {1: 1, 2: 64, 3: 8}
 # Numbers that are held at once; and numbers in a formula beyond which it is no formula that a
 # person wrote, but a network: it has no small features, and rectangles would take long.
 NUMBERS, LARGEST_FORMULA = 10_000_000, 5_000
@@ -57,20 +55,6 @@ class Boxes(NamedTuple):
 
     def features(self) -> "Boxes":
         return Boxes(*(part[self.feature] for part in self))
-
-    def places(self) -> tuple[Array, Array]:
-        """Centers (M, d) of cubes along the boxes, and their sides (M,): the shortest of each
-        box."""
-        sides = self.upper - self.lower
-        size = np.min(sides, axis=1, initial=np.inf)
-        counts = np.minimum(np.ceil(sides / size[:, None] - 1e-9), LONGEST[sides.shape[1]]).astype(
-            int
-        )
-        centers = [np.zeros((0, sides.shape[1]))]
-        for lower, side, count in zip(self.lower, sides, counts, strict=True):
-            steps = itertools.product(*((np.arange(n) + 0.5) / n for n in count))
-            centers.append(lower + np.array(list(steps)) * side)
-        return np.concatenate(centers), np.repeat(size, np.prod(counts, axis=1))
 
 
 class Formula:

@@ -13,8 +13,6 @@ from cordes.problems.problem import AbstractProblem
 
 # Beyond three dimensions boxes are too many.
 LARGEST_DIMENSION = 3
-# Boxes of the features of a problem with interfaces are at least this share of its domain.
-SMALLEST_BESIDE = 260
 # A feature whose boxes have so few points is as good as hidden: they reach to where it is 1e-10.
 FEW = 64
 # The last problems that were asked about: solver and certificate ask for the same one.
@@ -31,13 +29,6 @@ def features_of(problem: AbstractProblem) -> Boxes:
         if known is problem:
             return boxes
     found = resolved_boxes(list(problem.data().values()), problem.domain).features()
-    if problem.interfaces:
-        # Where an interface touches the side of a box, boxes see it there and back on every scale;
-        # cells are cut along it anyway. Where all are small, it is an inclusion that cells miss.
-        low, high = (np.asarray(corner, float) for corner in problem.domain.bounding_box)
-        large = np.all(found.upper - found.lower >= (high - low) / SMALLEST_BESIDE, axis=1)
-        if np.any(large):
-            found = Boxes(*(part[large] for part in found))
     _RECENT.append((problem, found))
     return found
 

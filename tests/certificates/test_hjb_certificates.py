@@ -104,7 +104,9 @@ def test_one_control_is_the_linear_equation(terms, monkeypatch):
     for name in ("L2", "H1", "H2", "Linf", "contraction", "lambda_"):
         assert getattr(one, name) == pytest.approx(getattr(other, name), rel=1e-6), name
     assert one.energy == pytest.approx(other.energy, rel=1e-6)
-    assert one.theorems == other.theorems
+    # The sides of controls have a theorem each: both are named.
+    assert one.theorems["Linf"].startswith(other.theorems["Linf"])
+    assert one.theorems | {"Linf": ""} == other.theorems | {"Linf": ""}
     common = set(one.alternatives) & set(other.alternatives)
     assert len(common) >= 5
     assert {name: one.alternatives[name] for name in common} == pytest.approx(

@@ -281,7 +281,7 @@ def test_thousands_of_controls_are_checked_and_compared():
 
 def test_representations():
     assert repr(cordes.gallery["ex4.5-hjb"]).startswith("HJB('ex4.5-hjb', Box(")
-    assert repr(cordes.gallery["ex4.5-hjb"]).endswith("2 controls)")
+    assert repr(cordes.gallery["ex4.5-hjb"]).endswith("2 controls: 1, 2)")
     assert (
         repr(cordes.MongeAmpere(SQUARE, 1.0))
         == "MongeAmpere('monge-ampere', Box(lower=[0.0, 0.0], upper=[1.0, 1.0]))"

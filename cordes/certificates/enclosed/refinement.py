@@ -18,6 +18,7 @@ from cordes.certificates.residual.candidate import AbstractCandidate, Evaluated
 from cordes.domains import Box
 from cordes.domains.unit_cube import gauss_rule, tensor_rule
 from cordes.formulas.intervals import UnsupportedOperation
+from cordes.formulas.lookups.lines import grid_lines
 from cordes.formulas.rectangles import Rectangle
 from cordes.problems.linear import Linear
 from cordes.runtime.clock import check_deadline
@@ -323,8 +324,12 @@ def _marked(shares: Array) -> Array:
 
 
 def _cuts(problem: Linear) -> list[Array]:
-    """Where boxes are cut first: at straight interfaces along the axes."""
+    """Where boxes are cut first: at straight interfaces along the axes and lines of tables."""
     domain, found = problem.domain, [[] for _ in range(problem.domain.dimension)]
+    if isinstance(domain, Box):
+        corners = (np.asarray(corner, float) for corner in domain.bounding_box)
+        lines = grid_lines(list(problem.data().values()), *corners)
+        found = [each.tolist() for each in lines]
     points = domain.interior_points(3, 0)
     for phi in problem.interfaces if isinstance(domain, Box) else ():
         jet = jax.vmap(jax.value_and_grad(lambda x, phi=phi: jnp.asarray(phi(x), float)))

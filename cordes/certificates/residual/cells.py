@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from scipy.spatial import KDTree
 
 from cordes.domains.box import Box
 from cordes.domains.domain import AbstractDomain
@@ -36,10 +35,7 @@ ON_INTERFACE = 1e-9
 # Samples along a line in which sign changes of the interface functions are looked for.
 LINE_SAMPLES = 9
 ITERATIONS = 40
-# Half the diagonal of a cell over the longest side of a box in which the data have a feature; and
-# how often cells are cut for it.
-COARSER, LARGEST_REFINEMENT = 1.5, 20
-# The same along each axis, for features of a function that somebody brings.
+# The side of a cell over that of a box with a feature; how many cells are made for features.
 LONGER = 2.5
 LARGEST_START = {1: 1_000, 2: 1_500, 3: 1_500}
 # A cell may be this much larger than a heavy one, and than the distance between the two.
@@ -141,44 +137,23 @@ class CellMesh:
                 [self.cells.take(~touching), self.cells.take(touching).children()]
             )
 
-    def refine_to(self, centers: np.ndarray, sizes: np.ndarray) -> None:
-        """Cut cells until none is much larger than a small box (with this center and longest side)
-        that lies in it or next to it: something happens there on that scale."""
-        if not len(centers):
-            return
-        tree = KDTree(centers)
-        for _ in range(LARGEST_REFINEMENT):
-            lattice = self._lattice_points(self.cells)
-            center = lattice[:, lattice.shape[1] // 2]
-            reach = np.max(np.linalg.norm(lattice - center[:, None], axis=2), axis=1)
-            near = tree.query_ball_point(center, reach * (1 + 1e-9))
-            smallest = np.array([np.min(sizes[each], initial=np.inf) for each in near])
-            coarse = reach > smallest * COARSER
-            if not np.any(coarse):
-                return
-            children = self.cells.take(coarse).children()
-            if len(self.cells.patch) + len(children.patch) > LARGEST_START[self.dimension]:
-                # Features all over the domain: what is left to see is for refinement to find.
-                return
-            self.cells = joined_cells([self.cells.take(~coarse), children])
-
-    def follow(self, lower: np.ndarray, upper: np.ndarray) -> bool:
+    def follow(self, lower: np.ndarray, upper: np.ndarray) -> float:
         """Cut cells until none is much longer, along any axis, than a box that it meets: something
-        happens in these boxes on their scale. False where that would be too many cells."""
-        sides = upper - lower
+        happens in these boxes on their scale. The smallest boxes come first, so that what is all
+        over the domain does not use up the cells; how many times too long cells stay then."""
+        sides, excess = upper - lower, np.zeros((0, self.dimension))
         while len(lower):
             lattice = self._lattice_points(self.cells)
             low, high = np.min(lattice, axis=1), np.max(lattice, axis=1)
             meets = np.all((low[:, None] < upper) & (lower < high[:, None]), axis=2)
             smallest = np.min(np.where(meets[..., None], sides, np.inf), axis=1)
-            coarse = high - low > LONGER * smallest
-            if not np.any(coarse):
-                return True
+            excess = (high - low) / (LONGER * smallest)
+            coarse = excess > max(1.0, np.max(excess) / 2)
             parts = self._cut(coarse)
-            if len(parts.patch) > LARGEST_START[self.dimension]:
-                return False
+            if not np.any(coarse) or len(parts.patch) > LARGEST_START[self.dimension]:
+                break
             self.cells = parts
-        return True
+        return float(np.max(excess, initial=0.0))
 
     def _cut(self, coarse: np.ndarray) -> Cells:
         """The cells cut along the axes marked; in patches that turn axes along all of them."""
