@@ -61,9 +61,31 @@ class NotPickledError(CordesError, TypeError):
     kind = "pickle"
 
 
-def unknown(what: str, name: str, known: Iterable[str]) -> UnknownNameError:
+class MemoryLimitError(CordesError, MemoryError):
+    """Something that would need more memory than there is."""
+
+    kind = "memory"
+
+
+# Characters of a value that a message shows.
+SHOWN = 60
+
+
+def shown(value: object) -> str:
+    """A value in a message: a long one is cut, and a number of thousands of digits, which Python
+    does not write, is told by its size."""
+    try:
+        text = repr(value)
+    except ValueError:
+        bits = value.bit_length() if isinstance(value, int) else 0
+        return f"a number of about {bits * 3 // 10} digits" if bits else type(value).__name__
+    return text if len(text) <= SHOWN else text[: SHOWN - 3] + "..."
+
+
+def unknown(what: str, name: object, known: Iterable[str]) -> UnknownNameError:
     """The error for an unknown name, with the nearest known ones."""
-    known = sorted(known)
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.4)
+    known, text = sorted(known), name if isinstance(name, str) else shown(name)
+    text = text if len(text) <= SHOWN else text[: SHOWN - 3] + "..."
+    near = difflib.get_close_matches(text, known, n=3, cutoff=0.4)
     hint = f"Did you mean {' or '.join(near)}?" if near else f"Known: {', '.join(known)}."
-    return UnknownNameError(f"There is no {what} '{name}'. {hint}")
+    return UnknownNameError(f"There is no {what} '{text}'. {hint}")

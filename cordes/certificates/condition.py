@@ -34,6 +34,7 @@ from cordes.problems.linear import Linear
 from cordes.problems.monge_ampere import MongeAmpere
 from cordes.problems.problem import AbstractProblem, Coefficients
 from cordes.problems.transport import Transport
+from cordes.runtime.blocks import with_matrices
 from cordes.solutions.solution import Solution
 
 SAMPLES = 8192
@@ -171,8 +172,9 @@ def _check_solution(solution: Solution) -> Condition:
 
 
 def _points(domain: AbstractDomain) -> np.ndarray:
-    interior = domain.interior_points(SAMPLES, seed=31, kind="sobol")
-    return with_edge(domain, interior, domain.boundary_points(SAMPLES // 4, seed=32)[0])
+    count = with_matrices(SAMPLES, domain.dimension)
+    interior = domain.interior_points(count, seed=31, kind="sobol")
+    return with_edge(domain, interior, domain.boundary_points(max(1, count // 4), seed=32)[0])
 
 
 def _sampled(problem: AbstractProblem, points: np.ndarray, equations: Coefficients) -> Sampled:

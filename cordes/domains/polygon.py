@@ -33,6 +33,8 @@ from cordes.errors import DomainError
 # Sine of an angle below which a vertex counts as straight, and relative distance below which two
 # vertices count as one.
 STRAIGHT = 1e-10
+# Constants of the bounds look at all pairs of corners.
+MOST_CORNERS = 1000
 
 
 @final
@@ -51,6 +53,11 @@ class Polygon(AbstractDomain):
         if array.ndim != 2 or array.shape[1] != 2:
             raise DomainError(
                 f"The vertices of the polygon must have shape (n, 2), not {array.shape}."
+            )
+        if len(array) > MOST_CORNERS:
+            raise DomainError(
+                f"The polygon has {len(array)} vertices, {MOST_CORNERS} are allowed. Leave vertices "
+                "out where the boundary is nearly straight, or take a Ball or an Ellipsoid."
             )
         self._vertices = tuple(freeze(vertex) for vertex in _counter_clockwise(array))
 

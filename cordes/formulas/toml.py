@@ -23,10 +23,10 @@ import numpy as np
 from cordes.errors import FileError
 from cordes.formulas import vocabulary
 from cordes.formulas.vocabulary import FUNCTIONS, Expression, Part, Scope, described, is_reserved
+from cordes.readers.toml_text import MAX_LENGTH
 
 __all__ = ["FUNCTIONS", "MAX_LENGTH", "Expression", "is_reserved", "parse"]
 
-MAX_LENGTH = 2000
 MAX_DEPTH = 60
 MAX_EXPONENT = 1000.0
 # Characters of a refused text that are shown.

@@ -12,7 +12,7 @@ import numpy as np
 from jax import Array
 
 from cordes.errors import CoefficientError
-from cordes.runtime.blocks import in_blocks, is_traced
+from cordes.runtime.blocks import BLOCK, in_blocks, is_traced, with_matrices
 from cordes.runtime.plain import show
 
 # An array with more numbers is taken for a table.
@@ -199,7 +199,7 @@ def at_points(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of one point (and of more) as one of arrays of them, compiled once for all
     lengths."""
     compiled = jax.jit(jax.vmap(function))
-    return lambda *arrays: in_blocks(compiled, arrays)
+    return lambda *arrays: in_blocks(compiled, arrays, with_matrices(BLOCK, arrays[0].shape[-1]))
 
 
 def sample(function: Callable[[Array], Array], points: np.ndarray) -> np.ndarray:

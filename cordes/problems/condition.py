@@ -13,6 +13,7 @@ from scipy.optimize import minimize_scalar
 from cordes.domains.constants import first_eigenvalue
 from cordes.domains.domain import AbstractDomain
 from cordes.problems.problem import AbstractProblem
+from cordes.runtime.blocks import with_matrices
 from cordes.runtime.plain import show
 
 
@@ -87,6 +88,7 @@ def negative_reaction(
 
 def warn_if_violated(problem: AbstractProblem, count: int = 1024) -> None:
     """A quick look at sampled points before a solve; `check` looks more closely."""
+    count = with_matrices(count, problem.domain.dimension)
     points = problem.domain.interior_points(count, seed=33)
     A, b, c, _ = problem.family(points)
     lambda_ = best_lambda(A, b, c) if problem.has_drift or problem.has_reaction else None

@@ -7,9 +7,10 @@ import sys
 import traceback
 from pathlib import Path
 
-from cordes.errors import FileError
+from cordes.errors import FileError, shown
 from cordes.problems.problem import AbstractProblem
-from cordes.problems.toml_file import problem_from_toml, shown
+from cordes.problems.toml_file import problem_from_toml
+from cordes.readers.toml_text import MAX_TEXT, too_long
 
 
 def load_problem(path: str | Path) -> AbstractProblem:
@@ -26,6 +27,8 @@ def load_problem(path: str | Path) -> AbstractProblem:
     if path.suffix == ".py":
         return _problem_from_python(path)
     try:
+        if (size := path.stat().st_size) > 4 * MAX_TEXT:
+            raise too_long(path.name, size)
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise FileError(f"{path}: the file cannot be read as UTF-8 text: {error}.") from error

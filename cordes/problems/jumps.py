@@ -50,13 +50,22 @@ def find_jumps(
     def evaluate(s: np.ndarray) -> np.ndarray:
         return np.asarray(values_at(path(s)), dtype=np.float64).reshape(paths, -1)
 
-    table = np.stack([evaluate(np.full(paths, s)) for s in np.linspace(0, 1, samples)])
-    scale = np.maximum(np.max(np.abs(table - table[:1]), axis=(0, 2)), 1e-300)
-    step = np.max(np.abs(np.diff(table, axis=0)), axis=2)
-    worst = np.argmax(step, axis=0)
+    # Step by step: a matrix at every step of every path would fill the memory in many dimensions.
+    first = before = at_low = at_high = evaluate(np.zeros(paths))
+    change, rise, worst = np.zeros(paths), np.full(paths, -np.inf), np.zeros(paths)
+    largest = np.max(np.abs(first))
+    for k, s in enumerate(np.linspace(0, 1, samples)[1:]):
+        after = evaluate(np.full(paths, s))
+        change = np.maximum(change, _size(after - first))
+        largest = np.maximum(largest, np.max(np.abs(after)))
+        step = _size(after - before)
+        larger = step > rise
+        rise, worst = np.where(larger, step, rise), np.where(larger, k, worst)
+        at_low = np.where(larger[:, None], before, at_low)
+        at_high = np.where(larger[:, None], after, at_high)
+        before = after
+    scale = np.maximum(change, 1e-300)
     low, high = worst / (samples - 1), (worst + 1) / (samples - 1)
-    rows = np.arange(paths)
-    at_low, at_high = table[worst, rows], table[worst + 1, rows]
     sizes = []
     for halvings in (13, 27):
         for _ in range(halvings):
@@ -71,7 +80,7 @@ def find_jumps(
     survives = (
         (fine > 0.5 * coarse)
         & (fine > 1e-6 * scale)
-        & (fine > ROUNDING * np.max(np.abs(table)) + FLOOR)
+        & (fine > ROUNDING * largest + FLOOR)
     )
     where = path((low + high) / 2)
     return [Jump(where[i], at_low[i], at_high[i]) for i in np.flatnonzero(survives)]

@@ -24,6 +24,7 @@ from cordes.natural_names import missing
 from cordes.problems.boundary_kinks import BoundaryShape
 from cordes.problems.checks import check_boundary_data, check_domain, check_interfaces
 from cordes.problems.coefficients import DiagonalPlusRank, as_function, at_points, check_exact
+from cordes.runtime.memory import largest_that_fits, require_memory
 from cordes.runtime.plain import show
 
 
@@ -40,6 +41,19 @@ class Coefficients(NamedTuple):
         """A:D²u + b·∇u - cu - f."""
         first = (self.b * jet.gradient).sum(axis=-1)
         return contract(self.A, jet.hessian) + first - self.c * jet.value - self.f
+
+
+# Matrices that are held at once while a problem is checked.
+MATRICES = 64
+
+
+def _check_matrices(dimension: int) -> None:
+    most = largest_that_fits(lambda d: 8.0 * MATRICES * d**2, dimension)
+    require_memory(
+        8.0 * MATRICES * dimension**2,
+        f"An equation in {dimension} dimensions, with matrices of {dimension}² numbers,",
+        f"{most} dimensions would fit.",
+    )
 
 
 def at_states(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -118,6 +132,7 @@ class AbstractProblem(abc.ABC):
     ) -> None:
         """Where the equation holds, what u is on the boundary, and what is known of it."""
         check_domain(domain)
+        _check_matrices(domain.dimension)
         self.domain, self.exact, self.name = domain, exact, name
         self.g, constant = as_function("g", g, ())
         self.zero_g = constant and bool(self.g() == 0)

@@ -8,8 +8,6 @@ import contextlib
 import dataclasses
 import keyword
 import math
-import re
-import tomllib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -19,13 +17,14 @@ from jax import Array
 
 from cordes.domains import Ball, Box, Ellipsoid, Polygon
 from cordes.domains.domain import AbstractDomain
-from cordes.errors import CordesError, FileError, unknown
+from cordes.errors import CordesError, FileError, shown, unknown
 from cordes.formulas.toml import Expression, is_reserved, parse
 from cordes.natural_names import missing
 from cordes.problems.hjb import HJB
 from cordes.problems.linear import Linear
 from cordes.problems.monge_ampere import MongeAmpere
 from cordes.problems.problem import AbstractProblem
+from cordes.readers.toml_text import check_operations, read_toml
 from cordes.tables.interpolate import interpolate
 
 SCHEMA = 1
@@ -40,6 +39,8 @@ KINDS = tuple(_EQUATIONS)
 NOT_IN_FILES = "Write it in Python: cordes.Transport(…)."
 _EQUATION = {key for _, required, optional in _EQUATIONS.values() for key in (*required, *optional)}
 MAX_CONTROLS = 100_000
+# What one file may ask for: a line of it must not fill the memory, or compile for an hour.
+MAX_NAME, MAX_DIMENSION, MAX_INTERFACES = 200, 200, 100
 
 
 def problem_from_toml(text: str, name: str = "problem") -> AbstractProblem:
@@ -49,16 +50,18 @@ def problem_from_toml(text: str, name: str = "problem") -> AbstractProblem:
     Checked: every key and expression, all dimensions; the domain and the problem make their own
     checks. The text is kept in the problem, so that a saved answer can bring its problem back.
     """
-    table = _read_toml(text, name)
+    table = read_toml(text, name)
     _check_kind(table.get("kind", KINDS[0]), name)
     _check_keys(table, name, _TABLES, ("schema",))
     # The version comes first: a file of another version may well have other keys.
     if type(table["schema"]) is not int or table["schema"] != SCHEMA:
         read = f"this version of cordes reads schema = {SCHEMA}"
-        raise FileError(f"{name}: schema = {table['schema']!r}, but {read}.")
+        raise FileError(f"{name}: schema = {shown(table['schema'])}, but {read}.")
     _check_keys(table, name, _TABLES, ("kind", "domain", "equation"))
-    if not isinstance(table.get("name", ""), str):
-        raise FileError(f"{name}: name must be a text in quotes, not {shown(table['name'])}.")
+    title = table.get("name", "")
+    if not isinstance(title, str) or len(title) > MAX_NAME:
+        most = f"a text in quotes of at most {MAX_NAME} characters"
+        raise FileError(f"{name}: name must be {most}, not {shown(title)}.")
     for key in ("domain", "equation", "definitions"):
         if not isinstance(table.get(key, {}), dict):
             raise FileError(f"{name}: {key} must be a table [{key}], not {shown(table[key])}.")
@@ -66,6 +69,7 @@ def problem_from_toml(text: str, name: str = "problem") -> AbstractProblem:
     make, required, optional = _EQUATIONS[table["kind"]]
     label, equation = f"{name}: equation", table["equation"]
     _check_keys(equation, label, (*required, *optional), required)
+    check_operations(table, domain.dimension, name)
     reader, arguments = _Reader(domain.dimension), {}
     if "controls" in equation:
         arguments["controls"], names = _controls(equation["controls"], f"{label}.controls")
@@ -78,29 +82,12 @@ def problem_from_toml(text: str, name: str = "problem") -> AbstractProblem:
     return made.labelled(source={"toml": text})
 
 
-def _read_toml(text: str, name: str) -> dict[str, Any]:
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        message = f"{name}: this is not TOML: {error}."
-        place = re.search(r"at line (\d+), column (\d+)", str(error))
-        lines = text.splitlines()
-        if place and int(place[1]) <= len(lines):
-            message += (
-                f"\n    {lines[int(place[1]) - 1]}\n    {' ' * (int(place[2]) - 1)}^\nExpressions "
-                "and texts stand in quotes."
-            )
-        raise FileError(message) from error
-    except RecursionError:
-        raise FileError(f"{name}: lists are nested too deeply.") from None
-
-
 def _check_kind(kind: Any, label: str) -> None:
     """Before all else: other kinds have other keys."""
-    if kind not in KINDS:
-        what = NOT_IN_FILES if kind == "transport" else missing(str(kind))
+    if not isinstance(kind, str) or kind not in KINDS:
+        what = NOT_IN_FILES if kind == "transport" else missing(kind if isinstance(kind, str) else "")
         known = ", ".join(map(repr, KINDS))
-        raise FileError(f"{label}: kind = {kind!r} is not for files. {what} Allowed: {known}.")
+        raise FileError(f"{label}: kind = {shown(kind)} is not for files. {what} Allowed: {known}.")
 
 
 def _check_keys(
@@ -127,11 +114,6 @@ def _located(label: str) -> Iterator[None]:
         yield
     except CordesError as error:
         raise type(error)(f"{label}: {error}") from error
-
-
-def shown(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 @dataclasses.dataclass(frozen=True)
@@ -200,7 +182,7 @@ def _domain(table: dict[str, Any], label: str) -> AbstractDomain:
         raise FileError(f"{label}: type is missing. Allowed: {', '.join(makers)}.")
     if not isinstance(kind, str) or kind not in makers:
         raise FileError(
-            f"{label}: {unknown('type of domain', str(kind), makers)} Allowed: {', '.join(makers)}."
+            f"{label}: {unknown('type of domain', kind, makers)} Allowed: {', '.join(makers)}."
         )
     maker, required, optional = makers[kind]
     _check_keys(table, label, ("type", *required, *optional), required)
@@ -224,6 +206,11 @@ def _domain(table: dict[str, Any], label: str) -> AbstractDomain:
             if key == "axes" and len(table[key]) != dimension:
                 raise FileError(f"{place} has {len(table[key])} rows, but {dimension} are needed.")
         else:
+            if isinstance(table[key], list) and len(table[key]) > MAX_DIMENSION:
+                raise FileError(
+                    f"{place} has {len(table[key])} entries: files are for up to {MAX_DIMENSION} "
+                    "dimensions. Write the problem in Python, where A may have a structure."
+                )
             values[key] = np.array(reader.vector(table[key], place, dimension))
             dimension = len(values[key])
     with _located(label):
@@ -299,6 +286,9 @@ def _equation(table: dict[str, Any], reader: _Reader, label: str) -> dict[str, A
         )
     if table.get("interfaces", []) != []:
         interfaces = fixed.vector(table["interfaces"], f"{label}.interfaces")
+        if len(interfaces) > MAX_INTERFACES:
+            most = f"{MAX_INTERFACES} are allowed. One function may have many zero sets."
+            raise FileError(f"{label}.interfaces has {len(interfaces)} entries, {most}")
         for i, phi in enumerate(interfaces):
             if not isinstance(phi, Expression):
                 raise FileError(
@@ -327,6 +317,8 @@ def _controls(value: Any, label: str) -> tuple[np.ndarray, tuple[str, ...]]:
             f"to, count}} or a list of such tables, not {shown(value)}."
         )
     reader = _Reader()
+    if len(entries) > MAX_CONTROLS:
+        raise FileError(f"{label} has {len(entries)} entries, {MAX_CONTROLS} are allowed.")
     if kinds == {list}:
         rows = reader.matrix(value, label, max(1, len(value[0])))
         return np.array(rows, dtype=float), _components(len(rows[0]))

@@ -10,6 +10,13 @@ from jax.core import Tracer
 from cordes.runtime.clock import check_deadline
 
 BLOCK = 1024
+# Numbers of matrices at points that are held at once: 128 MB, of which there are a few copies.
+HELD = 1 << 24
+
+
+def with_matrices(count: int, dimension: int) -> int:
+    """So many points, or in many dimensions fewer, that a matrix at each of them can be held."""
+    return max(1, min(count, HELD // dimension**2))
 
 
 def is_traced(value: Any) -> bool:

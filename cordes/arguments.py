@@ -1,0 +1,81 @@
+"""What an argument may be, in the same words wherever it is given: in Python, on the command line,
+or in a file. A rule takes the name and the value, and refuses what it does not allow."""
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from cordes.errors import OptionError, shown, unknown
+
+Rule = Callable[[str, Any], None]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def whole(least: int, most: float = math.inf) -> Rule:
+    """A whole number."""
+
+    def rule(name: str, value: Any) -> None:
+        known = isinstance(value, int) and not isinstance(value, bool)
+        if not (known and least <= value <= most):
+            range_ = f"of at least {least}" if most == math.inf else f"from {least} to {most:g}"
+            raise OptionError(f"{name} = {shown(value)}: a whole number {range_} is needed.")
+
+    return rule
+
+
+def number(least: float, below: float = math.inf) -> Rule:
+    """A finite number that is not less than the one and less than the other."""
+
+    def rule(name: str, value: Any) -> None:
+        if not (_is_number(value) and least <= value < below):
+            range_ = f"of at least {least:g}" + (f", below {below:g}" if below < math.inf else "")
+            raise OptionError(f"{name} = {shown(value)}: a finite number {range_} is needed.")
+
+    return rule
+
+
+def positive(name: str, value: Any) -> None:
+    """A finite number above zero."""
+    if not (_is_number(value) and 0 < value < math.inf):
+        infinite = " and finite" if value == math.inf else ""
+        raise OptionError(f"{name} = {shown(value)}: it must be a positive number{infinite}.")
+
+
+def lasting(name: str, value: Any) -> None:
+    """A time; an infinite one is none."""
+    if value != math.inf:
+        positive(name, value)
+
+
+def flag(name: str, value: Any) -> None:
+    if not isinstance(value, bool):
+        raise OptionError(f"{name} = {shown(value)}: True or False is needed.")
+
+
+def one_of(what: str, names: Iterable[str]) -> Rule:
+    """One of a few words."""
+    known = tuple(names)
+
+    def rule(name: str, value: Any) -> None:
+        if not isinstance(value, str) or value not in known:
+            raise unknown(what, value, known)
+
+    return rule
+
+
+def check_arguments(rules: Mapping[str, Rule], values: Mapping[str, Any]) -> None:
+    """Ask the rules of all values that are given; None stands for one that is not."""
+    for name, rule in rules.items():
+        if values.get(name) is not None:
+            rule(name, values[name])
+
+
+def as_path(given: Any, what: str = "path") -> Path:
+    """The path of a file that a user names."""
+    if not isinstance(given, str | Path) or not str(given) or "\0" in str(given):
+        raise OptionError(f"{what} = {shown(given)}: the path of a file is needed.")
+    return Path(given)
