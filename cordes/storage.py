@@ -10,6 +10,7 @@ values at a few points.
 import io
 import json
 import warnings
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -22,22 +23,27 @@ from cordes.ansatz.networks.mlp import MLP
 from cordes.ansatz.networks.network import AbstractNetwork
 from cordes.ansatz.networks.random_features import RandomFeatures
 from cordes.ansatz.singular import SingularPoint
+from cordes.arguments import as_path
 from cordes.domains.domain import AbstractDomain, Basis, Fit
-from cordes.errors import FileError
+from cordes.errors import CordesError, FileError, OptionError, shown
 from cordes.formulas.fingerprint import fingerprint
-from cordes.gallery.names import from_source
+from cordes.gallery.names import as_problem, from_source
 from cordes.jet import Jet
 from cordes.problems.problem import AbstractProblem
+from cordes.readers.archive import MOST_BYTES, read_arrays, read_json
 from cordes.results import Result
 from cordes.runtime.files import check_writable, write_file
+from cordes.runtime.memory import in_words
 from cordes.runtime.plain import plain
 from cordes.solutions.answer import Answer
+from cordes.solutions.kept import check_arrays, check_facts
 from cordes.solutions.kinds import make_solution
 from cordes.solutions.solution import Solution
 
 FORMAT = 1
 KINDS = {"random-features": RandomFeatures, "mlp": MLP}
-NEEDED = {"coefficients", "amplitudes", "probes", "values", "equation"}
+NEEDED = {"coefficients", "amplitudes", "probes", "values", "equation", "facts"}
+DAMAGED = "is not a saved answer of cordes, or it is damaged"
 
 
 class OtherProblemWarning(UserWarning):
@@ -48,11 +54,13 @@ def save(solution: Solution, path: str | Path) -> Path:
     return write_file(check_writable(path), to_bytes(solution))
 
 
-def load(path: str | Path, problem: AbstractProblem | None = None) -> Solution:
+def load(path: str | Path, problem: AbstractProblem | str | Path | None = None) -> Solution:
     """The answer kept in a file. `problem` is needed when it was written in Python."""
-    path = Path(path)
+    path = as_path(path)
     if not path.is_file():
         raise FileError(f"There is no file {path}.")
+    if (size := path.stat().st_size) > MOST_BYTES:
+        raise FileError(f"{path} has {in_words(size)}; answers have at most {in_words(MOST_BYTES)}.")
     return from_bytes(path.read_bytes(), problem, str(path))
 
 
@@ -96,11 +104,25 @@ def to_bytes(solution: Solution) -> bytes:
 
 
 def from_bytes(
-    data: bytes, problem: AbstractProblem | None = None, path: str = "This answer"
+    data: bytes,
+    problem: AbstractProblem | str | Path | None = None,
+    path: str = "This answer",
 ) -> Solution:
     """The answer that bytes hold, with the checks of `load`; messages call them `path`."""
     arrays, facts = _read(data, path)
-    problem = problem if problem is not None else _problem_of(facts["problem"], path)
+    given = None if problem is None else as_problem(problem)
+    try:
+        return _restored(arrays, facts, given or _problem_of(facts["problem"], path), path)
+    except (CordesError, Warning):
+        raise
+    except Exception as error:
+        # Numbers of the right shapes that no answer has.
+        raise _damaged(path, f"{type(error).__name__} while it was put together") from error
+
+
+def _restored(
+    arrays: dict[str, np.ndarray], facts: dict[str, Any], problem: AbstractProblem, path: str
+) -> Solution:
     if repr(problem.domain) != facts["problem"]["domain"]:
         raise FileError(
             f"{path} holds an answer on {facts['problem']['domain']}, but the problem passed "
@@ -182,7 +204,7 @@ def _doubt(kept: dict[str, Any] | None, problem: AbstractProblem) -> str | None:
     warnings.warn(
         f"T{doubt[1:]}: nothing is known of its error before solution.certified(), or a new solve.",
         OtherProblemWarning,
-        stacklevel=4,
+        stacklevel=5,
     )
     return doubt
 
@@ -194,26 +216,24 @@ def _equation(problem: AbstractProblem, points: np.ndarray) -> np.ndarray:
 
 
 def _read(data: bytes, path: str) -> tuple[dict[str, np.ndarray], dict]:
-    try:
-        with np.load(io.BytesIO(data), allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-        facts = json.loads(arrays.pop("facts").tobytes())
-        version, missing = facts["format"], NEEDED - arrays.keys()
-    except Exception as error:
-        # One wrong byte can raise almost anything here: BadZipFile, zlib.error,
-        # NotImplementedError, struct.error, MemoryError.
-        raise FileError(
-            f"{path} is not a saved answer of cordes, or it is damaged ({type(error).__name__} "
-            "while reading)."
-        ) from error
-    if version != FORMAT:
-        raise FileError(f"{path} has format {version!r}; this version reads format {FORMAT}.")
+    arrays = read_arrays(data, f"{path} {DAMAGED}")
+    missing = NEEDED - arrays.keys()
     if missing:
-        raise FileError(
-            f"{path} lacks {', '.join(sorted(missing))}: it is not a saved answer of cordes, "
-            "or it is damaged."
-        )
+        raise FileError(f"{path} lacks {', '.join(sorted(missing))}: it {DAMAGED}.")
+    facts = read_json(arrays.pop("facts").tobytes(), f"{path} {DAMAGED}: its facts")
+    if facts.get("format") != FORMAT:
+        version = shown(facts.get("format"))
+        raise FileError(f"{path} has format {version}; this version reads format {FORMAT}.")
+    try:
+        check_facts(facts)
+        check_arrays(arrays, facts)
+    except OptionError as error:
+        raise _damaged(path, str(error).rstrip(".")) from error
     return arrays, facts
+
+
+def _damaged(path: str, why: str) -> FileError:
+    return FileError(f"{path} {DAMAGED} ({why}).")
 
 
 def _basis(degree: int, powers: list, multiplier: int) -> Basis:
@@ -234,18 +254,21 @@ def _network(facts: dict, arrays: dict[str, np.ndarray], inputs: Any, path: str)
 
     if facts["kind"] not in KINDS:
         raise FileError(f"{path} holds a network of unknown kind {facts['kind']!r}.")
-    width = len(arrays["coefficients"])
+    width, count = len(arrays["coefficients"]), facts["layers"]
+    layers = tuple((arrays[f"weight{k}"], arrays[f"bias{k}"]) for k in range(count))
+    found = tuple((weight.shape, bias.shape) for weight, bias in layers)
+    sizes = [inputs.count, *[width] * count]
+    expected = tuple(((before, after), (after,)) for before, after in pairwise(sizes))
+    # Before a network is made, which has as many weights as it is told.
+    if found != expected:
+        raise FileError(
+            f"{path} holds weights of shapes {shown(found)}, the problem "
+            f"needs {shown(expected)}: it is not the problem solved."
+        )
     if facts["kind"] == "mlp":
-        network = MLP(inputs, width, facts["layers"], facts["activation"])
+        network = MLP(inputs, width, count, facts["activation"])
     else:
         network = RandomFeatures(inputs, width, 1.0, activation=facts["activation"])
-    layers = tuple((arrays[f"weight{k}"], arrays[f"bias{k}"]) for k in range(facts["layers"]))
-    expected = jax.tree.map(np.shape, network.layers)
-    if jax.tree.map(np.shape, layers) != expected:
-        raise FileError(
-            f"{path} holds weights of shapes {jax.tree.map(np.shape, layers)}, the problem "
-            f"needs {expected}: it is not the problem solved."
-        )
     return eqx.tree_at(
         lambda n: (n.layers, n.coefficients), network, (layers, arrays["coefficients"])
     )

@@ -8,7 +8,7 @@ compiled chunks see the same states.
 import io
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ import numpy as np
 import cordes
 from cordes.errors import FileError
 from cordes.problems.problem import AbstractProblem
+from cordes.readers.archive import read_arrays, read_json
 from cordes.results import Result
 from cordes.runtime.files import write_file
 from cordes.runtime.progress import Progress
@@ -203,15 +204,10 @@ class TrainingRun:
         self._kept: list[np.ndarray] | None = None
         if not self.path.exists():
             return False
-        try:
-            with open(self.path, "rb") as file, np.load(file, allow_pickle=False) as archive:
-                arrays = {name: archive[name] for name in archive.files}
-            found = json.loads(arrays["fingerprint"].tobytes())
-        except Exception as error:
-            raise FileError(
-                f"{self.path} cannot be read ({type(error).__name__}): delete it, and its run "
-                "starts anew."
-            ) from error
+        remedy = "delete it, and its run starts anew"
+        arrays = read_arrays(self.path, f"{self.path} cannot be read: {remedy}")
+        marked = arrays.get("fingerprint", np.zeros(0, np.uint8)).tobytes()
+        found = read_json(marked, str(self.path), f" So {remedy}.")
         wanted = json.loads(json.dumps(self._fingerprint()))
         if found != wanted:
             other = ", ".join(
@@ -226,18 +222,31 @@ class TrainingRun:
                 f"{self.path} was trained on a problem of the same name with other data: "
                 "choose another --out, or delete it."
             )
+        try:
+            self._take(arrays)
+        except (KeyError, TypeError, ValueError) as error:
+            why = f"{type(error).__name__}: {error}"
+            raise FileError(f"{self.path} is damaged ({why}): {remedy}.") from error
+        return True
+
+    def _take(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Go on from what was read, which must be what is written."""
         leaves, structure = jax.tree.flatten(self.state)
-        self.state = jax.tree.unflatten(
-            structure, [jax.numpy.asarray(arrays[f"state{k}"]) for k in range(len(leaves))]
-        )
+        states = [arrays[f"state{k}"] for k in range(len(leaves))]
+        for k, (state, leaf) in enumerate(zip(states, leaves, strict=True)):
+            if state.shape != np.shape(leaf) or state.dtype != np.asarray(leaf).dtype:
+                raise ValueError(f"state{k} has shape {state.shape} and type {state.dtype}")
+        self.state = jax.tree.unflatten(structure, [jax.numpy.asarray(each) for each in states])
         rows = [name for name in arrays if name.startswith("rows")]
         self._kept = [arrays[f"rows{k}"] for k in range(len(rows))] or None
-        parts = {name: arrays[name] for name in Run._fields if name != "measured"}
+        parts: dict[str, Any] = {name: arrays[name] for name in Run._fields if name != "measured"}
         parts |= {name: float(parts[name]) for name in ("seconds", "compile_seconds")}
         parts["devices"] = tuple(str(device) for device in parts["devices"])
         measured = Measured(*(arrays[f"measured_{name}"] for name in Measured._fields))
+        records = (len(parts["epochs"]), len(self.seeds))
+        if any(np.shape(part) != records for part in measured) or records[0] == 0:
+            raise ValueError("what was measured has other shapes")
         self.run = Run(measured=measured, **parts)
-        return True
 
     # The answer -----------------------------------------------------------------------------------
 

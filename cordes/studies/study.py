@@ -20,6 +20,7 @@ from cordes.errors import OptionError
 from cordes.problems.coefficients import sample
 from cordes.problems.problem import AbstractProblem
 from cordes.runtime.files import write_file
+from cordes.readers.archive import read_json
 from cordes.runtime.progress import Progress
 from cordes.runtime.threads import share_cores
 from cordes.solutions.solution import Solution, error_points
@@ -45,6 +46,7 @@ from cordes.studies.trained import initial_solution
 # The landscape that is drawn, and those over several pairs of directions that are only measured.
 RESOLUTION, POINTS = 31, 5000
 DIRECTIONS, COARSE, COARSE_POINTS = 5, 17, 2000
+ANEW = " Delete it, and that part of the study is done anew."
 Say = Callable[[str], None]
 
 
@@ -154,7 +156,7 @@ class Study:
         """The parts of the analysis, each from the file where it belongs to the same runs."""
         path = self.folder / "judged.json"
         lengths = {method: int(run.epochs[-1]) for method, run in runs.items()}
-        kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        kept = read_json(path, str(path), ANEW) if path.exists() else {}
         if kept.get("epochs") != lengths:
             kept = {"epochs": lengths}
         makers: dict[str, tuple[str, Callable[[], Any]]] = {
@@ -233,7 +235,7 @@ class Study:
         path = self.folder / "study.json"
         if not path.exists():
             return None
-        facts = json.loads(path.read_text(encoding="utf-8"))
+        facts = read_json(path, str(path), ANEW)
         same = all(facts.get(key) == value for key, value in self._settings().items())
         return facts if same and same_equation(facts.get("probe"), self.problem) else None
 

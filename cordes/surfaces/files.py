@@ -13,17 +13,21 @@ from typing import Any
 import numpy as np
 import scipy.io
 
+from cordes.arguments import as_path
 from cordes.errors import CordesError, FileError
 from cordes.runtime.files import check_writable, write_file
+from cordes.surfaces.guards import check_mat, check_ply, check_size
 from cordes.surfaces.mesh import Mesh, SurfaceError, merge_duplicates
 
 Parts = tuple[np.ndarray, np.ndarray]
+# First words of OFF files: with colours, normals, or both, behind the coordinates.
+OFF = ("OFF", "COFF", "NOFF", "CNOFF", "STOFF")
 
 
 def read_mesh(path: str | Path) -> Mesh:
     """A mesh from an OBJ, OFF, PLY or STL file, or from a MATLAB file with `v` (n, 3) and `f` (m,
     3), numbered from one. Polygons are cut into fans."""
-    path = Path(path)
+    path = as_path(path, "mesh")
     suffix = path.suffix.lower()
     if suffix not in READERS:
         known = ", ".join(sorted(READERS))
@@ -31,6 +35,7 @@ def read_mesh(path: str | Path) -> Mesh:
     if not path.is_file():
         raise FileError(f"There is no file {path}.")
     try:
+        check_size(path)
         vertices, faces = READERS[suffix](path)
     except CordesError:
         raise
@@ -74,18 +79,25 @@ def _read_off(path: Path) -> Parts:
     the first two."""
     text = path.read_text(encoding="utf-8")
     lines = [words for line in text.splitlines() if (words := line.split("#")[0].split())]
-    if not lines or lines[0] != ["OFF"]:
+    if not lines or lines[0][0] not in OFF:
         raise ValueError("the first line is not OFF")
-    vertex_count, face_count = (int(number) for number in lines[1][:2])
-    rows = lines[2 : 2 + vertex_count + face_count]
+    # Some programs write the counts into the first line.
+    lines = [lines[0][1:], *lines[1:]] if len(lines[0]) > 1 else lines[1:]
+    if not lines or len(lines[0]) < 2:
+        raise ValueError("it ends before it says how many vertices and faces there are")
+    vertex_count, face_count = (int(number) for number in lines[0][:2])
+    if min(vertex_count, face_count) < 0:
+        raise ValueError(f"{vertex_count} vertices and {face_count} faces cannot be")
+    rows = lines[1 : 1 + vertex_count + face_count]
     if len(rows) < vertex_count + face_count:
         raise ValueError(
             f"it ends after {len(rows)} of {vertex_count} vertices and {face_count} faces"
         )
     vertices = np.array([row[:3] for row in rows[:vertex_count]], dtype=np.float64)
-    polygons = [[int(number) for number in row] for row in rows[vertex_count:]]
+    # Colours, which may have fractions, stand behind the corners.
+    polygons = [[int(word) for word in row[: 1 + int(row[0])]] for row in rows[vertex_count:]]
     for size, *corners in polygons:
-        if len(corners) < size:
+        if not 0 <= size <= len(corners):
             raise ValueError(f"a face of {size} vertices names {len(corners)}")
     return vertices, _fans([row[1 : 1 + row[0]] for row in polygons])
 
@@ -94,6 +106,11 @@ def _fans(polygons: Sequence[Sequence[int]]) -> np.ndarray:
     """Polygons cut into triangles at their first corners."""
     triangles = [(first, *edge) for first, *rest in polygons for edge in pairwise(rest)]
     return np.array(triangles, dtype=np.int64).reshape(-1, 3)
+
+
+def _read_ply(path: Path) -> Parts:
+    check_ply(path)
+    return _read_with_trimesh(path)
 
 
 def _read_with_trimesh(path: Path) -> Parts:
@@ -120,21 +137,28 @@ def _read_with_trimesh(path: Path) -> Parts:
 
 
 def _read_mat(path: Path) -> Parts:
-    content = scipy.io.loadmat(path)
+    check_mat(path, ("v", "f"))
+    content = scipy.io.loadmat(path, variable_names=("v", "f"))
     missing = [key for key in ("v", "f") if key not in content]
     if missing:
         raise FileError(
             f"{path} holds no {' and no '.join(missing)}: vertices `v` (n, 3) and faces `f` "
             "(m, 3), numbered from one, are needed."
         )
-    # Cast before subtracting: the numbers are often unsigned, or doubles.
-    return np.asarray(content["v"], dtype=np.float64), np.asarray(content["f"]).astype(np.int64) - 1
+    if np.iscomplexobj(content["v"]) or np.iscomplexobj(content["f"]):
+        raise FileError(f"{path}: v and f must be real numbers, and one of them is complex.")
+    vertices, given = (np.asarray(content[key], dtype=np.float64) for key in ("v", "f"))
+    faces = given.astype(np.int64, casting="unsafe") if np.all(np.abs(given) < 2**53) else None
+    if faces is None or np.any(faces != given):
+        wrong = given[(given != np.round(given)) | ~(np.abs(given) < 2**53)][0]
+        raise FileError(f"{path}: f has the entry {wrong:g}; whole numbers are needed.")
+    return vertices, faces - 1
 
 
 READERS: dict[str, Callable[[Path], Parts]] = {
     ".obj": _read_obj,
     ".off": _read_off,
-    ".ply": _read_with_trimesh,
+    ".ply": _read_ply,
     ".stl": _read_with_trimesh,
     ".mat": _read_mat,
 }

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cordes.errors import FileError, OptionError
+from cordes.readers.archive import MOST_JSON, read_json
 from cordes.reports.kit.charts import Series
 from cordes.reports.kit.page import Section, grid_table, note, number, text, write_page
 from cordes.reports.kit.stills import photograph
@@ -54,13 +55,8 @@ def read_run(folder: str | Path) -> FinishedRun:
     path = folder / "result.json"
     if not path.is_file():
         raise FileError(f"{folder} has no result.json: {remedy}")
-    try:
-        facts = json.loads(path.read_text(encoding="utf-8"))
-    except RecursionError:
-        raise FileError(f"{path} cannot be read: it is nested too deeply; {remedy}") from None
-    except (OSError, ValueError) as error:
-        raise FileError(f"{path} cannot be read: {error}.") from error
-    if not isinstance(facts, dict) or any(key not in facts for key in NEEDED):
+    facts = read_json(path, str(path), f" It is not the result of a solve: {remedy}")
+    if any(key not in facts for key in NEEDED):
         raise FileError(f"{path} is not the result of a solve: {remedy}")
     wrong = _wrong_fact(facts)
     if wrong is not None:
@@ -93,7 +89,9 @@ def _history(folder: Path, facts: dict[str, Any]) -> list[dict[str, Any]]:
     """The steps of the solve, which its report holds; those of an outer loop are in the result too.
     A report of something else has none."""
     try:
-        found = DATA.search((folder / "report.html").read_text(encoding="utf-8"))
+        page = folder / "report.html"
+        small = page.stat().st_size <= MOST_JSON
+        found = DATA.search(page.read_text(encoding="utf-8")) if small else None
         data = json.loads(found[1]) if found else {}
     except (OSError, ValueError, RecursionError):
         data = {}
