@@ -61,6 +61,12 @@ class NotPickledError(CordesError, TypeError):
     kind = "pickle"
 
 
+class SurfaceError(CordesError):
+    """A mesh that cannot be laid flat."""
+
+    kind = "surface"
+
+
 class MemoryLimitError(CordesError, MemoryError):
     """Something that would need more memory than there is."""
 

@@ -7,7 +7,19 @@ from cordes.certificates.certify import certify
 from cordes.certificates.condition import Condition, check
 from cordes.citation import citation
 from cordes.domains import AbstractDomain, Ball, Box, Ellipsoid, Polygon
-from cordes.errors import CordesError
+from cordes.errors import (
+    ArgumentError,
+    CoefficientError,
+    CordesError,
+    DomainError,
+    FileError,
+    FrozenError,
+    MemoryLimitError,
+    NotPickledError,
+    OptionError,
+    SurfaceError,
+    UnknownNameError,
+)
 from cordes.gallery import gallery
 from cordes.gallery.names import problem
 from cordes.problems.boundary_kinks import KinkWarning
@@ -17,10 +29,12 @@ from cordes.problems.hjb import HJB
 from cordes.problems.linear import Linear
 from cordes.problems.monge_ampere import ConvexityWarning, MongeAmpere, UnboundedHessianWarning
 from cordes.problems.problem import AbstractProblem
-from cordes.problems.transport import Transport
+from cordes.problems.transport import MassError, Transport
 from cordes.results import Result
 from cordes.runtime import distribution
-from cordes.solutions.solution import OutsideDomainWarning, Solution
+from cordes.runtime.memory import MemoryLimitWarning
+from cordes.runtime.roll_call import ProcessError
+from cordes.solutions.solution import NotThisKindError, OutsideDomainWarning, Solution
 from cordes.solvers.adam import Adam
 from cordes.solvers.gauss_newton import GaussNewton
 from cordes.solvers.least_squares import LeastSquares
@@ -34,27 +48,41 @@ __all__ = [
     "AbstractDomain",
     "AbstractProblem",
     "Adam",
+    "ArgumentError",
     "Ball",
     "Box",
     "Certificate",
+    "CoefficientError",
     "Condition",
     "ConvexityWarning",
     "CordesConditionWarning",
     "CordesError",
+    "DomainError",
     "Ellipsoid",
+    "FileError",
+    "FrozenError",
     "GaussNewton",
     "KinkWarning",
     "LeastSquares",
     "Linear",
+    "MassError",
+    "MemoryLimitError",
+    "MemoryLimitWarning",
     "MongeAmpere",
+    "NotPickledError",
+    "NotThisKindError",
+    "OptionError",
     "OtherProblemWarning",
     "OutsideDomainWarning",
     "Polygon",
+    "ProcessError",
     "Result",
     "Solution",
+    "SurfaceError",
     "Transport",
     "UnboundedHessianWarning",
     "UndeclaredJumpWarning",
+    "UnknownNameError",
     "certify",
     "check",
     "citation",

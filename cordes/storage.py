@@ -60,7 +60,9 @@ def load(path: str | Path, problem: AbstractProblem | str | Path | None = None) 
     if not path.is_file():
         raise FileError(f"There is no file {path}.")
     if (size := path.stat().st_size) > MOST_BYTES:
-        raise FileError(f"{path} has {in_words(size)}; answers have at most {in_words(MOST_BYTES)}.")
+        raise FileError(
+            f"{path} has {in_words(size)}; answers have at most {in_words(MOST_BYTES)}."
+        )
     return from_bytes(path.read_bytes(), problem, str(path))
 
 

@@ -15,8 +15,9 @@ import numpy as np
 from cordes.ansatz.ansatz import Ansatz
 from cordes.ansatz.singular import SingularFunctions, SingularPoint, curves, find_singular_points
 from cordes.ansatz.singular.kinks import KinkPart, kink_parts, kinked
+from cordes.arguments import check_arguments, flag, number, one_of, positive
 from cordes.domains.domain import Fit
-from cordes.errors import OptionError, unknown
+from cordes.errors import OptionError, shown
 from cordes.problems.problem import AbstractProblem
 
 INPUTS = ("coordinates", "interfaces", "powers")
@@ -26,6 +27,12 @@ POWERS = (2.25, 2.5, 3.0, 3.5)
 # Largest exponent and angular degree of the singular functions, by richness.
 RICHNESS = ((4.0, 5), (5.0, 6), (6.0, 8))
 AFFORDABLE = 300
+RULES = {
+    "boundary_weight": positive,
+    "singular": flag,
+    "inputs": one_of("inputs", INPUTS),
+    "delta": number(0.0),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,13 +48,12 @@ class AnsatzOptions:
     delta: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.boundary not in ("hard", "soft"):
+        if not isinstance(self.boundary, str) or self.boundary not in ("hard", "soft"):
             raise OptionError(
-                f"boundary = {self.boundary!r}: 'hard' (exact by construction) or 'soft' (the "
+                f"boundary = {shown(self.boundary)}: 'hard' (exact by construction) or 'soft' (the "
                 "paper's composite loss); Neumann and Robin conditions are not supported."
             )
-        if self.inputs not in INPUTS:
-            raise unknown("inputs", str(self.inputs), INPUTS)
+        check_arguments(RULES, vars(self))
 
     @property
     def hard(self) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 
 from cordes.ansatz.build import slope_left
 from cordes.ansatz.singular import find_singular_points
+from cordes.arguments import check_arguments, flag, number, one_of, positive
 from cordes.certificates.certificate import Certificate
 from cordes.certificates.hjb.certify import certify_hjb
 from cordes.certificates.linear import certify_linear
@@ -25,7 +26,7 @@ from cordes.certificates.residual.measured import TooFineError
 from cordes.certificates.theorems.barrier import NO_QUADRATURE
 from cordes.certificates.transport.certify import certify_transport
 from cordes.certificates.useful import without_useless
-from cordes.errors import OptionError, unknown
+from cordes.errors import OptionError, shown
 from cordes.gallery.names import as_problem
 from cordes.problems.coefficients import check_shape
 from cordes.problems.hjb import HJB
@@ -34,7 +35,7 @@ from cordes.problems.monge_ampere import MongeAmpere
 from cordes.problems.problem import AbstractProblem
 from cordes.problems.transport import Transport
 from cordes.runtime.kinds import load_kinds
-from cordes.runtime.plain import show
+from cordes.runtime.plain import plain_number, show
 from cordes.solutions.solution import Solution
 
 # A jump of the gradient may change the error by this share of the bound.
@@ -70,6 +71,14 @@ certified.register(
 )
 
 
+RULES = {
+    "norm": one_of("norm", NORMS),
+    "barrier": flag,
+    "confidence": number(0.5, below=1.0),
+    "residual_bound": positive,
+}
+
+
 def certify(
     problem: AbstractProblem | str | Path,
     answer: Solution | Callable,
@@ -90,13 +99,12 @@ def certify(
     largest error.
     """
     problem = as_problem(problem)
-    if norm is not None and norm not in NORMS:
-        raise unknown("norm", norm, NORMS)
-    if not 0.5 <= confidence < 1:
-        wrong = f"confidence = {confidence!r}"
-        raise OptionError(f"{wrong}: it must lie between 0.5 and 1, for example 0.99.")
-    if residual_bound is not None and not 0 < residual_bound < np.inf:
-        raise OptionError(f"residual_bound = {residual_bound!r}: it must be a positive number.")
+    if not callable(answer):
+        wanted = "a solution, or a function of one point, is needed"
+        raise OptionError(f"answer = {shown(answer)}: {wanted}.")
+    numbers = {"confidence": confidence, "residual_bound": residual_bound}
+    numbers = {name: plain_number(value) for name, value in numbers.items()}
+    check_arguments(RULES, {"norm": norm, "barrier": barrier, **numbers})
     if barrier and norm not in (None, "Linf"):
         raise OptionError(f"barrier=True bounds the largest error: pass norm='Linf', not {norm!r}.")
     if barrier and (problem.domain.dimension > 3 or residual_bound is not None):

@@ -56,8 +56,8 @@ class Polygon(AbstractDomain):
             )
         if len(array) > MOST_CORNERS:
             raise DomainError(
-                f"The polygon has {len(array)} vertices, {MOST_CORNERS} are allowed. Leave vertices "
-                "out where the boundary is nearly straight, or take a Ball or an Ellipsoid."
+                f"The polygon has {len(array)} vertices, {MOST_CORNERS} are allowed. Leave "
+                "vertices out where the boundary is nearly straight, or take an Ellipsoid."
             )
         self._vertices = tuple(freeze(vertex) for vertex in _counter_clockwise(array))
 

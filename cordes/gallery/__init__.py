@@ -23,7 +23,7 @@ class Gallery(Mapping[str, AbstractProblem]):
         self._made: dict[str, AbstractProblem] = {}
 
     def __getitem__(self, name: str) -> AbstractProblem:
-        if name not in self._entries:
+        if not isinstance(name, str) or name not in self._entries:
             raise unknown("gallery problem", name, self._entries)
         if name not in self._made:
             self._made[name] = self._entries[name]().labelled(source={"gallery": name})
@@ -36,7 +36,7 @@ class Gallery(Mapping[str, AbstractProblem]):
         return len(self._entries)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._entries
+        return isinstance(name, str) and name in self._entries
 
     def describe(self, name: str) -> str:
         entry = self._entries[name]

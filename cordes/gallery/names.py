@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from cordes.errors import FileError, OptionError
+from cordes.arguments import as_path
+from cordes.errors import FileError, OptionError, shown
 from cordes.gallery import gallery
 from cordes.problems.files import load_problem
 from cordes.problems.problem import AbstractProblem
@@ -15,7 +16,7 @@ UNNAMED = ("linear", "hjb", "monge-ampere", "transport")
 def problem(name: str | Path) -> AbstractProblem:
     """A gallery problem, or the one of a FILE.toml or FILE.py (which is run: trust it first); an
     unknown name is answered with the nearest ones."""
-    path = Path(name)
+    path = as_path(name, "problem")
     if str(name) in gallery:
         return gallery[str(name)]
     beside = [Path(f"{name}{suffix}") for suffix in (".toml", ".py")]
@@ -36,8 +37,8 @@ def as_problem(given: AbstractProblem | str | Path) -> AbstractProblem:
     if isinstance(given, (str, Path)):
         return problem(given)
     raise OptionError(
-        f"problem is {given!r}: pass a problem (cordes.Linear, HJB, MongeAmpere, Transport), a "
-        "name from cordes.gallery, or the path of a problem file."
+        f"problem is {shown(given)}: pass a problem (cordes.Linear, HJB, MongeAmpere, Transport), "
+        "a name from cordes.gallery, or the path of a problem file."
     )
 
 

@@ -77,11 +77,7 @@ def find_jumps(
             at_low = np.where(left[:, None], at_low, at_middle)
         sizes.append(_size(at_high - at_low))
     coarse, fine = sizes
-    survives = (
-        (fine > 0.5 * coarse)
-        & (fine > 1e-6 * scale)
-        & (fine > ROUNDING * largest + FLOOR)
-    )
+    survives = (fine > 0.5 * coarse) & (fine > 1e-6 * scale) & (fine > ROUNDING * largest + FLOOR)
     where = path((low + high) / 2)
     return [Jump(where[i], at_low[i], at_high[i]) for i in np.flatnonzero(survives)]
 

@@ -85,7 +85,9 @@ def problem_from_toml(text: str, name: str = "problem") -> AbstractProblem:
 def _check_kind(kind: Any, label: str) -> None:
     """Before all else: other kinds have other keys."""
     if not isinstance(kind, str) or kind not in KINDS:
-        what = NOT_IN_FILES if kind == "transport" else missing(kind if isinstance(kind, str) else "")
+        what = (
+            NOT_IN_FILES if kind == "transport" else missing(kind if isinstance(kind, str) else "")
+        )
         known = ", ".join(map(repr, KINDS))
         raise FileError(f"{label}: kind = {shown(kind)} is not for files. {what} Allowed: {known}.")
 

@@ -85,7 +85,9 @@ def _check_entry(label: str, value: Any) -> None:
     if isinstance(value, dict):
         for key in value:
             if len(key) > MAX_KEY:
-                raise FileError(f"{label}: the key {shown(key)} has more than {MAX_KEY} characters.")
+                raise FileError(
+                    f"{label}: the key {shown(key)} has more than {MAX_KEY} characters."
+                )
     elif isinstance(value, int) and value.bit_length() > 1023:
         raise FileError(f"{label} = {shown(value)} is not a finite number.")
     elif isinstance(value, str) and len(value) > MAX_LENGTH:

@@ -24,6 +24,10 @@ CONTAINER = (
 )
 
 
+class MemoryLimitWarning(UserWarning):
+    """A solve ended early, because it would not have fitted into the memory."""
+
+
 def free_memory() -> float:
     """Bytes that can be taken: the least of what the machine, the container and the limit of the
     process (`ulimit -v`) leave; infinite where nothing is known."""
@@ -84,6 +88,13 @@ def largest_that_fits(estimate: Callable[[int], float], asked: int) -> int:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if estimate(middle) <= free else (low, middle - 1)
     return low
+
+
+def require_points(points: int, estimate: Callable[[int], float], rest: str) -> None:
+    """Refuse so many points where they would not fit; `rest` says what else takes the memory."""
+    most = largest_that_fits(estimate, points)
+    remedy = f"points = {most} would fit." if most else f"{rest} is too large; take less of it."
+    require_memory(estimate(points), f"points = {points} with {rest}", remedy)
 
 
 def in_words(size: float) -> str:

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from cordes.ansatz.build import INPUTS, RICHNESS
+from cordes.ansatz.build import RICHNESS, RULES
 from cordes.ansatz.networks.activations import ACTIVATIONS
-from cordes.arguments import flag, number, one_of, whole
+from cordes.arguments import flag, one_of, whole
 from cordes.errors import OptionError
 from cordes.readers.schema import data, list_of, optional, real, record, text, tuple_of
 from cordes.readers.toml_text import MAX_TEXT
@@ -34,10 +34,7 @@ _SETTINGS = record(
     {"method": text(100), "richness": whole(0, len(RICHNESS) - 1)},
     {
         "boundary": one_of("kind of boundary rows", ("hard", "soft")),
-        "boundary_weight": number(0.0),
-        "singular": flag,
-        "inputs": one_of("inputs", INPUTS),
-        "delta": number(0.0),
+        **RULES,
         "seed": whole(0),
         "multiplier": flag,
         "tol": optional(real),
@@ -46,18 +43,12 @@ _SETTINGS = record(
         "uncertified": text(10_000),
     },
 )
-_FINGERPRINT = record(
-    {"jax": text(100), "domains": list_of(text(MAX_TEXT), POINTS), "parts": data}
-)
+_FINGERPRINT = record({"jax": text(100), "domains": list_of(text(MAX_TEXT), POINTS), "parts": data})
 _FACTS = record(
     {
         "problem": record(
             {"name": text(10_000), "domain": text(MAX_TEXT)},
-            {
-                "source": optional(
-                    record({}, {"gallery": text(1000), "toml": text(MAX_TEXT)})
-                )
-            },
+            {"source": optional(record({}, {"gallery": text(1000), "toml": text(MAX_TEXT)}))},
         ),
         "network": record(
             {

@@ -14,8 +14,9 @@ from jax import Array
 from jaxtyping import PyTree
 
 from cordes.ansatz.ansatz import Ansatz, Rows
-from cordes.ansatz.networks.activations import activation_jet
+from cordes.ansatz.networks.activations import ACTIVATIONS
 from cordes.ansatz.points import Points
+from cordes.arguments import Rule, one_of, positive, whole
 from cordes.errors import OptionError, unknown
 from cordes.jet import Jet, jet_of
 from cordes.problems.condition import cordes_multiplier
@@ -34,6 +35,7 @@ from cordes.solvers.train import (
     cast,
     epochs,
     initial_weights,
+    require_training,
     residual,
     residual_norm,
     train,
@@ -91,29 +93,29 @@ class Adam(AbstractSolver):
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {"paper": PAPER}
 
     def __post_init__(self) -> None:
-        if self.estimator not in DEFAULTS:
-            raise unknown("estimator", str(self.estimator), DEFAULTS)
+        if not isinstance(self.estimator, str) or self.estimator not in DEFAULTS:
+            raise unknown("estimator", self.estimator, DEFAULTS)
         for name, value in DEFAULTS[self.estimator].items():
             if getattr(self, name) is None:
                 setattr(self, name, value)
 
+    rules: ClassVar[Mapping[str, Rule]] = {
+        **{name: whole(1) for name in ("width", "depth", "points", "probes")},
+        "activation": one_of("activation", ACTIVATIONS),
+        "learning_rate": positive,
+        # One compiled run.
+        "epochs": whole(CHUNK),
+        "precision": one_of("precision", ("float32", "float64")),
+    }
+
     def __check_init__(self) -> None:
-        activation_jet(self.activation)
-        if self.estimator == "exact":
-            if self.probes is not None:
-                raise OptionError(
-                    "probes are the random directions of estimator='stochastic': pass that too, or "
-                    "leave them out."
-                )
-            if self.epochs < CHUNK:
-                raise OptionError(
-                    f"epochs = {self.epochs}: at least {CHUNK} are needed, which is one compiled "
-                    "run."
-                )
-        elif self.precision != STOCHASTIC["precision"]:
+        if self.estimator == "exact" and self.probes is not None:
+            raise OptionError(
+                "probes are the random directions of estimator='stochastic': pass that too, or "
+                "leave them out."
+            )
+        if self.estimator != "exact" and self.precision != STOCHASTIC["precision"]:
             raise OptionError("precision cannot be had with estimator='stochastic': leave it out.")
-        elif not (isinstance(self.probes, int) and self.probes >= 1):
-            raise OptionError(f"probes = {self.probes!r}: at least one random direction is needed.")
 
     def refuse(self, problem: AbstractProblem, others: frozenset[str]) -> None:
         if self.estimator == "exact":
@@ -130,8 +132,11 @@ class Adam(AbstractSolver):
 
     def weights(self, system: AbstractSystem, budget: Budget, start: Weights | None) -> Weights:
         """A fresh network in the precision of the training, or the one to continue from."""
+        exact, sizes = self.estimator == "exact", (self.points, self.width, self.depth)
+        directions = system.domain.dimension if exact else self.probes or 1
+        require_training(system, sizes, directions, rows=exact, jacobian=False)
         shape = self.width, self.depth, self.activation
-        initial = "uniform" if self.estimator == "exact" else "glorot"
+        initial = "uniform" if exact else "glorot"
         dtype = jnp.dtype(self.precision)
         return initial_weights(system, start, *shape, budget.seed, initial, dtype)
 

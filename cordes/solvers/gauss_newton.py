@@ -11,6 +11,7 @@ momentum and with greedy damping (layers of 20) was at 2e-2 after 60.
 """
 
 import functools
+from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 
 import jax
@@ -20,8 +21,9 @@ from jax import Array
 from jax.flatten_util import ravel_pytree
 
 from cordes.ansatz.ansatz import Rows
-from cordes.ansatz.networks.activations import activation_jet
+from cordes.ansatz.networks.activations import ACTIVATIONS
 from cordes.ansatz.networks.network import AbstractNetwork
+from cordes.arguments import Rule, flag, number, one_of, whole
 from cordes.runtime import distribution
 from cordes.runtime.signals import held
 from cordes.solutions.answer import Answer
@@ -34,6 +36,7 @@ from cordes.solvers.train import (
     Patience,
     Weights,
     initial_weights,
+    require_training,
     residual,
     residual_norm,
     solve_last_layer,
@@ -150,9 +153,12 @@ class GaussNewton(AbstractSolver):
     outer_steps: ClassVar[int | None] = 8
     small: ClassVar[float] = 1e-2
 
-    def __check_init__(self) -> None:
-        if self.activation is not None:
-            activation_jet(self.activation)
+    rules: ClassVar[Mapping[str, Rule]] = {
+        **{name: whole(1) for name in ("width", "depth", "points", "steps")},
+        "activation": one_of("activation", ACTIVATIONS),
+        "resample": flag,
+        "momentum": number(0.0, below=1.0),
+    }
 
     def sized(self, usual: Sizes) -> Sizes:
         """The sizes of a run: those given, else the usual ones."""
@@ -169,6 +175,8 @@ class GaussNewton(AbstractSolver):
             return self.run_dual(system, budget, start)
         shallow = system.domain.dimension <= 3 if self.depth is None else self.depth == 1
         sizes = self.sized(SHALLOW if shallow else DEEP)
+        shape = sizes.points, sizes.width, sizes.depth
+        require_training(system, shape, system.domain.dimension, rows=True, jacobian=True)
         resample = True if self.resample is None else self.resample
         momentum = (0.9 if resample else 0.0) if self.momentum is None else self.momentum
         initial = "fourier" if shallow and sizes.activation == "sine" else "glorot"
@@ -218,6 +226,9 @@ class GaussNewton(AbstractSolver):
         """Fresh points in every step, the dual form, and the last layer solved for now and then."""
         dual.check_problem(system)
         equation, seed, sizes = dual.equation_of(system), budget.seed, self.sized(DUAL_SIZES)
+        # How many directions there are depends on the structure of A; one there is at least.
+        shape = sizes.points, sizes.width, sizes.depth
+        require_training(system, shape, directions=1, rows=False, jacobian=False)
         weights = initial_weights(
             system, start, sizes.width, sizes.depth, sizes.activation, seed, "glorot"
         )

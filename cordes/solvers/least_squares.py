@@ -6,20 +6,27 @@ and (first stage) which inputs the features see; see candidates.py.
 
 import dataclasses
 import itertools
-from collections.abc import Sequence
+import warnings
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, NamedTuple, Self
 
 import numpy as np
 
 from cordes.ansatz.ansatz import COLUMNS, Rows, feature_matrix
-from cordes.ansatz.networks.activations import activation_jet
+from cordes.ansatz.networks.activations import ACTIVATIONS
 from cordes.ansatz.networks.network import AbstractNetwork
 from cordes.ansatz.networks.random_features import RandomFeatures
 from cordes.ansatz.points import Points
-from cordes.errors import OptionError
+from cordes.arguments import Rule, number, one_of, positive, whole
 from cordes.results import Result
 from cordes.runtime import distribution
 from cordes.runtime.clock import Clock
+from cordes.runtime.memory import (
+    MemoryLimitWarning,
+    in_words,
+    largest_that_fits,
+    require_memory,
+)
 from cordes.solutions.answer import Answer
 from cordes.solvers.candidates import BLIND, Kind, first_candidates, later_candidates, waves
 from cordes.solvers.rows.rank_revealing import solve_rank_revealing
@@ -33,6 +40,8 @@ ROUNDING = 1e-10
 # A lift that leaves less than this share of f has solved the equation, but for rounding.
 LEAST_SHARE = 1e-5
 OVERSAMPLING, LEAST_OVERSAMPLING = 2.5, 1.2
+# Arrays of the size of the matrix that a stage holds.
+MATRICES = 5
 # Features that serve where no tolerance is asked for; with one there may be twice as many.
 USUAL = {1: 500, 2: 1000, 3: 1500}
 # The most that waves of the data may get by themselves.
@@ -157,6 +166,30 @@ class Search:
         assert best is not None
         return Answer(best.network, best.amplitudes, result, best.residual, self.points, history)
 
+    def memory(self, width: int) -> float:
+        """Bytes that a stage takes, by what was measured: the matrix and four of its size, and the
+        equation at its points."""
+        points = self.solver.oversampling * width
+        numbers = MATRICES * (width + self.system.columns) + self.system.domain.dimension**2
+        return 8.0 * points * numbers
+
+    def fits(self, width: int) -> bool:
+        """Whether there is memory for a stage. The first one is refused without it; a later one is
+        left out, since there is an answer already."""
+        most = largest_that_fits(self.memory, width)
+        if most == width:
+            return True
+        if self.best is None:
+            given = f"oversampling = {self.solver.oversampling:g} with {width} features"
+            require_memory(self.memory(width), given, f"{most} features would fit.")
+        warnings.warn(
+            f"The solve ends with fewer than {width} features, which would need about "
+            f"{in_words(self.memory(width))} of memory: {most} would fit.",
+            MemoryLimitWarning,
+            stacklevel=2,
+        )
+        return False
+
     def rows(self, width: int) -> Rows:
         collocation = self.system.points(int(self.solver.oversampling * width), self.seed)
         self.points = len(collocation.x)
@@ -214,15 +247,12 @@ class LeastSquares(AbstractSolver):
     inputs: ClassVar[str] = "powers"
     outer_steps: ClassVar[int | None] = 40
     small: ClassVar[float] = 1e-3
-
-    def __check_init__(self) -> None:
-        activation_jet(self.activation)
-        points = self.oversampling
-        if not (isinstance(points, (int, float)) and points >= LEAST_OVERSAMPLING):
-            raise OptionError(
-                f"oversampling = {points!r}: at least {LEAST_OVERSAMPLING} collocation points for "
-                "each feature are needed."
-            )
+    rules: ClassVar[Mapping[str, Rule]] = {
+        "features": whole(1),
+        "frequency": positive,
+        "activation": one_of("activation", ACTIVATIONS),
+        "oversampling": number(LEAST_OVERSAMPLING),
+    }
 
     def confined(self, dimension: int, start: Weights | None) -> Self:
         usual = usual_size(dimension)
@@ -255,6 +285,8 @@ class LeastSquares(AbstractSolver):
         clock = budget.clock
         while widths and not search.done and search.has_time(widths[0], clock):
             width, before = widths.pop(0), search.residual
+            if not search.fits(width):
+                break
             rows = search.rows(width)
             usual = later_candidates if search.best else first_candidates
             choices = usual(search, self.frequency), waves(search, self.frequency)

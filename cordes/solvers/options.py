@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from cordes.ansatz.build import AnsatzOptions
-from cordes.errors import OptionError, unknown
+from cordes.arguments import check_arguments, flag, lasting, one_of, positive, whole
+from cordes.errors import OptionError, shown, unknown
 from cordes.problems.problem import AbstractProblem
 from cordes.solutions.solution import Solution
 from cordes.solvers.adam import Adam
@@ -25,6 +26,27 @@ DUAL_LOOP = frozenset({"warm_up", "inner_epochs"})
 ARGUMENTS = ("tol", "seed", "multiplier", "start", "max_seconds", "progress", "certify")
 
 
+OUTER_RULES = {
+    "outer": one_of("outer loop", LOOPS),
+    # The multiplier inside (default), or outside as in the paper.
+    "argmax": one_of("argmax", ("scaled", "unscaled")),
+    "outer_steps": whole(1),
+    "damping": flag,
+    "continuation": flag,
+    "warm_up": whole(0),
+    "inner_epochs": whole(10),
+}
+# Of `solve` itself.
+SOLVE_RULES = {
+    "tol": positive,
+    "seed": whole(0),
+    "multiplier": flag,
+    "max_seconds": lasting,
+    "progress": flag,
+    "certify": flag,
+}
+
+
 @dataclasses.dataclass(frozen=True)
 class OuterOptions:
     """How a nonlinear problem is taken to linear ones. None: what is usual for the method and the
@@ -40,19 +62,7 @@ class OuterOptions:
     inner_epochs: int = 1000
 
     def __post_init__(self) -> None:
-        if self.outer not in LOOPS:
-            raise unknown("outer loop", str(self.outer), LOOPS)
-        if self.argmax not in (None, "scaled", "unscaled"):
-            raise OptionError(
-                f"argmax = {self.argmax!r}: 'scaled' (the multiplier inside, default) or "
-                "'unscaled' (as in the paper)."
-            )
-        for name, least in (("outer_steps", 1), ("inner_epochs", 10), ("warm_up", 0)):
-            value = getattr(self, name)
-            if value is not None and not (isinstance(value, int) and value >= least):
-                raise OptionError(
-                    f"{name} = {value!r}: a whole number of at least {least} is needed."
-                )
+        check_arguments(OUTER_RULES, vars(self))
 
     @property
     def choices(self) -> dict[str, Any]:
@@ -94,14 +104,15 @@ def choose(
     options: Mapping[str, Any],
 ) -> Choices:
     """The solver, and what it solves: names are checked first, then values."""
+    _refuse_no_solution(start)
     kind = solver_class(problem, method, start)
     _check_names(problem, kind, options)
     _check_start(problem, kind, start)
     own = {name: value for name, value in options.items() if name in kind.names()}
     preset: Mapping[str, Any] = {}
     if (chosen := own.pop("preset", None)) is not None:
-        if chosen not in kind.presets:
-            raise unknown("preset", str(chosen), kind.presets)
+        if not isinstance(chosen, str) or chosen not in kind.presets:
+            raise unknown("preset", chosen, kind.presets)
         preset = {**kind.presets[chosen], **problem.paper_options}
     if isinstance(method, AbstractSolver):
         _refuse_twice(method, {*own, *({"preset"} if preset else ())})
@@ -124,8 +135,8 @@ def solver_class(
     second; Gauss–Newton beyond."""
     if isinstance(method, AbstractSolver):
         return type(method)
-    if method not in METHODS:
-        raise unknown("method", str(method), METHODS)
+    if not isinstance(method, str) or method not in METHODS:
+        raise unknown("method", method, METHODS)
     if method != "auto":
         return SOLVERS[method]
     if start is not None:
@@ -198,6 +209,13 @@ def _check_names(
         raise unknown(f"option for {kind.method}", name, [*known, *ARGUMENTS])
 
 
+def _refuse_no_solution(start: Any) -> None:
+    if start is not None and not isinstance(start, Solution):
+        raise OptionError(
+            f"start = {shown(start)}: a solution is needed, such as cordes.load(path) gives."
+        )
+
+
 def _check_start(
     problem: AbstractProblem, kind: type[AbstractSolver], start: Solution | None
 ) -> None:
@@ -214,10 +232,3 @@ def _check_start(
             f"start lives on {start.problem.domain!r}, the problem on {problem.domain!r}: a "
             "start must have the same domain."
         )
-
-
-def check_positive(**numbers: float | None) -> None:
-    """Refuse a tolerance or a time that is not a positive number."""
-    for name, value in numbers.items():
-        if value is not None and not (isinstance(value, (int, float)) and value > 0):
-            raise OptionError(f"{name} = {value!r}: it must be a positive number.")

@@ -8,6 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from cordes.ansatz.build import NOTHING, Earlier
+from cordes.arguments import check_arguments
 from cordes.gallery.names import as_problem
 from cordes.problems.condition import warn_if_violated
 from cordes.problems.features import features_of
@@ -23,7 +24,7 @@ from cordes.solutions.answer import Answer, Weights
 from cordes.solutions.solution import Solution
 from cordes.solvers.certified import Finish
 from cordes.solvers.least_squares import still_helps
-from cordes.solvers.options import Choices, check_positive, choose
+from cordes.solvers.options import SOLVE_RULES, Choices, choose
 from cordes.solvers.outer.nonlinear import nonlinear_run
 from cordes.solvers.rows.kinds import make_system
 from cordes.solvers.rows.system import AbstractSystem
@@ -78,10 +79,17 @@ def solve(
     trains on the nonlinear residual itself.
     """
     laps, problem = Laps(), as_problem(problem)
-    tol, seed, max_seconds = (plain_number(value) for value in (tol, seed, max_seconds))
+    own: dict[str, Any] = {
+        "tol": tol,
+        "seed": seed,
+        "multiplier": multiplier,
+        "max_seconds": max_seconds,
+    }
+    own = {name: plain_number(value) for name, value in own.items()}
+    check_arguments(SOLVE_RULES, own | {"progress": progress, "certify": certify})
+    tol, seed, multiplier, max_seconds = own.values()
     options = {name: plain_number(value) for name, value in options.items()}
     choices = choose(problem, method, start, options)
-    check_positive(tol=tol, max_seconds=max_seconds)
     clock = Clock(max_seconds)
     with laps, heeded_by_solves():
         with share_cores():

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 
 import equinox as eqx
 
+from cordes.arguments import Rule, check_arguments
 from cordes.problems.problem import AbstractProblem
 from cordes.solutions.answer import Answer
 from cordes.solvers.rows.system import AbstractSystem
@@ -30,6 +31,11 @@ class AbstractSolver(eqx.Module):
     small: eqx.AbstractClassVar[float]
     # Named sets of options, for `preset=…`.
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    # What each option may be.
+    rules: ClassVar[Mapping[str, Rule]] = {}
+
+    def __check_init__(self) -> None:
+        check_arguments(self.rules, self.data())
 
     @abc.abstractmethod
     def run(self, system: AbstractSystem, budget: Budget, start: Weights | None) -> Answer:

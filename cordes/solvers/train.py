@@ -16,10 +16,14 @@ from cordes.ansatz.networks.mlp import MLP
 from cordes.results import Result
 from cordes.runtime import distribution
 from cordes.runtime.clock import Clock
+from cordes.runtime.memory import require_points
 from cordes.runtime.progress import Progress
 from cordes.solutions.answer import Answer, Weights
 from cordes.solvers.rows.rank_revealing import solve_rank_revealing
 from cordes.solvers.rows.system import AbstractSystem
+
+# Arrays for each layer that a gradient keeps.
+PASSES = 3
 
 
 def residual(weights: Weights, rows: Rows) -> Array:
@@ -61,6 +65,28 @@ def initial_weights(
         return start.with_parameters(cast(start.parameters, dtype))
     network = MLP(system.ansatz.inputs, width, depth, activation, seed, initial, dtype)
     return Weights(network, jnp.zeros(system.columns, dtype))
+
+
+def require_training(
+    system: AbstractSystem, shape: tuple[int, int, int], directions: int, rows: bool, jacobian: bool
+) -> None:
+    """Refuse a training of (points, width, depth) that would not fit: what the reverse pass keeps
+    of all layers and their derivatives in so many directions, the equation at the points where it
+    is held there (`rows`) and, for steps of second order, the Jacobian and the smaller of its two
+    products. A device of its own says itself what it has."""
+    if jax.default_backend() != "cpu":
+        return
+    points, width, depth = shape
+    parameters = width * (system.ansatz.inputs.count + 2) + (depth - 1) * width * (width + 1)
+    held = 2 * system.domain.dimension**2 if rows else 0
+
+    def estimate(count: int) -> float:
+        numbers = count * (PASSES * width * depth * (directions + 2) + held) + 4 * parameters
+        if jacobian:
+            numbers += 2 * count * parameters + 3 * min(count, parameters) ** 2
+        return 8.0 * numbers
+
+    require_points(points, estimate, f"width = {width} and depth = {depth}")
 
 
 def solve_last_layer(weights: Weights, rows: Rows, tolerance: float = 1e-12) -> Weights:

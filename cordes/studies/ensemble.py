@@ -24,6 +24,7 @@ from cordes.ansatz.points import Points
 from cordes.jet import Jet, contract, jet_of
 from cordes.problems.condition import cordes_multiplier
 from cordes.problems.problem import AbstractProblem
+from cordes.runtime.memory import largest_that_fits, require_memory
 from cordes.solutions.solution import error_points
 from cordes.solvers.adam import PAPER
 from cordes.solvers.rows.system import FRESH, System
@@ -105,6 +106,7 @@ class Ensemble:
         self.dtype = jnp.dtype(preset["precision"])
         self.system = System(problem, method.multiplier, singular=False, inputs="coordinates")
         self.optimiser = optax.adam(preset["learning_rate"])
+        self._require(len(self.seeds))
         networks = [self._network(seed) for seed in self.seeds]
         self.template = networks[0]
         self._unravel = ravel_pytree(self.template.parameters)[1]
@@ -118,6 +120,15 @@ class Ensemble:
             lambda *lanes: jax.lax.map(lambda one: self._frozen_rows(*one), lanes)
         )
         self._contraction = jax.jit(lambda lanes: jax.lax.map(self._contraction_of, lanes))
+
+    def _require(self, count: int) -> None:
+        """Refuse more seeds than there is memory for: their states and their rows are all held."""
+        d, width, depth = self.problem.domain.dimension, self.preset["width"], self.preset["depth"]
+        parameters = width * (d + 2) + (depth - 1) * width * (width + 1)
+        rows = self.preset["points"] * (2 + d) * (1 + d + d * d)
+        one = self.dtype.itemsize * (6.0 * parameters + 2.0 * rows)
+        most = largest_that_fits(lambda seeds: one * seeds, count)
+        require_memory(one * count, f"seeds = {count}", f"seeds = {most} would fit.")
 
     def _network(self, seed: int) -> MLP:
         inputs = self.system.ansatz.inputs

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 import cordes
+from cordes.arguments import check_arguments, whole
 from cordes.errors import OptionError
 from cordes.problems.coefficients import sample
 from cordes.problems.problem import AbstractProblem
@@ -66,13 +67,9 @@ class Study:
                 f"{problem.name} is a transport problem: the paper's tables compare losses of "
                 "equations, study one of those."
             )
-        if seeds < 1:
-            raise OptionError(f"seeds = {seeds}: at least one is needed.")
-        if epochs < EVERY:
-            raise OptionError(
-                f"epochs = {epochs}: at least {EVERY} are needed, after which the error is "
-                "first looked at."
-            )
+        # After so many epochs the error is first looked at.
+        rules = {"seeds": whole(1, 10_000), "epochs": whole(EVERY)}
+        check_arguments(rules, {"seeds": seeds, "epochs": epochs})
         self.problem, self.folder, self.preset = problem, folder, dict(preset)
         self.seeds, self.epochs = tuple(range(seeds)), epochs - epochs % EVERY
         self.trained: dict[str, TrainingRun] = {}

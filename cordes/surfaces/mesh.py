@@ -4,13 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cordes.errors import CordesError
-
-
-class SurfaceError(CordesError):
-    """A mesh that cannot be laid flat."""
-
-    kind = "surface"
+from cordes.errors import SurfaceError
 
 
 @dataclass(frozen=True)

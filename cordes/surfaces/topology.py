@@ -22,6 +22,8 @@ SLIVER = 1.0
 # A boundary vertex is a natural corner if the surface's angle there is below this many degrees (a
 # straight boundary has 180).
 SHARP = 125.0
+# Widths of surfaces.
+SMALLEST, LARGEST = 1e-75, 1e75
 
 
 @dataclass(frozen=True)
@@ -173,6 +175,17 @@ def natural_corners(mesh: Mesh, loop: np.ndarray) -> np.ndarray | None:
     return sharp if len(sharp) == 4 else None
 
 
+def _refuse_scale(mesh: Mesh) -> None:
+    """The fourth power of a length must neither vanish nor overflow: it would look like a face
+    without area."""
+    size = float(np.max(np.ptp(mesh.vertices[mesh.faces].reshape(-1, 3) / 2, axis=0))) * 2
+    if 0 < size < SMALLEST or size > LARGEST:
+        raise SurfaceError(
+            f"The surface is {size:.3g} wide, and areas on it cannot be computed: scale it, so "
+            "that it is about 1 wide."
+        )
+
+
 def prepare(mesh: Mesh, keep: Sequence[int] = ()) -> Disk:
     """Check the topology, repair what is safe to repair, refuse the rest. `topology` is that of the
     mesh as it was given.
@@ -183,6 +196,7 @@ def prepare(mesh: Mesh, keep: Sequence[int] = ()) -> Disk:
     such an edge could end on a line too. Ears whose tip is one of the vertices `keep`, or a natural
     corner, stay and are divided.
     """
+    _refuse_scale(mesh)
     topology = check_topology(mesh)
     _refuse_broken(mesh, topology)
     original, repairs = np.arange(len(mesh.vertices)), []

@@ -356,7 +356,7 @@ def test_vector_controls(solved, tmp_path):
         ("ex4.6-monge-ampere", {"outer": "direct"}, "method='adam'"),
         ("ex4.6-monge-ampere", {"argmax": "unscaled"}, "option for HJB, not for MongeAmpere"),
         ("switching-control", {"form": "convex"}, "option for MongeAmpere, not for HJB"),
-        ("switching-control", {"argmax": "other"}, "'scaled'"),
+        ("switching-control", {"argmax": "other"}, "no argmax 'other'. Known: scaled, unscaled"),
         ("smears-suli-2014", {"argmax": "scaled"}, "maximiser"),
         ("switching-control", {"inner_epochs": 10}, "dual loop of Adam"),
         ("switching-control", {"outer_steps": 0}, "outer_steps = 0"),

@@ -54,10 +54,10 @@ def test_what_is_not_given_to_adam_follows_from_its_estimator():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: cordes.Adam(epochs=5), "epochs = 5: at least 10"),
+        (lambda: cordes.Adam(epochs=5), "epochs = 5: a whole number of at least 10"),
         (lambda: cordes.Adam(activation="tahn"), "Did you mean tanh"),
         (lambda: cordes.GaussNewton(activation="sin"), "Did you mean sine"),
-        (lambda: cordes.LeastSquares(oversampling=1.0), "oversampling = 1.0: at least 1.2"),
+        (lambda: cordes.LeastSquares(oversampling=1.0), "oversampling = 1.0: .* at least 1.2"),
         (lambda: cordes.Adam(probes=4), "pass that too"),
         (lambda: cordes.Adam(estimator="stochastic", probes=0), "probes = 0"),
     ],

@@ -301,7 +301,7 @@ def test_training_continues(problem, method):
         ({"tolerance": 1e-3}, "no option for .* 'tolerance'. Did you mean tol"),
         (
             {"method": "adam", "epochs": 5, "width": 4, "depth": 1, "points": 20},
-            "epochs = 5: at least 10",
+            "epochs = 5: a whole number of at least 10",
         ),
     ],
 )

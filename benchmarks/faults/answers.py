@@ -1,0 +1,231 @@
+"""Damaged and forged answers: each is refused, or gives the very same values.
+
+    python benchmarks/faults/answers.py DAMAGED FORGED [SEED]
+
+DAMAGED files have flipped bits, cut tails or blocks that are missing; FORGED ones are whole
+archives that say something else; then bombs, pickles, huge shapes and strange names.
+"""
+
+import copy
+import io
+import json
+import os
+import pickle
+import random
+import sys
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from judging import Tally
+
+import cordes
+from cordes.problems.toml_file import problem_from_toml
+
+ODD = [None, True, -1, 0, 1, 10**9, 10**30, 1e308, 0.5, "", "x", "../../x", [], [1], [[1]], {}]
+ODD += [{"a": 1}, "soft", "mlp", "random-features", "converged", [None], "ex4.2-continuous"]
+FILE = """schema = 1\nkind = "linear"\n[domain]\ntype = "box"\nlower = [-1, -1]\nupper = [1, 1]
+[equation]\nA = [["2", "sign(x1*x2)"], ["sign(x1*x2)", "2"]]\nf = 2\ninterfaces = ["x1", "x2"]\n"""
+WIDE = f"""schema = 1\nkind = "linear"\n[domain]\ntype = "box"\nlower = {[0] * 3000}
+upper = {[1] * 3000}\n[equation]\nA = "1+r"\nf = 1\n"""
+
+
+def answers() -> dict[str, bytes]:
+    """Small answers of several kinds, as files."""
+    gallery, found = cordes.gallery, {}
+    for name, problem, options in (
+        ("least-squares", gallery["ex4.2-continuous"], {"features": 40}),
+        ("file", problem_from_toml(FILE, "t.toml"), {"features": 40}),
+        ("adam", gallery["ex4.2-continuous"], {"method": "adam", "epochs": 10, "width": 8}),
+        ("hjb", gallery["switching-control"], {"features": 40}),
+    ):
+        with tempfile.TemporaryDirectory() as folder:
+            solution = cordes.solve(problem, certify=False, progress=False, **options)
+            found[name] = solution.save(Path(folder) / "a.cordes").read_bytes()
+    return found
+
+
+def opened(data: bytes) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    with np.load(io.BytesIO(data), allow_pickle=False) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    return arrays, json.loads(arrays.pop("facts").tobytes())
+
+
+def packed(arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> bytes:
+    text, file = json.dumps(facts).encode(), io.BytesIO()
+    np.savez_compressed(file, **arrays, facts=np.frombuffer(text, np.uint8))
+    return file.getvalue()
+
+
+def damaged(data: bytes, chance: random.Random) -> bytes:
+    found, kind = bytearray(data), chance.random()
+    i, j = sorted(chance.sample(range(len(data)), 2))
+    if kind < 0.6:
+        for _ in range(chance.choice([1, 1, 1, 2, 8])):
+            found[chance.randrange(len(found))] ^= 1 << chance.randrange(8)
+    elif kind < 0.8:
+        found = found[:i]
+    elif kind < 0.9:
+        del found[i:j]
+    else:
+        found[i : i + 32] = chance.randbytes(32)
+    return bytes(found)
+
+
+def places(value: Any, path: tuple = ()) -> Iterator[tuple]:
+    if path:
+        yield path
+    entries = value.items() if isinstance(value, dict) else enumerate(value[:3])
+    for key, entry in entries:
+        if isinstance(entry, dict | list):
+            yield from places(entry, (*path, key))
+        else:
+            yield (*path, key)
+
+
+def forged_facts(facts: dict[str, Any], chance: random.Random) -> dict[str, Any]:
+    facts = copy.deepcopy(facts)
+    spots = [spot for spot in places(facts) if spot[0] != "history" or chance.random() < 0.02]
+    *way, last = chance.choice(spots)
+    holder = facts
+    for key in way:
+        holder = holder[key]
+    if chance.random() < 0.3:
+        del holder[last]
+    else:
+        holder[last] = chance.choice(ODD)
+    return facts
+
+
+def forged_arrays(arrays: dict[str, np.ndarray], chance: random.Random) -> dict[str, np.ndarray]:
+    arrays, name = dict(arrays), chance.choice(list(arrays))
+    one, other = arrays[name], chance.choice(list(arrays))
+    ways: list[Callable[[], Any]] = [
+        lambda: one * np.nan,
+        lambda: one.T if one.ndim > 1 else one[::-1],
+        lambda: one[: len(one) // 2],
+        lambda: one.astype(complex),
+        lambda: np.full(one.shape, "a"),
+        lambda: np.zeros(0),
+        lambda: arrays[other],
+        lambda: one.astype(np.float32),
+        lambda: np.array(3.0),
+        lambda: one[..., None],
+    ]
+    arrays[name] = chance.choice(ways)()
+    if chance.random() < 0.1:
+        del arrays[name]
+    return arrays
+
+
+class Evil:
+    def __reduce__(self) -> tuple:
+        return os.system, ("touch executed",)
+
+
+def attacks(whole: bytes) -> dict[str, bytes]:
+    """Bombs, pickles, huge shapes, strange names."""
+    arrays, facts = opened(whole)
+
+    def header(shape: tuple, kind: str = "<f8") -> bytes:
+        stream = io.BytesIO()
+        said = {"descr": kind, "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(stream, said)
+        return stream.getvalue()
+
+    def added(name: str, start: bytes, zeros: int = 0) -> bytes:
+        file = io.BytesIO(whole)
+        with (
+            zipfile.ZipFile(file, "a", zipfile.ZIP_DEFLATED) as archive,
+            archive.open(name, "w", force_zip64=True) as part,
+        ):
+            part.write(start)
+            for _ in range(zeros):
+                part.write(bytes(1 << 20))
+        return file.getvalue()
+
+    def saying(change: Callable[[dict], Any], **more: np.ndarray) -> bytes:
+        other = copy.deepcopy(facts)
+        change(other)
+        return packed(arrays | more, other)
+
+    pickled, deep = io.BytesIO(), b'{"format": 1, "x": ' + b"[" * 200_000 + b"]" * 200_000 + b"}"
+    np.save(pickled, np.array([Evil()], dtype=object), allow_pickle=True)
+    nested = {**arrays, "facts": np.frombuffer(deep, np.uint8)}
+    stream = io.BytesIO()
+    np.savez(stream, **nested)
+    return {
+        "pickled array": added("weight9.npy", pickled.getvalue()),
+        "plain pickle": pickle.dumps(Evil()),
+        "array of objects": pickled.getvalue(),
+        "names with paths": added("../../executed.npy", header((1,)) + bytes(8)),
+        "same name twice": added("values.npy", header((1,)) + bytes(8)),
+        "4 GB of zeros, an array": added("bomb.npy", header((1 << 29,)), 4096),
+        "4 GB of zeros, a text": added("bomb.txt", b"", 4096),
+        **{
+            f"shape {shape} of {kind}": added("huge.npy", header((shape,), kind))
+            for shape, kind in ((10**15, "<f8"), (2**31, "<f8"), (-5, "<f8"), (2**62, "|V0"))
+        },
+        "nested 200,000 deep": stream.getvalue(),
+        "10**8 layers": saying(lambda f: f["network"].update(kind="mlp", layers=10**8)),
+        "three layers of 10**5": saying(
+            lambda f: f["network"].update(kind="mlp", layers=3), coefficients=np.zeros(10**5)
+        ),
+        **{
+            f"richness {k}": saying(lambda f, k=k: f["facts"].update(richness=k))
+            for k in (3, 10**6)
+        },
+        "degree 10**5": saying(
+            lambda f: f.update(fits=[[10**5, [[1, False]], 1]]), fit0=np.ones(4)
+        ),
+        "format 2": saying(lambda f: f.update(format=2)),
+        "no source": saying(lambda f: f["problem"].update(source=None)),
+        "3000 dimensions": saying(lambda f: f["problem"].update(source={"toml": WIDE})),
+        "empty": b"",
+    }
+
+
+def fuzz(count: int, forged: int, seed: int = 1, attacked: bool = True) -> Tally:
+    chance, tally, whole = random.Random(seed), Tally(), answers()
+    folder = Path(tempfile.mkdtemp())
+    path, truths, parts = folder / "a.cordes", {}, {}
+    for name, data in whole.items():
+        path.write_bytes(data)
+        loaded = cordes.load(path)
+        points = loaded.problem.domain.interior_points(50, seed=5)
+        truths[name], parts[name] = (points, loaded(points)), opened(data)
+
+    def judge(kind: str, name: str, data: bytes, note: str = "") -> str:
+        def read() -> None:
+            points, values = truths[name]
+            assert np.allclose(cordes.load(path)(points), values, rtol=1e-6, atol=1e-8)
+
+        path.write_bytes(data)
+        return tally.judge(kind, f"{name} {note}", read)
+
+    for _ in range(count):
+        name = chance.choice(list(whole))
+        judge("damaged", name, damaged(whole[name], chance))
+    for _ in range(forged):
+        name = chance.choice(list(whole))
+        arrays, facts = parts[name]
+        if chance.random() < 0.75:
+            judge("forged facts", name, packed(arrays, forged_facts(facts, chance)))
+        else:
+            judge("forged arrays", name, packed(forged_arrays(arrays, chance), facts))
+    for note, data in (attacks(whole["least-squares"]) if attacked else {}).items():
+        outcome = judge("attack", "least-squares", data, note)
+        if outcome == "accepted":
+            print(f"accepted with the same values: {note}")
+    assert not (folder / "executed").exists()
+    assert not Path("executed").exists()
+    path.unlink()
+    folder.rmdir()
+    return tally
+
+
+if __name__ == "__main__":
+    sys.exit(min(1, fuzz(*map(int, sys.argv[1:])).report()))

@@ -1,0 +1,102 @@
+"""Memory is estimated before it is taken."""
+
+import re
+
+import numpy as np
+import pytest
+
+import cordes
+from cordes.runtime import memory
+from cordes.runtime.memory import free_memory, in_words, largest_that_fits, require_memory
+from cordes.solvers.least_squares import LeastSquares, Search
+
+SQUARE = cordes.Linear(cordes.Box([0, 0], [1, 1]), 1.0, lambda x: x[0] * x[1])
+
+
+@pytest.fixture
+def little(monkeypatch):
+    """A machine with so many bytes."""
+
+    def limit(size: float) -> None:
+        monkeypatch.setattr(memory, "SHARE", 1.0)
+        monkeypatch.setattr(memory, "free_memory", lambda: size)
+
+    return limit
+
+
+def test_the_least_of_all_limits_counts(monkeypatch, tmp_path):
+    assert 1e6 < free_memory() < 1e15
+    limit, taken = tmp_path / "limit", tmp_path / "taken"
+    limit.write_text("3000000\n")
+    taken.write_text("1000000\n")
+    monkeypatch.setattr(memory, "CONTAINER", (("nowhere", "nowhere"), (str(limit), str(taken))))
+    assert free_memory() == 2e6
+    taken.write_text("4000000\n")
+    assert free_memory() == 0
+    limit.write_text("max\n")
+    assert free_memory() > 1e6
+
+
+def test_the_largest_size_fits_and_the_next_does_not(little):
+    little(8e6)
+    assert largest_that_fits(lambda n: 8.0 * n * n, 10**30) == 1000
+    assert largest_that_fits(lambda n: 8.0 * n * n, 7) == 7
+    assert largest_that_fits(lambda n: 1e9, 7) == 0
+    require_memory(8e6, "It", "none.")
+    with pytest.raises(
+        cordes.MemoryLimitError, match="It would need about 9 MB of memory, and 8 MB"
+    ):
+        require_memory(9e6, "It", "none.")
+
+
+def test_sizes_in_words():
+    assert [in_words(size) for size in (5, 1234, 5.5e6, 2e9, 3e12, 1e16)] == [
+        *("5 B", "1.23 KB", "5.5 MB", "2 GB", "3 TB", "1e+04 TB")
+    ]
+
+
+def test_an_error_is_both_ours_and_one_of_memory():
+    assert issubclass(cordes.MemoryLimitError, MemoryError)
+    assert cordes.MemoryLimitError.kind == "memory"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: cordes.solve(SQUARE, oversampling=1e9),
+        lambda: cordes.solve(SQUARE, oversampling=1e300),
+        lambda: cordes.solve(SQUARE, "adam", points=10**9),
+        lambda: cordes.solve(SQUARE, "adam", width=10**7),
+        lambda: cordes.solve(SQUARE, "gauss-newton", points=10**10),
+        lambda: cordes.solve(SQUARE, "gauss-newton", width=10**6, depth=2),
+        lambda: cordes.Linear(cordes.Box(np.zeros(10**5), np.ones(10**5)), 1.0, 1.0),
+    ],
+)
+def test_what_cannot_fit_is_refused_with_what_would(call):
+    with pytest.raises(cordes.MemoryLimitError) as refused:
+        call()
+    told = re.search(
+        r"would need about [\d.e+]+ [GT]B of memory.*(would fit|take less)", str(refused.value)
+    )
+    assert told, refused.value
+
+
+def test_growing_ends_where_memory_does(little):
+    little(2.5e8)  # Singular functions of the corners count too.
+    wavy = cordes.Linear(cordes.Box([0, 0], [1, 1]), 1.0, lambda x: 1e3 * abs(x[0] - x[1]) ** 0.5)
+    with pytest.warns(
+        cordes.MemoryLimitWarning, match="fewer than 2000 features.*446 MB.*1470 would fit"
+    ):
+        solution = cordes.solve(wavy, features=2000, certify=False, progress=False)
+    assert solution.history[-1]["features"] == 1000
+
+
+def test_the_estimate_of_a_stage_is_that_of_its_arrays():
+    class System:
+        columns = 0
+        domain = SQUARE.domain
+
+    search = object.__new__(Search)
+    search.solver, search.system = LeastSquares(), System
+    # 4000 features took 2.2 GB with the 0.35 GB of the program.
+    assert 1.4e9 < search.memory(4000) < 2.2e9
