@@ -12,7 +12,6 @@ from cordes import errors
 from cordes.gallery import gallery
 from cordes.problems.transport import MassError
 from cordes.solvers.options import SOLVERS
-from cordes.surfaces import SurfaceError
 
 DOCS = Path(__file__).resolve().parent
 MEANINGS = {
@@ -78,7 +77,8 @@ def _errors() -> str:
         errors.FileError,
         errors.OptionError,
         MassError,
-        SurfaceError,
+        errors.SurfaceError,
+        errors.MemoryLimitError,
     )
     return _table(
         ["`kind`", "exception", "what it is"],

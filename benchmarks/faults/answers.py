@@ -14,6 +14,7 @@ import pickle
 import random
 import sys
 import tempfile
+import warnings
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -139,6 +140,7 @@ def attacks(whole: bytes) -> dict[str, bytes]:
     def added(name: str, start: bytes, zeros: int = 0) -> bytes:
         file = io.BytesIO(whole)
         with (
+            warnings.catch_warnings(action="ignore"),
             zipfile.ZipFile(file, "a", zipfile.ZIP_DEFLATED) as archive,
             archive.open(name, "w", force_zip64=True) as part,
         ):

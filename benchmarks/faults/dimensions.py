@@ -19,7 +19,8 @@ BOX = 'schema = 1\nkind = "linear"\n[domain]\ntype = "box"\nlower = {}\nupper = 
 SQUARE = BOX.format([-1, -1], [1, 1])
 PYTHON = """import cordes, jax.numpy as jnp
 d = {}
-problem = cordes.Linear(cordes.Box(d * [0.0], d * [1.0]), lambda x: (1 + x[0] ** 2) * jnp.eye(d), 1.0)
+box = cordes.Box(d * [0.0], d * [1.0])
+problem = cordes.Linear(box, lambda x: (1 + x[0] ** 2) * jnp.eye(d), 1.0)
 """
 
 
@@ -33,12 +34,13 @@ def bulk() -> dict[str, str]:
     chained = "".join(f"d{k} = 'sin(d{k - 1})'\n" for k in range(1, 3000))
     products = "".join(f"d{k} = '{'*'.join(['x1'] * 600)}'\n" for k in range(300))
     controls = "controls = {from = 0, to = 1, count = 100000}\nA = '1+a'\nf = 'a*x1'\n"
+    polygon = f"{SQUARE.split('type')[0]}type = 'polygon'\nvertices = [{corners}]\n"
     end = "[equation]\nA = 1\nf = 1\n"
     return {
         "5000 digits": SQUARE + "[equation]\nA = 1\nf = " + "9" * 5000 + "\n",
         "key of 10**5 parts": "a." * 100_000 + "a = 1\n" + SQUARE + end,
         "10 MB name": 'name = "' + "n" * 10_000_000 + '"\n' + SQUARE + end,
-        "20,000 corners": f"{SQUARE.split('type')[0]}type = 'polygon'\nvertices = [{corners}]\n{end}",
+        "20,000 corners": polygon + end,
         "3000 definitions": f"{SQUARE}[definitions]\nd0 = 'x1'\n{chained}{end}",
         "180,000 products": f"{SQUARE}[definitions]\n{products}{end}",
         "10**5 controls": SQUARE.replace("linear", "hjb") + "[equation]\n" + controls,

@@ -5,6 +5,7 @@ count the faces of an OFF file. PLY and STL, which are often binary, are read by
 optional, and MATLAB files by SciPy. OBJ and PLY are written.
 """
 
+import logging
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -19,6 +20,8 @@ from cordes.runtime.files import check_writable, write_file
 from cordes.surfaces.guards import check_mat, check_ply, check_size
 from cordes.surfaces.mesh import Mesh, SurfaceError, merge_duplicates
 
+# Its tracebacks of broken files, which are said in a sentence here, would be printed.
+logging.getLogger("trimesh").addHandler(logging.NullHandler())
 Parts = tuple[np.ndarray, np.ndarray]
 # First words of OFF files: with colours, normals, or both, behind the coordinates.
 OFF = ("OFF", "COFF", "NOFF", "CNOFF", "STOFF")
