@@ -1,8 +1,14 @@
 """`cordes solve`: condition, answer, certificate, files."""
 
 import dataclasses
+import hashlib
+from pathlib import Path
+
+import jax
+import numpy as np
 
 import cordes
+from cordes.arguments import check_arguments
 from cordes.commands.arguments import SolveArguments
 from cordes.commands.files import claim_folder, files_for, needs_answer, write_files
 from cordes.commands.output import DONE, NOT_AS_ASKED, Report
@@ -18,7 +24,7 @@ from cordes.runtime.compilation import Laps
 from cordes.runtime.signals import held
 from cordes.solutions.solution import Solution
 from cordes.solvers.certified import cut_short
-from cordes.solvers.options import check_positive
+from cordes.solvers.options import SOLVE_RULES
 
 # Options of a method: passed on where they are given.
 PASSED_ON = ("preset", "epochs", "steps", "features", "boundary", "outer", "form", "argmax")
@@ -34,10 +40,11 @@ def make_report(given: SolveArguments, call: Call) -> Report | int:
     laps.add({"import": process_seconds() if call.own_process else 0.0})
     values = dataclasses.asdict(given)
     same = {name: value for name, value in values.items() if name not in OWN}
-    same["version"] = cordes.__version__
+    same |= {"version": cordes.__version__, "jax": jax.__version__, "numpy": np.__version__}
+    same["contents"] = contents_of(given.problem) if given.coordinator else None
     # Before the problem is made, since that already uses a device.
     session = distribution.session(given.coordinator, given.processes, given.process_id, same)
-    check_positive(tol=given.tol, max_seconds=given.max_seconds)
+    check_arguments(SOLVE_RULES, values)
     clock = Clock(given.max_seconds)
     with laps, session:
         problem = cordes.problem(given.problem)
@@ -94,6 +101,13 @@ def with_barrier(solution: Solution, clock: Clock) -> Solution:
     except (KeyboardInterrupt, OutOfTimeError) as error:
         late = isinstance(error, OutOfTimeError)
         return cut_short(solution, Result.time_out if late else Result.interrupted)
+
+
+def contents_of(problem: str) -> str | None:
+    """What stands for the contents of a problem file: processes that read different ones would work
+    on a mixture."""
+    path = Path(problem)
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
 
 
 def refuse_barrier(problem: AbstractProblem) -> None:

@@ -69,7 +69,8 @@ def _count(address: tuple[str, int], processes: int, mark: int, wait: float, end
             if others != processes or theirs != mark:
                 answer = (
                     f"Process {process_id} was started with other arguments than process 0: all "
-                    "but --process-id, --out and --json must be the same."
+                    "but --process-id, --out and --json must be the same, the contents of the "
+                    "problem file and the versions of cordes, JAX and NumPy too."
                 )
             elif process_id in present or process_id >= processes:
                 answer = (

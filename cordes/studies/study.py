@@ -20,8 +20,8 @@ from cordes.arguments import check_arguments, whole
 from cordes.errors import OptionError
 from cordes.problems.coefficients import sample
 from cordes.problems.problem import AbstractProblem
-from cordes.runtime.files import write_file
 from cordes.readers.archive import read_json
+from cordes.runtime.files import write_file
 from cordes.runtime.progress import Progress
 from cordes.runtime.threads import share_cores
 from cordes.solutions.solution import Solution, error_points

@@ -223,6 +223,33 @@ def rewritten(path, change):
             "does not give back its own values",
         ),
         (lambda facts, arrays: arrays.update(amplitudes=np.zeros(1)), "has 1 singular functions"),
+        (lambda facts, arrays: facts["network"].pop("kind"), r"network\.kind is missing"),
+        (
+            lambda facts, arrays: facts["network"].update(layers=10**8),
+            "layers = 1000000",
+        ),
+        (
+            lambda facts, arrays: (
+                facts["network"].update(kind="mlp", layers=2),
+                arrays.update(
+                    coefficients=np.zeros(10**6), weight1=np.ones((2, 2)), bias1=np.ones(2)
+                ),
+            ),
+            "holds weights of shapes",
+        ),
+        (lambda facts, arrays: facts.update(result="x"), "There is no result 'x'"),
+        (lambda facts, arrays: facts.update(result=[]), r"There is no result '\[\]'"),
+        (
+            lambda facts, arrays: facts["facts"].update(richness=10**6),
+            "richness = 1000000: ",
+        ),
+        (lambda facts, arrays: facts["facts"].update(boundary=3), "boundary"),
+        (lambda facts, arrays: facts.update(history=[1]), r"history\[0\] = 1: an object is needed"),
+        (lambda facts, arrays: facts.update(fits=[[10**5, [], 1]]), r"fits\[0\]\[0\] = 100000"),
+        (lambda facts, arrays: arrays.pop("weight0"), "array weight0 is missing"),
+        (lambda facts, arrays: arrays.pop("values"), "lacks values"),
+        (lambda facts, arrays: arrays.update(bias0=np.array(["a"])), "bias0 is <U1"),
+        (lambda facts, arrays: arrays.update(probes=np.zeros((0, 2))), "different lengths"),
     ],
 )
 def test_changed_files_are_refused(saved, change, message):

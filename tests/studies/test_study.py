@@ -174,6 +174,46 @@ def test_other_settings_are_refused_and_damage_is_named(tmp_path):
         trained("ex4.2-continuous", Method("PINN", False), tmp_path / "run.npz", 100)
 
 
+def rewritten(path, change):
+    with np.load(path) as archive:
+        arrays = dict(archive)
+    change(arrays)
+    np.savez(path, **arrays)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda arrays: arrays.pop("state0"),
+        lambda arrays: arrays.pop("fingerprint"),
+        lambda arrays: arrays.pop("measured_l2"),
+        lambda arrays: arrays.update(state0=arrays["state0"][:, :-1]),
+        lambda arrays: arrays.update(state0=arrays["epochs"]),
+        lambda arrays: arrays.update(state0=arrays["state0"].astype(complex)),
+        lambda arrays: arrays.update(measured_l2=arrays["measured_l2"][1:]),
+        lambda arrays: arrays.update(seconds=np.zeros(3)),
+    ],
+)
+def test_a_state_with_other_contents_is_refused(change, tmp_path):
+    given = ("ex4.2-continuous", Method("PINN", False), tmp_path / "run.npz")
+    trained(*given, 10)
+    rewritten(tmp_path / "run.npz", change)
+    with pytest.raises(FileError, match=r"run\.npz.*elete it, and its run starts anew"):
+        trained(*given, 10)
+
+
+def test_what_was_judged_is_read_or_refused(tmp_path):
+    study = Study(cordes.gallery["ex4.2-continuous"], tmp_path, 1, 10)
+    assert study.finished() is None
+    for text in ('{"half": ', "[1]", "", "[" * 100_000):
+        (tmp_path / "study.json").write_text(text)
+        (tmp_path / "judged.json").write_text(text)
+        with pytest.raises(FileError, match=r"study\.json cannot be read: .* Delete it"):
+            study.finished()
+        with pytest.raises(FileError, match=r"judged\.json cannot be read: .* Delete it"):
+            study._parts({}, print)
+
+
 def test_more_epochs_go_on_and_fewer_are_refused(tmp_path):
     _, first = trained("ex4.2-continuous", Method("PINN", False), tmp_path / "run.npz", 200)
     _, longer = trained("ex4.2-continuous", Method("PINN", False), tmp_path / "run.npz", 300)

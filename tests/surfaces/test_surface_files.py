@@ -9,10 +9,11 @@ import scipy.spatial
 import trimesh
 from surface_meshes import TETRAHEDRON, cap
 
-from cordes.errors import FileError
+from cordes.errors import FileError, MemoryLimitError
 from cordes.surfaces import (
     Mesh,
     SurfaceError,
+    guards,
     prepare,
     read_mesh,
     write_mesh,
@@ -151,3 +152,93 @@ def test_a_missing_package_is_named_before_the_work(tmp_path, monkeypatch):
         read_mesh(path)
     # The other formats do without it.
     assert len(read_mesh(write_mesh(tmp_path / "cap.obj", cap(3, 1.0))).faces) == 54
+
+
+# Guards -------------------------------------------------------------------------------------------
+
+TRIANGLE = "0 0 0\n1 0 0\n0 1 0\n"
+PLY = (
+    "ply\nformat ascii 1.0\nelement vertex 3\nproperty float x\nproperty float y\n"
+    "property float z\nelement face 1\nproperty list uchar int vertex_indices\nend_header\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.off", "OFF\n", "ends before it says how many"),
+        ("a.off", "OFF", "ends before it says how many"),
+        ("a.off", f"OFF\n-3 1 0\n{TRIANGLE}3 0 1 2\n", "-3 vertices and 1 faces cannot be"),
+        ("a.off", f"OFF\n3 {10**12} 0\n{TRIANGLE}3 0 1 2\n", "it ends after 4 of 3 vertices"),
+        ("a.off", f"OFF\n3 1 0\n{TRIANGLE}4 0 1 2\n", "a face of 4 vertices names 3"),
+        ("a.ply", PLY[:60], "header has no beginning or no end"),
+        ("a.ply", PLY.replace("face 1", f"face {10**9}"), "it declares 1000000003 lines or items"),
+        ("a.ply", PLY + TRIANGLE, "it ends after 3 of 4 lines"),
+    ],
+)
+def test_counts_are_compared_with_the_file(tmp_path, name, content, message):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(FileError, match=message):
+        read_mesh(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.off", f"OFF 3 1 0\n{TRIANGLE}3 0 1 2\n"),
+        (
+            "a.off",
+            "COFF\n3 1 0\n0 0 0 9 9 9 9\n1 0 0 9 9 9 9\n0 1 0 9 9 9 9\n3 0 1 2 0.5 0.5\n",
+        ),
+        ("a.obj", "v 0 0 0 1 1 1\nv 1 0 0 1 1 1\nv 0 1 0 1 1 1\nf 1 2 3\n"),
+        ("a.ply", PLY.replace("indices", "index") + TRIANGLE + "3 0 1 2\n"),
+    ],
+)
+def test_what_other_programs_write_is_read(tmp_path, name, content):
+    (tmp_path / name).write_text(content)
+    mesh = read_mesh(tmp_path / name)
+    assert mesh.vertices.tolist() == [[0, 0, 0], [1, 0, 0], [0, 1, 0]]
+    assert mesh.faces.tolist() == [[0, 1, 2]]
+
+
+V, F = np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0]]), np.array([[1.0, 2, 3]])
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ({"v": V, "f": F + 0.5}, "f has the entry 1.5; whole numbers are needed"),
+        ({"v": V, "f": F * np.nan}, "f has the entry nan; whole numbers are needed"),
+        ({"v": V, "f": F * np.inf}, "f has the entry inf"),
+        ({"v": V * 1j, "f": F}, "one of them is complex"),
+        ({"v": "abc", "f": F}, "v is char of shape .* not a table of real numbers"),
+        ({"v": V, "f": np.array([F, 1], dtype=object)}, "f is cell of shape"),
+    ],
+)
+def test_tables_of_matlab_are_whole_numbers(tmp_path, content, message):
+    scipy.io.savemat(tmp_path / "a.mat", content)
+    with pytest.raises(FileError, match=message):
+        read_mesh(tmp_path / "a.mat")
+
+
+def test_a_matlab_file_that_expands_is_not_read(tmp_path, monkeypatch):
+    scipy.io.savemat(
+        tmp_path / "a.mat", {"v": V, "f": F, "other": np.zeros(10**6)}, do_compression=True
+    )
+    assert read_mesh(tmp_path / "a.mat").faces.tolist() == [[0, 1, 2]]
+    monkeypatch.setattr(guards, "MOST_BYTES", 10**6)
+    with pytest.raises(FileError, match="unpacked it has more than 1 MB"):
+        read_mesh(tmp_path / "a.mat")
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e-80, 1e155, 1e300])
+def test_surfaces_of_absurd_widths_are_refused_for_what_they_are(scale):
+    with pytest.raises(SurfaceError, match="scale it, so that it is about 1 wide"):
+        prepare(Mesh(V * scale, F.astype(int) - 1))
+
+
+def test_a_mesh_that_would_fill_the_memory_is_refused(tmp_path):
+    with open(tmp_path / "a.obj", "wb") as file:
+        file.truncate(10**13)
+    with pytest.raises(MemoryLimitError, match="a mesh of 10 TB, would need about 250 TB"):
+        read_mesh(tmp_path / "a.obj")
