@@ -86,7 +86,7 @@ def bomb(megabytes: int) -> bytes:
     size = megabytes << 20
     head = struct.pack("<IIIIII", 6, 8, 6, 0, 5, 8) + struct.pack("<ii", size // 8, 1)
     head += struct.pack("<I4s", (4 << 16) | 1, b"bomb") + struct.pack("<II", 9, size)
-    packer = zlib.compressobj(9)
+    packer = zlib.compressobj(1)
     data = packer.compress(struct.pack("<II", 14, len(head) + size) + head)
     for _ in range(megabytes):
         data += packer.compress(bytes(1 << 20))
@@ -144,7 +144,7 @@ def by_hand(good: dict[str, bytes]) -> dict[str, tuple[str, bytes]]:
         }.items():
             scipy.io.savemat(path, content)
             found[f".mat {name}"] = (".mat", path.read_bytes())
-    found[".mat bomb"] = (".mat", good["packed.mat"] + bomb(3000))
+    found[".mat bomb"] = (".mat", good["packed.mat"] + bomb(700))
     return found
 
 
