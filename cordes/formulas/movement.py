@@ -31,10 +31,12 @@ def _plain(move: Callable[..., list[Array]]) -> Callable[[Any, Sequence[Array | 
 
 
 def _reshape(equation: Any, constants: Sequence[Array | None]) -> Move:
-    if equation.primitive.name == "reshape" and equation.params.get("dimensions") is not None:
-        raise UnsupportedOperation("reshape with transposition")
     shape = equation.outvars[0].aval.shape
-    return lambda a: [a.reshape((len(a), *shape))]
+    dimensions = equation.params.get("dimensions") if equation.primitive.name == "reshape" else None
+    if dimensions is None:
+        return lambda a: [a.reshape((len(a), *shape))]
+    order = (0, *(axis + 1 for axis in dimensions))
+    return lambda a: [np.transpose(a, order).reshape((len(a), *shape))]
 
 
 def _broadcast(equation: Any, constants: Sequence[Array | None]) -> Move:

@@ -17,17 +17,18 @@ import hidden_battery as battery
 import hidden_cases
 import hidden_faults
 
-# Bounds below the truth that are not mended: kinks of f all over the domain end the search for a
-# tiny declared inclusion of several controls; the lift of a solve misses a bump of g of 0.2 %.
-OPEN = (31, 50)
+# A bound below the truth that is not mended: the lift of a solve in space carries a bump of g of
+# 0.2 % through the domain, where no point sees it.
+OPEN = (50,)
 
 
-# Linear cases whose points miss the feature: a Gaussian, a shell, a needle in a long box.
+# A Gaussian, a shell and a needle in a long box that points miss; controls with a tiny inclusion
+# and with a bump of 0.1 % in a box of 1:120, beside data that vary everywhere.
 @pytest.mark.parametrize(
     "number",
     [
         pytest.param(4, marks=pytest.mark.quick),
-        *(pytest.param(n, marks=pytest.mark.long) for n in (16, 19)),
+        *(pytest.param(n, marks=pytest.mark.long) for n in (16, 19, 31, 65)),
     ],
 )
 def test_no_bound_rests_on_points_that_miss_the_feature(number):
@@ -37,10 +38,8 @@ def test_no_bound_rests_on_points_that_miss_the_feature(number):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("first", range(20, 36, 4))
-def test_a_part_of_the_battery(first):
-    numbers = [number for number in range(first, first + 4) if number not in OPEN]
-    found = list(battery.outcomes(numbers, battery.SEED))
+def test_a_part_of_the_battery():
+    found = list(battery.outcomes(range(20, 24), battery.SEED))
     assert not [each for each in found if each.violated]
 
 

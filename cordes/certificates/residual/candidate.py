@@ -73,8 +73,7 @@ class AbstractCandidate(abc.ABC):
 
     answer: Any
     problem: AbstractProblem
-    # Of a formula of the user's own: the residual of a linear equation, else second derivatives;
-    # second derivatives of the lift of an answer.
+    # Of a formula of the user's own: the residual of a linear equation, else second derivatives.
     formulas: tuple[Callable, ...] = ()
 
     @abc.abstractmethod
@@ -125,9 +124,6 @@ class AnswerCandidate(AbstractCandidate):
         """`problem` is the one for which the answer is certified, which need not be the one that it
         was found for."""
         self.problem, self.solution, self.answer = problem, solution, solution
-        if not solution.problem.zero_g:
-            # What is small in g is small in the lift, and nowhere else.
-            self.formulas = (lambda x: jet_of(solution.lift)(x).hessian,)
 
     def jet(self, x: np.ndarray) -> Jet:
         return self.solution.jet(x)
