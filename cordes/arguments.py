@@ -3,6 +3,7 @@ or in a file. A rule takes the name and the value, and refuses what it does not 
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,14 @@ Rule = Callable[[str, Any], None]
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def whole(least: int, most: float = math.inf) -> Rule:
     """A whole number."""
 
     def rule(name: str, value: Any) -> None:
-        known = isinstance(value, int) and not isinstance(value, bool)
+        known = isinstance(value, Integral) and not isinstance(value, bool)
         if not (known and least <= value <= most):
             range_ = f"of at least {least}" if most == math.inf else f"from {least} to {most:g}"
             raise OptionError(f"{name} = {shown(value)}: a whole number {range_} is needed.")
@@ -41,13 +42,13 @@ def number(least: float, below: float = math.inf) -> Rule:
 def positive(name: str, value: Any) -> None:
     """A finite number above zero."""
     if not (_is_number(value) and 0 < value < math.inf):
-        infinite = " and finite" if value == math.inf else ""
+        infinite = " and finite" if _is_number(value) and value == math.inf else ""
         raise OptionError(f"{name} = {shown(value)}: it must be a positive number{infinite}.")
 
 
 def lasting(name: str, value: Any) -> None:
     """A time; an infinite one is none."""
-    if value != math.inf:
+    if not (_is_number(value) and value == math.inf):
         positive(name, value)
 
 

@@ -67,7 +67,7 @@ def measure(label: str, words: list[str], folder: Path) -> bool:
         said, trace = out.read(), "Traceback" in error.read()
     code, peak = os.waitstatus_to_exitcode(status), used.ru_maxrss // 1024
     facts = json.loads(said) if said.startswith("{") else {}
-    told = facts.get("error", {}).get("message") or facts.get("result") or facts.get("epsilon")
+    told = (facts.get("error") or {}).get("message") or facts.get("result") or facts.get("epsilon")
     seconds = time.perf_counter() - start
     print(f"{label:<24} {words[0]:<6} status {code:>4} {seconds:7.1f} s {peak:>6} MB", end=" ")
     print("TRACEBACK" if trace else "", str(told)[:110], flush=True)

@@ -43,6 +43,11 @@ class Box(AbstractDomain):
                 f"The box is empty along axis {axis}: lower is {lower[axis]}, upper is "
                 f"{upper[axis]}. Give lower < upper.{corners if pairs else ''}"
             )
+        if np.any(upper / 2 - lower / 2 > np.finfo(np.float64).max / 2):
+            raise DomainError(
+                f"The box from {lower.tolist()} to {upper.tolist()} is wider than the largest "
+                "number: choose another unit of length."
+            )
         self._lower = freeze(lower)
         self._upper = freeze(upper)
 

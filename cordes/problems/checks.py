@@ -2,7 +2,7 @@
 and the search for jumps that no interface explains."""
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import jax
@@ -11,7 +11,7 @@ import numpy as np
 from jax import Array
 
 from cordes.domains.domain import AbstractDomain
-from cordes.errors import CoefficientError
+from cordes.errors import CoefficientError, shown
 from cordes.formulas.intervals import UnsupportedOperation, enclose
 from cordes.formulas.intervals.suprema import outside_of
 from cordes.formulas.regularity import kink
@@ -50,6 +50,8 @@ def check_interfaces(
     slope on the zero set: answers are made of interfaces, and have their kinks."""
     if callable(interfaces):
         raise CoefficientError("interfaces is a function: pass a list of functions, [phi].")
+    if not isinstance(interfaces, Iterable):
+        raise CoefficientError(f"interfaces is {shown(interfaces)}: pass a list of functions.")
     points, kept = domain.interior_points(CHECK_POINTS, seed=12), []
     for k, phi in enumerate(interfaces):
         name = f"interfaces[{k}]"

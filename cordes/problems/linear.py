@@ -2,13 +2,14 @@
 boundary."""
 
 from collections.abc import Callable, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from jax import Array
 
 from cordes.domains.domain import AbstractDomain
-from cordes.errors import CoefficientError
+from cordes.errors import CoefficientError, shown
 from cordes.jet import Jet
 from cordes.problems.checks import CHECK_POINTS, CHECKED_NUMBERS, warn_about_jumps
 from cordes.problems.coefficients import (
@@ -58,9 +59,10 @@ class Linear(AbstractProblem):
         self.has_drift = not constant_b or bool(np.any(self.b() != 0))
         self.has_reaction = not constant_c or bool(self.c() != 0)
         self.constant_coefficients = self.constant_A and constant_b and constant_c
-        if epsilon is not None and not 0 < float(epsilon) <= 1:
+        known = isinstance(epsilon, Real) and 0 < epsilon <= 1
+        if epsilon is not None and not known:
             raise CoefficientError(
-                f"epsilon = {epsilon!r}: a lower bound of the Cordès ε lies in (0, 1]."
+                f"epsilon = {shown(epsilon)}: a lower bound of the Cordès ε lies in (0, 1]."
             )
         self.epsilon = None if epsilon is None else float(epsilon)
         self._compiled = at_points(self.linearise)

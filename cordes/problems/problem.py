@@ -18,7 +18,7 @@ import numpy as np
 from jax import Array
 
 from cordes.domains.domain import AbstractDomain
-from cordes.errors import ArgumentError, CoefficientError, FrozenError, NotPickledError
+from cordes.errors import ArgumentError, CoefficientError, FrozenError, NotPickledError, shown
 from cordes.jet import Jet, contract
 from cordes.natural_names import missing
 from cordes.problems.boundary_kinks import BoundaryShape
@@ -133,6 +133,8 @@ class AbstractProblem(abc.ABC):
         """Where the equation holds, what u is on the boundary, and what is known of it."""
         check_domain(domain)
         _check_matrices(domain.dimension)
+        if not isinstance(name, str):
+            raise CoefficientError(f"name = {shown(name)}: a text is needed.")
         self.domain, self.exact, self.name = domain, exact, name
         self.g, constant = as_function("g", g, ())
         self.zero_g = constant and bool(self.g() == 0)

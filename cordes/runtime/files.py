@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from cordes.arguments import as_path
 from cordes.errors import FileError
 
 try:
@@ -31,7 +32,7 @@ LARGEST_RECORD = 64_000_000
 
 def check_writable(path: str | Path) -> Path:
     """Refuse an output before any long work."""
-    path = Path(path)
+    path = as_path(path)
     folder = path.parent if str(path.parent) else Path()
     if path.is_dir():
         raise FileError(f"{path} is a folder: give the name of a file.")

@@ -11,17 +11,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from cordes.ansatz.ansatz import Ansatz
 from cordes.ansatz.networks.network import AbstractNetwork
-from cordes.errors import FrozenError, OptionError
+from cordes.errors import FrozenError, OptionError, shown
 from cordes.jet import Jet
 from cordes.problems.problem import AbstractProblem
 from cordes.results import Result
 from cordes.runtime.blocks import in_blocks, is_traced
 from cordes.runtime.plain import show
+from cordes.solutions.points import flattened
 from cordes.solutions.sizes import data_size
 from cordes.solutions.verdict import judge
 
@@ -255,6 +255,8 @@ class AbstractSolution(abc.ABC):
 
     def _truth(self, reference: Callable | None, points: np.ndarray) -> np.ndarray | None:
         """What the answer is compared with: a function of points, else the exact solution."""
+        if reference is not None and not callable(reference):
+            raise OptionError(f"reference = {shown(reference)}: a function of points is needed.")
         if reference is not None:
             return np.asarray(reference(points))
         exact = self.problem.exact
@@ -362,14 +364,7 @@ class AbstractSolution(abc.ABC):
         return unpickled, (to_bytes(self), self.problem, self.certificate)
 
     def _flatten(self, x: Any) -> tuple[Any, tuple[int, ...]]:
-        points = (jnp if is_traced(x) else np).asarray(x, dtype=np.float64)
-        d = self.problem.domain.dimension
-        if points.ndim == 0 or points.shape[-1] != d:
-            raise OptionError(
-                f"Points have shape {points.shape}, but the last axis must have length {d}, "
-                "the dimension of the domain."
-            )
-        return points.reshape(-1, d), points.shape[:-1]
+        return flattened(x, self.problem.domain.dimension)
 
     def _asked(self, x: Any) -> tuple[Any, tuple[int, ...]]:
         flat, shape = self._flatten(x)

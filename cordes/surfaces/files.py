@@ -1,8 +1,8 @@
 """Files of triangle meshes. Vertices keep the numbers that they have in the file.
 
 OBJ and OFF are read here: trimesh would split vertices along the seams of a texture, and does not
-count the faces of an OFF file. PLY and STL, which are often binary, are read by trimesh, which is
-optional, and MATLAB files by SciPy. OBJ and PLY are written.
+count the faces of an OFF file. So are MATLAB files (`matlab`). PLY and STL, which are often binary,
+are read by trimesh, which is optional. OBJ and PLY are written.
 """
 
 import logging
@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.io
 
 from cordes.arguments import as_path
 from cordes.errors import CordesError, FileError
 from cordes.runtime.files import check_writable, write_file
-from cordes.surfaces.guards import check_mat, check_ply, check_size
+from cordes.surfaces.guards import check_ply, check_size
+from cordes.surfaces.matlab import read_tables
 from cordes.surfaces.mesh import Mesh, SurfaceError, merge_duplicates
 
 # Its tracebacks of broken files, which are said in a sentence here, would be printed.
@@ -140,16 +140,13 @@ def _read_with_trimesh(path: Path) -> Parts:
 
 
 def _read_mat(path: Path) -> Parts:
-    check_mat(path, ("v", "f"))
-    content = scipy.io.loadmat(path, variable_names=("v", "f"))
+    content = read_tables(path, ("v", "f"))
     missing = [key for key in ("v", "f") if key not in content]
     if missing:
         raise FileError(
             f"{path} holds no {' and no '.join(missing)}: vertices `v` (n, 3) and faces `f` "
             "(m, 3), numbered from one, are needed."
         )
-    if np.iscomplexobj(content["v"]) or np.iscomplexobj(content["f"]):
-        raise FileError(f"{path}: v and f must be real numbers, and one of them is complex.")
     vertices, given = (np.asarray(content[key], dtype=np.float64) for key in ("v", "f"))
     faces = given.astype(np.int64, casting="unsafe") if np.all(np.abs(given) < 2**53) else None
     if faces is None or np.any(faces != given):
