@@ -21,7 +21,7 @@ def whole(least: int, most: float = math.inf) -> Rule:
 
     def rule(name: str, value: Any) -> None:
         known = isinstance(value, Integral) and not isinstance(value, bool)
-        if not (known and least <= value <= most):
+        if not (known and least <= int(value) <= most):
             range_ = f"of at least {least}" if most == math.inf else f"from {least} to {most:g}"
             raise OptionError(f"{name} = {shown(value)}: a whole number {range_} is needed.")
 
