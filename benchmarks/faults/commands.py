@@ -78,6 +78,8 @@ class Child:
         status = 99
         with contextlib.suppress(BaseException):
             os.setsid()
+            # A shell's background job ignores it, and so would the command.
+            signal.signal(signal.SIGINT, signal.default_int_handler)
             os.chdir(folder)
             for number, name in ((1, "out"), (2, "err")):
                 log = self.log.with_suffix(f".{name}")

@@ -116,14 +116,20 @@ def write_all(
         timed()
         if not _keep(folder, record, facts, kept):
             return False
+    safe = {Path(file).name for file in facts["files"]}
+    # A page tells of the files that are to be beside it.
+    facts["files"] = _told(folder, safe | drawn.keys())
     failed = _draw(folder, drawn, clock if clock is not None else Clock())
     with held():
-        present = {Path(file).name for file in facts["files"]} | drawn.keys() - set(failed)
-        facts["files"] = [str(folder.path / name) for name in KNOWN if name in present]
+        facts["files"] = _told(folder, safe | drawn.keys() - set(failed))
         timed()
         noted(facts, DONE)
         rewritten = _written(folder.path / record, lambda path: _write_facts(path, facts))
     return rewritten and not failed and len(facts["files"]) == len(kept) + len(drawn) + 1
+
+
+def _told(folder: Folder, names: set[str]) -> list[str]:
+    return [str(folder.path / name) for name in KNOWN if name in names]
 
 
 def _write_facts(path: Path, facts: Mapping[str, Any]) -> None:

@@ -54,6 +54,9 @@ CAUTIOUS, RELAXED = 10.0, 1.5
 # the factor: fresh points leave noise in the weights of which that takes a factor of three to five
 # away, for as much time as ten steps.
 POLISH, GROWTH = 20, 1.25
+# A first chunk, and a first solve for the last layer, take about so many times as long as a first
+# look at the residual: nearly all of it is compilation.
+FIRST, FIRST_POLISH = 15.0, 3.0
 # When a run without a time limit gives up.
 PATIENCE = Patience(0.99, 120, 0.4)
 FRESH = 1024

@@ -246,8 +246,11 @@ class GaussNewton(AbstractSolver):
             return float(dual.judge(network, fresh, equation, dual.FRESH))
 
         def polished(network: AbstractNetwork, before: float) -> tuple[AbstractNetwork, float]:
+            nonlocal polishing
+            began = budget.clock.seconds
             better = dual.solve_last_layer(network, equation, seed + 7, sizes.points)
             after = judged(better)
+            polishing = budget.clock.seconds - began
             return (better, after) if after < before else (network, before)
 
         def advance(carry: Any, done: int) -> tuple[Any, float]:
@@ -255,7 +258,7 @@ class GaussNewton(AbstractSolver):
             carry, losses = dual.advance(carry, sources, template, equation, plan)
             return carry, float(losses[-1])
 
-        due: float = dual.POLISH
+        due, polishing = float(dual.POLISH), 0.0
 
         def look(carry: Any, done: int) -> tuple[Weights, float]:
             nonlocal due
@@ -268,15 +271,20 @@ class GaussNewton(AbstractSolver):
                 current, value = polished(current, value)
             return weights._replace(network=current), value
 
+        began = budget.clock.seconds
         start_residual = judged(template)
+        looked = budget.clock.seconds - began
+        expected, polishing = dual.FIRST * looked, dual.FIRST_POLISH * looked
         scale = judged(template.with_coefficients(0 * template.coefficients))
         patience = dual.PATIENCE if budget.clock.limit is None else None
         first = {"loss": start_residual, "residual": start_residual}
         carry = dual.DualCarry.of(template, scale)
-        course = train(weights, first, carry, advance, look, _pace(sizes, patience), budget)
-        with held():
-            best, smallest = polished(course.best.network, course.residual)
-        course = course._replace(best=weights._replace(network=best), residual=smallest)
+        pace = _pace(sizes, patience)
+        course = train(weights, first, carry, advance, look, pace, budget, expected)
+        if budget.clock.allows(polishing):
+            with held():
+                best, smallest = polished(course.best.network, course.residual)
+            course = course._replace(best=weights._replace(network=best), residual=smallest)
         return course.answer(sizes.points, budget, self.small * scale)
 
 

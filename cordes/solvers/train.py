@@ -196,17 +196,20 @@ def train(
     look: Callable[[Any, int], tuple[Weights, float]],
     pace: Pace,
     budget: Budget,
+    expected: float = 0.0,
 ) -> Course:
     """Advance chunk by chunk until the residual meets the tolerance, the time or the patience is
     used up, or somebody interrupts; the best weights are kept.
 
     `first` are facts of the start, its residual among them. `advance` takes what the optimiser
     carries and the number of steps done to the next chunk, and gives the last loss; `look` gives
-    the weights after so many steps and their residual on fresh points.
+    the weights after so many steps and their residual on fresh points. The first chunk, with its
+    compilation, should take the `expected` seconds: where there is no time for that, or later for
+    another chunk like the last, it is not begun.
     """
     clock, best, smallest, result = budget.clock, start, first["residual"], None
     history, progressed = [{pace.unit: 0, **first, "seconds": clock.seconds}], 0
-    began, lasted = clock.seconds, 0.0
+    began, lasted = clock.seconds, expected
     try:
         for done in range(pace.chunk, pace.steps + 1, pace.chunk):
             if not clock.allows(lasted):
