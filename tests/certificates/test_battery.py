@@ -9,7 +9,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import certificate_battery as battery
 
-CASES, PARTS = 1000, 10
+CASES, PARTS = 600, 6
 
 
 @pytest.mark.parametrize("part", range(PARTS))
