@@ -230,8 +230,9 @@ def test_harmonic_functions_in_a_disk():
 
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore:The Cordès condition is violated")
-def test_a_payoff_of_two_assets(low=60, high=140):
+def test_a_payoff_of_two_assets():
     """Four digits and the policy, against monotone differences on two grids."""
+    low, high = 60, 140
     (coarse, _), (fine, best) = (volatility_by_differences(low, high, n) for n in (60, 120))
     assert np.max(np.abs(fine - coarse)) < 2e-3
     solution = cordes.solve(uncertain_volatility(low, high))
