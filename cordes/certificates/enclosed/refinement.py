@@ -327,8 +327,8 @@ def _cuts(problem: Linear) -> list[Array]:
     """Where boxes are cut first: at straight interfaces along the axes and lines of tables."""
     domain, found = problem.domain, [[] for _ in range(problem.domain.dimension)]
     if isinstance(domain, Box):
-        corners = (np.asarray(corner, float) for corner in domain.bounding_box)
-        lines = grid_lines(list(problem.data().values()), *corners)
+        lower, upper = (np.asarray(corner, float) for corner in domain.bounding_box)
+        lines = grid_lines(list(problem.data().values()), lower, upper)
         found = [each.tolist() for each in lines]
     points = domain.interior_points(3, 0)
     for phi in problem.interfaces if isinstance(domain, Box) else ():
