@@ -50,6 +50,7 @@ def main() -> None:
             age = time.monotonic() - child.began
             if sent is not None and age > after:
                 child.send(sent)
+                running[running.index(entry)] = entry = (child, words, None, after)
             if age > 180:
                 faults.append(f"{words} hangs")
                 child.ended(0)

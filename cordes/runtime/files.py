@@ -146,7 +146,7 @@ def claimed(
     made = [each for each in (path, *path.parents) if not each.exists()]
     prepare_folder(path)
     try:
-        with _locked(path) as (lock, left):
+        with _locked(path, contents) as (lock, left):
             known = _known(path, contents, list(command), overwrite) | left
             _refuse_foreign(path, contents.names, known)
             replaced = frozenset(known & {*contents.names, *contents.known})
@@ -177,9 +177,10 @@ def prepare_folder(folder: Path) -> Path:
 
 
 @contextlib.contextmanager
-def _locked(folder: Path) -> Iterator[tuple[int, set[str]]]:
+def _locked(folder: Path, contents: Contents) -> Iterator[tuple[int, set[str]]]:
     """The lock, held, and the files that a killed run has left. The system gives a lock back when
-    its process ends, however it ends."""
+    its process ends, however it ends. Its file goes, unless what a killed run has left is there
+    still, since this run was refused, or ended without an answer."""
     path = folder / LOCK
     lock = _open_lock(path)
     try:
@@ -191,9 +192,18 @@ def _locked(folder: Path) -> Iterator[tuple[int, set[str]]]:
     finally:
         try:
             with contextlib.suppress(OSError):
-                path.unlink()
+                if not _unrecorded(folder, contents):
+                    path.unlink()
         finally:
             os.close(lock)
+
+
+def _unrecorded(folder: Path, contents: Contents) -> set[str]:
+    """Files of runs that no record names."""
+    records = [_read_object(folder / name) for name in contents.records]
+    named = set(contents.records).union(*(_names_in(record) for record in records if record))
+    noted = set().union(*map(_names_in, _notes(folder / LOCK)))
+    return {name for name in noted - named if os.path.lexists(folder / name)}
 
 
 def _open_lock(path: Path) -> int:

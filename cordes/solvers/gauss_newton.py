@@ -220,6 +220,11 @@ class GaussNewton(AbstractSolver):
                 course = course._replace(best=polished, residual=value)
         return course.answer(rows.count, budget, self.small * float(np.linalg.norm(fresh.target)))
 
+    def _plan(self, points: int, dimension: int) -> dual.DualPlan:
+        momentum = 0.9 if self.momentum is None else self.momentum
+        damping = dual.FEW_DAMPING if dimension <= dual.FEW else dual.MANY_DAMPING
+        return dual.DualPlan(points, max(points // 2, 1), momentum, damping)
+
     def run_dual(
         self, system: AbstractSystem, budget: Budget, start: Weights | None = None
     ) -> Answer:
@@ -233,12 +238,7 @@ class GaussNewton(AbstractSolver):
             system, start, sizes.width, sizes.depth, sizes.activation, seed, "glorot"
         )
         template = weights.network
-        plan = dual.DualPlan(
-            sizes.points,
-            max(sizes.points // 2, 1),
-            0.9 if self.momentum is None else self.momentum,
-            dual.FEW_DAMPING if system.domain.dimension <= dual.FEW else dual.MANY_DAMPING,
-        )
+        plan = self._plan(sizes.points, system.domain.dimension)
         # The points that judge are the same all along, and no step sees them.
         fresh = equation.sources(seed + 1_000_003, 0, 1, dual.FRESH)[0]
 

@@ -14,6 +14,7 @@ from cordes.errors import FileError
 from cordes.runtime import files
 from cordes.runtime.files import LOCK, PART, Contents, claimed, part_of, write_file
 
+KNOWN = ("answer", "picture", "result.json")
 CONTENTS = Contents(
     ["answer", "result.json"], ["answer", "picture", "result.json"], ["result.json"]
 )
@@ -248,6 +249,21 @@ def written(folder, command, overwrite):
         write_file(folder / "picture", str(command))
         record["files"].append(str(folder / "picture"))
         write_file(folder / "result.json", json.dumps(record))
+
+
+def test_what_a_killed_run_has_left_is_not_forgotten(tmp_path):
+    """Neither by a run that is refused, nor by one that ends without an answer."""
+    run_of(tmp_path, ["solve"], "answer", "result.json")
+    (tmp_path / "picture").write_text("not yet in the record")
+    (tmp_path / LOCK).write_text(json.dumps({"files": [*KNOWN]}) + "\n")
+    every = CONTENTS._replace(names=KNOWN)
+    with pytest.raises(FileError, match="another run"), claimed(tmp_path, every, ["other"]):
+        pass
+    for _ in range(2):
+        with claimed(tmp_path, every, ["solve"]) as folder:
+            assert folder.replaced == set(KNOWN)
+    written(tmp_path, ["other"], overwrite=True)
+    assert names(tmp_path) == [*KNOWN]
 
 
 def test_parts_of_a_killed_run_go(tmp_path):
