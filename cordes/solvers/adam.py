@@ -134,7 +134,7 @@ class Adam(AbstractSolver):
         """A fresh network in the precision of the training, or the one to continue from."""
         exact, sizes = self.estimator == "exact", (self.points, self.width, self.depth)
         directions = system.domain.dimension if exact else self.probes or 1
-        require_training(system, sizes, directions, rows=exact, jacobian=False)
+        require_training(system, sizes, directions, matrices=2 * exact, jacobian=False)
         shape = self.width, self.depth, self.activation
         initial = "uniform" if exact else "glorot"
         dtype = jnp.dtype(self.precision)

@@ -57,6 +57,8 @@ POLISH, GROWTH = 20, 1.25
 # A first chunk, and a first solve for the last layer, take about so many times as long as a first
 # look at the residual: nearly all of it is compilation.
 FIRST, FIRST_POLISH = 15.0, 3.0
+# Matrices that the compiled step holds at each point: in 1000 dimensions 49 GB of 1024 points.
+MATRICES = 6
 # When a run without a time limit gives up.
 PATIENCE = Patience(0.99, 120, 0.4)
 FRESH = 1024

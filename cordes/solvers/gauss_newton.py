@@ -176,7 +176,7 @@ class GaussNewton(AbstractSolver):
         shallow = system.domain.dimension <= 3 if self.depth is None else self.depth == 1
         sizes = self.sized(SHALLOW if shallow else DEEP)
         shape = sizes.points, sizes.width, sizes.depth
-        require_training(system, shape, system.domain.dimension, rows=True, jacobian=True)
+        require_training(system, shape, system.domain.dimension, matrices=2, jacobian=True)
         resample = True if self.resample is None else self.resample
         momentum = (0.9 if resample else 0.0) if self.momentum is None else self.momentum
         initial = "fourier" if shallow and sizes.activation == "sine" else "glorot"
@@ -233,7 +233,7 @@ class GaussNewton(AbstractSolver):
         equation, seed, sizes = dual.equation_of(system), budget.seed, self.sized(DUAL_SIZES)
         # How many directions there are depends on the structure of A; one there is at least.
         shape = sizes.points, sizes.width, sizes.depth
-        require_training(system, shape, directions=1, rows=False, jacobian=False)
+        require_training(system, shape, directions=1, matrices=dual.MATRICES, jacobian=False)
         weights = initial_weights(
             system, start, sizes.width, sizes.depth, sizes.activation, seed, "glorot"
         )

@@ -68,17 +68,21 @@ def initial_weights(
 
 
 def require_training(
-    system: AbstractSystem, shape: tuple[int, int, int], directions: int, rows: bool, jacobian: bool
+    system: AbstractSystem,
+    shape: tuple[int, int, int],
+    directions: int,
+    matrices: int,
+    jacobian: bool,
 ) -> None:
     """Refuse a training of (points, width, depth) that would not fit: what the reverse pass keeps
-    of all layers and their derivatives in so many directions, the equation at the points where it
-    is held there (`rows`) and, for steps of second order, the Jacobian and the smaller of its two
-    products. A device of its own says itself what it has."""
+    of all layers and their derivatives in so many directions, so many d × d matrices at each point
+    (A, and second derivatives of the distance) and, for steps of second order, the Jacobian and the
+    smaller of its two products. A device of its own says itself what it has."""
     if jax.default_backend() != "cpu":
         return
     points, width, depth = shape
     parameters = width * (system.ansatz.inputs.count + 2) + (depth - 1) * width * (width + 1)
-    held = 2 * system.domain.dimension**2 if rows else 0
+    held = matrices * system.domain.dimension**2
 
     def estimate(count: int) -> float:
         numbers = count * (PASSES * width * depth * (directions + 2) + held) + 4 * parameters
