@@ -278,8 +278,7 @@ class GaussNewton(AbstractSolver):
         scale = judged(template.with_coefficients(0 * template.coefficients))
         patience = dual.PATIENCE if budget.clock.limit is None else None
         first = {"loss": start_residual, "residual": start_residual}
-        carry = dual.DualCarry.of(template, scale)
-        pace = _pace(sizes, patience)
+        carry, pace = dual.DualCarry.of(template, scale), _pace(sizes, patience)
         course = train(weights, first, carry, advance, look, pace, budget, expected)
         if budget.clock.allows(polishing):
             with held():
