@@ -38,8 +38,6 @@ PILOT_SEED, PILOT_POINTS = 5_550_001, 512
 LAYER_SEED, LAYER_POINTS, DIRECTIONS = 5_550_003, 64, 8
 # How close is looked, in half sizes of the domain. Closer, coordinates themselves are rounded.
 SHARES = 10.0 ** -np.arange(3.0, 13.0)
-# Cells may stay so many times too long for features, where these are everywhere.
-COARSEST = 4.0
 # In the plane a cell with more than this share of all differences is cut into eight slices at once,
 # others into two.
 OUTSTANDING = 0.03
@@ -68,7 +66,7 @@ class Sampling(NamedTuple):
 
 
 class TooFineError(Exception):
-    """The data, or a function that somebody brings, have features that cells cannot follow."""
+    """A function that somebody brings has features on a scale that cells cannot follow."""
 
     def __init__(self, features: Boxes):
         smallest = int(np.argmin(np.min(features.upper - features.lower, axis=1)))
@@ -132,9 +130,12 @@ def _measured(
     domain = problem.domain
     mesh = None if sampling.proved else _mesh(problem, singular, corners)
     if mesh is not None:
-        for features in (resolved_boxes(watched.formulas, domain).features(), features_of(problem)):
-            if mesh.follow(features.lower, features.upper) > COARSEST:
-                raise TooFineError(features)
+        features = resolved_boxes(watched.formulas, domain).features()
+        if mesh.follow(features.lower, features.upper) > 1:
+            raise TooFineError(features)
+        # Those of data are followed as far as cells reach: poles have them on every scale.
+        features = features_of(problem)
+        mesh.follow(features.lower, features.upper)
         nodes, evaluated = adaptive_nodes(mesh, *watched[:2], BUDGETS[domain.dimension])
         return Quadrature(nodes), evaluated
     points = domain.interior_points(sampling.points, sampling.seed)
