@@ -38,6 +38,7 @@ PILOT_SEED, PILOT_POINTS = 5_550_001, 512
 LAYER_SEED, LAYER_POINTS, DIRECTIONS = 5_550_003, 64, 8
 # How close is looked, in half sizes of the domain. Closer, coordinates themselves are rounded.
 SHARES = 10.0 ** -np.arange(3.0, 13.0)
+TOO_LONG = 2.0  # Cells so many times too long for features of a function do not follow them.
 # In the plane a cell with more than this share of all differences is cut into eight slices at once,
 # others into two.
 OUTSTANDING = 0.03
@@ -131,11 +132,9 @@ def _measured(
     mesh = None if sampling.proved else _mesh(problem, singular, corners)
     if mesh is not None:
         features = resolved_boxes(watched.formulas, domain).features()
-        if mesh.follow(features.lower, features.upper) > 1:
+        if mesh.follow(features.lower, features.upper) > TOO_LONG:
             raise TooFineError(features)
-        # Those of data are followed as far as cells reach: poles have them on every scale.
-        features = features_of(problem)
-        mesh.follow(features.lower, features.upper)
+        mesh.follow(*features_of(problem)[:2])  # As far as cells reach: a pole has every scale.
         nodes, evaluated = adaptive_nodes(mesh, *watched[:2], BUDGETS[domain.dimension])
         return Quadrature(nodes), evaluated
     points = domain.interior_points(sampling.points, sampling.seed)
