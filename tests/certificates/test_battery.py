@@ -1,4 +1,4 @@
-"""A thousand random and adversarial attacks on the bounds: benchmarks/certificate_battery.py, in
+"""Six hundred random and adversarial attacks on the bounds: benchmarks/certificate_battery.py, in
 parts, so that a violation says where it is."""
 
 import sys
