@@ -16,9 +16,10 @@ import jax
 import numpy as np
 
 import cordes
-from cordes.errors import FileError
+from cordes.errors import FileError, shown
 from cordes.problems.problem import AbstractProblem
 from cordes.readers.archive import read_arrays, read_json
+from cordes.readers.schema import check_file
 from cordes.results import Result
 from cordes.runtime.files import write_file
 from cordes.runtime.progress import Progress
@@ -34,6 +35,7 @@ from cordes.studies.ensemble import (
     choices_of,
     warm_up_of,
 )
+from cordes.studies.kept import arrays_like, check_run
 from cordes.studies.trained import facts_of
 
 # Epochs between two writings: some seconds on a CPU, less than one on an accelerator.
@@ -41,6 +43,7 @@ CHUNK, CHUNK_ACCELERATOR = 100, 500
 # Epochs in which a network comes to rest.
 SETTLING = 500
 PROBES = 4
+ANEW = " Delete it, and its run starts anew."
 
 
 class Run(NamedTuple):
@@ -143,9 +146,12 @@ class TrainingRun:
         if self._outer_step():
             return self.ensemble.linearised(self.state)
         data = self.ensemble.data()
-        if self._kept is None:
+        if not self._outer or self._kept is None:
             return data
-        return jax.tree.unflatten(jax.tree.structure(data), self._kept)
+        leaves, structure = jax.tree.flatten(data)
+        check_file(arrays_like("rows", leaves), self._kept, str(self.path), ANEW)
+        kept = [self._kept[f"rows{k}"] for k in range(len(leaves))]
+        return jax.tree.unflatten(structure, kept)
 
     def _chunk(self, function: Any, data: Any) -> None:
         start = time.perf_counter()
@@ -201,52 +207,43 @@ class TrainingRun:
         write_file(self.path, file.getvalue())
 
     def _read(self) -> bool:
-        self._kept: list[np.ndarray] | None = None
+        self._kept: dict[str, np.ndarray] | None = None
         if not self.path.exists():
             return False
-        remedy = "delete it, and its run starts anew"
-        arrays = read_arrays(self.path, f"{self.path} cannot be read: {remedy}")
+        arrays = read_arrays(
+            self.path, f"{self.path} cannot be read: delete it, and its run starts anew"
+        )
         marked = arrays.get("fingerprint", np.zeros(0, np.uint8)).tobytes()
-        found = read_json(marked, str(self.path), f" So {remedy}.")
+        found = read_json(marked, str(self.path), ANEW)
         wanted = json.loads(json.dumps(self._fingerprint()))
         if found != wanted:
             other = ", ".join(
-                f"{key} {found.get(key)}" for key in wanted if found.get(key) != wanted[key]
+                f"{key} {shown(found.get(key))}" for key in wanted if found.get(key) != wanted[key]
             )
             raise FileError(
                 f"{self.path} holds a run with other settings ({other}): choose another "
                 "--out, or delete it."
             )
-        if not same_equation(arrays.get("probe"), self.problem):
+        leaves, structure = jax.tree.flatten(self.state)
+        check_run(arrays, leaves, len(self.seeds), str(self.path), ANEW)
+        if not same_equation(arrays["probe"], self.problem):
             raise FileError(
                 f"{self.path} was trained on a problem of the same name with other data: "
                 "choose another --out, or delete it."
             )
-        try:
-            self._take(arrays)
-        except (KeyError, TypeError, ValueError) as error:
-            why = f"{type(error).__name__}: {error}"
-            raise FileError(f"{self.path} is damaged ({why}): {remedy}.") from error
+        states = [jax.numpy.asarray(arrays[f"state{k}"]) for k in range(len(leaves))]
+        self.state = jax.tree.unflatten(structure, states)
+        self._kept = {name: part for name, part in arrays.items() if name.startswith("rows")}
+        self.run = self._run_of(arrays)
         return True
 
-    def _take(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Go on from what was read, which must be what is written."""
-        leaves, structure = jax.tree.flatten(self.state)
-        states = [arrays[f"state{k}"] for k in range(len(leaves))]
-        for k, (state, leaf) in enumerate(zip(states, leaves, strict=True)):
-            if state.shape != np.shape(leaf) or state.dtype != np.asarray(leaf).dtype:
-                raise ValueError(f"state{k} has shape {state.shape} and type {state.dtype}")
-        self.state = jax.tree.unflatten(structure, [jax.numpy.asarray(each) for each in states])
-        rows = [name for name in arrays if name.startswith("rows")]
-        self._kept = [arrays[f"rows{k}"] for k in range(len(rows))] or None
+    def _run_of(self, arrays: Mapping[str, np.ndarray]) -> Run:
+        """What was written, which has been checked."""
         parts: dict[str, Any] = {name: arrays[name] for name in Run._fields if name != "measured"}
         parts |= {name: float(parts[name]) for name in ("seconds", "compile_seconds")}
         parts["devices"] = tuple(str(device) for device in parts["devices"])
         measured = Measured(*(arrays[f"measured_{name}"] for name in Measured._fields))
-        records = (len(parts["epochs"]), len(self.seeds))
-        if any(np.shape(part) != records for part in measured) or records[0] == 0:
-            raise ValueError("what was measured has other shapes")
-        self.run = Run(measured=measured, **parts)
+        return Run(measured=measured, **parts)
 
     # The answer -----------------------------------------------------------------------------------
 

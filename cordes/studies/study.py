@@ -21,6 +21,7 @@ from cordes.errors import OptionError
 from cordes.problems.coefficients import sample
 from cordes.problems.problem import AbstractProblem
 from cordes.readers.archive import read_json
+from cordes.readers.schema import check_file
 from cordes.runtime.files import write_file
 from cordes.runtime.progress import Progress
 from cordes.runtime.threads import share_cores
@@ -30,6 +31,7 @@ from cordes.solvers.solve import solve
 from cordes.studies.bench import bench
 from cordes.studies.conditioning import multiplier_spread, spectra
 from cordes.studies.ensemble import EVERY, choices_of, methods_of
+from cordes.studies.kept import judged, studied
 from cordes.studies.landscape import Landscape, Measures, landscape
 from cordes.studies.pages.plots import plot_landscape, plot_spectra
 from cordes.studies.runs import Run, TrainingRun, device_name, probe, same_equation
@@ -156,6 +158,7 @@ class Study:
         kept = read_json(path, str(path), ANEW) if path.exists() else {}
         if kept.get("epochs") != lengths:
             kept = {"epochs": lengths}
+        check_file(judged(list(runs)), kept, str(path), ANEW)
         makers: dict[str, tuple[str, Callable[[], Any]]] = {
             "multiplier": ("the spread of the multiplier", self._multiplier),
             "landscape": ("the landscape around the minima", lambda: self._landscapes(list(runs))),
@@ -233,8 +236,11 @@ class Study:
         if not path.exists():
             return None
         facts = read_json(path, str(path), ANEW)
-        same = all(facts.get(key) == value for key, value in self._settings().items())
-        return facts if same and same_equation(facts.get("probe"), self.problem) else None
+        if any(facts.get(key) != value for key, value in self._settings().items()):
+            return None
+        methods = [method.name for method in methods_of(self.problem)]
+        check_file(studied(methods, len(self.seeds)), facts, str(path), ANEW)
+        return facts if same_equation(facts["probe"], self.problem) else None
 
 
 def write_json(path: Path, facts: Mapping[str, Any]) -> None:

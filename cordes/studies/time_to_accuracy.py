@@ -80,7 +80,8 @@ def outer_steps(problem: AbstractProblem, epochs: int) -> int:
 
 
 def finals(problem: AbstractProblem, runs: Mapping[str, Run]) -> dict[str, dict[str, Any]]:
-    """Where each seed ended: at its last milestone, or at its last epoch."""
+    """Where each seed ended: at its last milestone, or at its last epoch. None where its training
+    has left the numbers."""
     last = targets_of(problem)[-1]
     facts = {}
     for name, run in runs.items():
@@ -91,9 +92,10 @@ def finals(problem: AbstractProblem, runs: Mapping[str, Run]) -> dict[str, dict[
         best = np.fmin.accumulate(l2)
         facts[name] = {
             "epochs": run.epochs[ends].tolist(),
-            "l2": l2[ends, lanes].tolist(),
-            "linf": linf[ends, lanes].tolist(),
-            "best_l2": np.nan_to_num(best[ends, lanes], nan=np.inf).tolist(),
+            **{
+                key: [finite(value) for value in values[ends, lanes].tolist()]
+                for key, values in (("l2", l2), ("linf", linf), ("best_l2", best))
+            },
         }
     return facts
 

@@ -1,6 +1,9 @@
 """Studies: the training of many seeds, its resumption, the counting of milestones, and what is said
 about them."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -25,6 +28,8 @@ from cordes.studies.time_to_accuracy import (
 
 SMALL = {**PAPER, "width": 12, "depth": 2, "points": 400}
 QUIET = Progress("", False)
+FINISHED = Path(__file__).parents[2] / "docs" / "reproduction" / "ex4.2-continuous.json"
+MISSING = object()
 
 
 def truth_of(problem):
@@ -192,6 +197,13 @@ def rewritten(path, change):
         lambda arrays: arrays.update(state0=arrays["state0"].astype(complex)),
         lambda arrays: arrays.update(measured_l2=arrays["measured_l2"][1:]),
         lambda arrays: arrays.update(seconds=np.zeros(3)),
+        lambda arrays: arrays.update(seconds=np.array(np.nan)),
+        lambda arrays: arrays.update(epochs=arrays["epochs"] + 0.5),
+        lambda arrays: arrays.update(epochs=arrays["epochs"] - 100),
+        lambda arrays: arrays.update(contraction=arrays["contraction"][:, :1]),
+        lambda arrays: arrays.update(devices=np.zeros(1)),
+        lambda arrays: arrays.update(probe=arrays["probe"].astype(str)),
+        lambda arrays: arrays.update(state99=arrays["state0"]),
     ],
 )
 def test_a_state_with_other_contents_is_refused(change, tmp_path):
@@ -212,6 +224,82 @@ def test_what_was_judged_is_read_or_refused(tmp_path):
             study.finished()
         with pytest.raises(FileError, match=r"judged\.json cannot be read: .* Delete it"):
             study._parts({}, print)
+
+
+def forged(facts, way, value):
+    """A copy in which something else stands at one place; nothing where it is to be missing."""
+    facts = json.loads(json.dumps(facts))
+    holder = facts
+    for key in way[:-1]:
+        holder = holder[key]
+    if value is MISSING:
+        del holder[way[-1]]
+    else:
+        holder[way[-1]] = value
+    return facts
+
+
+@pytest.mark.parametrize(
+    ("way", "value", "message"),
+    [
+        (["probe"], MISSING, "probe is missing"),
+        (["probe", 0], [1.0], "probe: its rows have different lengths"),
+        (["probe", 0, 0], "x", r"probe\[0\]\[0\] = 'x'"),
+        (["milestones"], [], "milestones = "),
+        (["milestones", 0, "epochs"], [None], r"milestones\[0\]\.epochs = "),
+        (["milestones", 1, "l2", 0], 10**400, r"milestones\[1\]\.l2\[0\] = 1000"),
+        (["final", "PINN"], MISSING, r"final\.PINN is missing"),
+        (["final", "SPINN"], {}, r"final\.'SPINN' does not belong there"),
+        (["cost", "PINN", "seconds"], float("nan"), r"cost\.PINN\.seconds = nan"),
+        (["contraction", "PINN", "exceeded"], 0.5, r"contraction\.PINN\.exceeded = 0\.5"),
+        (["curves", "PINN", "l2"], [1.0], r"curves\.PINN\.l2 = "),
+        (["curves", "PINN", "epochs", 0], 0, r"curves\.PINN\.epochs\[0\] = 0"),
+        (["speed_up"], [{}], r"speed_up\[0\]\.target is missing"),
+        (["multiplier"], "x", "multiplier = 'x'"),
+        (["conditioning", "end", "PINN", "kappa_10"], 0, r"conditioning\.end\.PINN\.kappa_10 = 0"),
+        (["auto", "linf"], None, "auto: l2 and linf"),
+    ],
+)
+def test_a_finished_study_with_other_contents_is_refused(way, value, message, tmp_path):
+    study = Study(cordes.gallery["ex4.2-continuous"], tmp_path, 5)
+    facts = json.loads(FINISHED.read_text())
+    (tmp_path / "study.json").write_text(json.dumps(facts))
+    assert study.finished() == facts
+    (tmp_path / "study.json").write_text(json.dumps(forged(facts, way, value)))
+    whole = rf"study\.json is damaged: {message}.* Delete it, and that part of the study is done"
+    with pytest.raises(FileError, match=whole):
+        study.finished()
+
+
+@pytest.mark.parametrize(
+    ("way", "value", "message"),
+    [
+        (["auto"], [], "auto = "),
+        (["multiplier", "min"], "x", r"multiplier\.min = 'x'"),
+        (["landscape", "PINN"], None, r"landscape\.PINN = None"),
+        (["conditioning", "end"], MISSING, r"conditioning\.end is missing"),
+        (["conditioning", "middle"], {}, r"conditioning\.'middle' does not belong"),
+    ],
+)
+def test_parts_with_other_contents_are_refused(way, value, message, tmp_path):
+    facts = json.loads(FINISHED.read_text())
+    kept = {name: facts[name] for name in ("multiplier", "landscape", "conditioning", "auto")}
+    run = Run(*[np.array([40])] * 5, 0.0, 0.0)
+    runs, study = {"C-PINN": run, "PINN": run}, Study(cordes.gallery["ex4.2-continuous"], tmp_path)
+    kept["epochs"] = dict.fromkeys(runs, 40)
+    (tmp_path / "judged.json").write_text(json.dumps(kept))
+    assert study._parts(runs, print).keys() == kept.keys() - {"epochs"}
+    (tmp_path / "judged.json").write_text(json.dumps(forged(kept, way, value)))
+    with pytest.raises(FileError, match=rf"judged\.json is damaged: {message}.* Delete it"):
+        study._parts(runs, print)
+
+
+def test_training_that_left_the_numbers_is_told():
+    """No number becomes null, which is how files and pages say it."""
+    l2 = np.array([[1.0, np.nan], [np.nan, np.nan]])
+    run = Run(np.array([10, 20]), Measured(l2, l2, l2, l2, l2), *[np.zeros(0)] * 3, 1.0, 0.0)
+    ends = finals(cordes.gallery["ex4.2-continuous"], {"PINN": run})["PINN"]
+    assert (ends["l2"], ends["linf"], ends["best_l2"]) == ([None] * 2, [None] * 2, [1.0, None])
 
 
 def test_more_epochs_go_on_and_fewer_are_refused(tmp_path):

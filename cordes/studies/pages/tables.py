@@ -11,7 +11,7 @@ from cordes.studies.time_to_accuracy import Summary, paper_epochs
 
 # Lines about the facts of a study.
 MULTIPLIER = "γ from {min:.3g} to {max:.3g}, deviation / mean {variation:.2g}"
-CONTRACTION = "{first:.3g} at first, {last:.3g} at last, largest {largest:.3g}"
+CONTRACTION = "{first} at first, {last} at last, largest {largest}"
 BOUND = "at most {bound:.3g} by the theorem, exceeded {exceeded} of {records} times"
 LOST = ", the condition fails at {without_condition}"
 AUTO = "l2 {l2:.1e}, linf {linf:.1e}; {solve_s:.2g} s, {epochs_equivalent:.3g} plain epochs"
@@ -72,7 +72,8 @@ def _lines(facts: Mapping[str, Any]) -> Table:
         if found["records"]:
             bound = "no bound" if found["bound"] is None else BOUND.format(**found)
             lost = LOST.format(**found) if found["without_condition"] else ""
-            table.add_row("contraction", f"{name}: {CONTRACTION.format(**found)}; {bound}{lost}")
+            shown = {key: _number(found[key]) for key in ("first", "last", "largest")}
+            table.add_row("contraction", f"{name}: {CONTRACTION.format(**shown)}; {bound}{lost}")
     for when, spectra in facts["conditioning"].items():
         kappas = ", ".join(f"{name} {_short(one['kappa_10'])}" for name, one in spectra.items())
         table.add_row("conditioning", f"κ₁₀ at the {when}: {kappas}")
@@ -118,6 +119,10 @@ def _times(ratio: float | None) -> str:
 
 def _plain(value: Any) -> str:
     return "–" if value is None else f"{value:g}"
+
+
+def _number(value: float | None) -> str:
+    return "not a number" if value is None else f"{value:.3g}"
 
 
 def _short(value: float | None) -> str:
