@@ -8,6 +8,7 @@ import numpy as np
 from jax.core import Tracer
 
 from cordes.runtime.clock import check_deadline
+from cordes.runtime.threads import refuse_forks
 
 BLOCK = 1024
 # Numbers of matrices at points that are held at once: 128 MB, of which there are a few copies.
@@ -34,6 +35,7 @@ def in_blocks(function: Callable, arrays: tuple, block: int = BLOCK):
     """
     if is_traced(arrays):
         return function(*arrays)
+    refuse_forks()
     count = len(arrays[0])
     if count == 0:
         raise ValueError("no points")

@@ -18,7 +18,7 @@ LONGEST, PATIENCE = 1000, 5.0
 
 
 class ProcessError(CordesError):
-    """Another process is missing, was started differently, or has ended."""
+    """Another process is missing, was started differently, or has ended; or this one is a fork."""
 
     kind = "process"
 
