@@ -35,6 +35,8 @@ KNOWN = (
     "report.html",
     *RECORDS,
 )
+# Seconds of the first picture, which loads what draws; the others take about as long as the last.
+FIRST_PICTURE = 1.0
 # How a run is made again is no part of which run it is.
 HOW = ("--overwrite",)
 Writers = Mapping[str, Callable[[Path], Any]]
@@ -119,7 +121,7 @@ def write_all(
     safe = {Path(file).name for file in facts["files"]}
     # A page tells of the files that are to be beside it.
     facts["files"] = _told(folder, safe | drawn.keys())
-    failed = _draw(folder, drawn, clock if clock is not None else Clock())
+    failed = _draw(folder, drawn, clock.alone if clock is not None else Clock())
     with held():
         facts["files"] = _told(folder, safe | drawn.keys() - set(failed))
         timed()
@@ -169,13 +171,17 @@ def _keep(folder: Folder, record: str, facts: dict[str, Any], kept: Writers) -> 
 
 
 def _draw(folder: Folder, drawn: Writers, clock: Clock) -> list[str]:
-    """What could not be drawn."""
-    failed = []
+    """What could not be drawn; what would take longer than there is time is not begun."""
+    failed, expected = [], FIRST_PICTURE
     for name, write in drawn.items():
+        began = clock.seconds
         try:
+            if not clock.allows(expected):
+                raise OutOfTimeError
             with deadline(clock):
                 if not _written(folder.path / name, write):
                     failed.append(name)
+            expected = clock.seconds - began
         except (KeyboardInterrupt, OutOfTimeError) as error:
             late = isinstance(error, OutOfTimeError)
             rest = [each for each in drawn if not os.path.lexists(folder.path / each)]

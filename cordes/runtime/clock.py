@@ -13,11 +13,19 @@ ALLOWANCE = 1.1
 
 
 class Clock:
-    """Seconds since the start, and whether the time is up, which process 0 says for all."""
+    """Seconds since the start, and whether the time is up, which process 0 says for all, unless the
+    clock is its `own`."""
 
-    def __init__(self, limit: float | None = None):
+    def __init__(self, limit: float | None = None, own: bool = False):
         self.start = time.perf_counter()
-        self.limit = limit
+        self.limit, self.own = limit, own
+
+    @property
+    def alone(self) -> "Clock":
+        """The same, for what one process does while the others wait."""
+        clock = Clock(self.limit, own=True)
+        clock.start = self.start
+        return clock
 
     @property
     def seconds(self) -> float:
@@ -32,13 +40,16 @@ class Clock:
     def over(self) -> bool:
         """Asked between the steps of long work, where a signal is heeded too."""
         pause()
-        return self.limit is not None and distribution.agreed(self.seconds > self.limit)
+        return self.limit is not None and self._agreed(self.seconds > self.limit)
 
     def allows(self, seconds: float) -> bool:
         """Whether there is time for a step that takes so long, as far as one can tell."""
         if self.limit is None:
             return True
-        return distribution.agreed(self.seconds + seconds <= ALLOWANCE * self.limit)
+        return self._agreed(self.seconds + seconds <= ALLOWANCE * self.limit)
+
+    def _agreed(self, value: bool) -> bool:
+        return value if self.own else distribution.agreed(value)
 
 
 class OutOfTimeError(BaseException):

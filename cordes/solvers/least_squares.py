@@ -21,6 +21,7 @@ from cordes.arguments import Rule, number, one_of, positive, whole
 from cordes.results import Result
 from cordes.runtime import distribution
 from cordes.runtime.clock import Clock
+from cordes.runtime.compilation import CompileTimer
 from cordes.runtime.memory import (
     MemoryLimitWarning,
     in_words,
@@ -290,12 +291,16 @@ class LeastSquares(AbstractSolver):
             rows = search.rows(width)
             usual = later_candidates if search.best else first_candidates
             choices = usual(search, self.frequency), waves(search, self.frequency)
-            for kind in itertools.chain(*choices):
+            for tried, kind in enumerate(itertools.chain(*choices)):
+                if tried and not search.has_time(width, clock):
+                    break
                 began = clock.seconds
-                search.attempt(rows, width, kind)
-                search.cost = (clock.seconds - began) / width**2
+                with CompileTimer() as compiling:
+                    search.attempt(rows, width, kind)
+                # What is compiled serves the next one as well.
+                search.cost = (clock.seconds - began - compiling.seconds) / width**2
                 budget.progress.update(features=width, residual=search.residual)
-                if search.done or clock.over or search.residual < 0.1 * before < np.inf:
+                if search.done or search.residual < 0.1 * before < np.inf:
                     break
             history.append(_facts(search, width, clock))
             helps = search.residual <= HELPS * before
@@ -303,8 +308,10 @@ class LeastSquares(AbstractSolver):
                 widths.append(min(2 * width, LARGEST))
             asked = self.features if budget.tol is None else None
             asked = asked or (search.blind and not search.hopeless)
-            if not (helps or asked or search.done or clock.over):
-                if budget.tol is None or not search.system.enrich():
+            if not (helps or asked or search.done or search.late or clock.over):
+                if budget.tol is None or not search.has_time(width, clock):
+                    break
+                if not search.system.enrich():
                     break
                 # More features of this kind do not help any more; more singular functions may. The
                 # same size is tried again with them.

@@ -187,6 +187,9 @@ def test_two_processes_fit_as_one(tmp_path):
         "60",
         "--seed",
         "3",
+        # The first process alone draws, and asks the others for the time no more.
+        "--max-seconds",
+        "1000",
         "--json",
         "--coordinator",
         f"127.0.0.1:{free_port()}",
