@@ -1,7 +1,9 @@
 """What an argument may be, in the same words wherever it is given: in Python, on the command line,
 or in a file. A rule takes the name and the value, and refuses what it does not allow."""
 
+import errno
 import math
+import os
 from collections.abc import Callable, Iterable, Mapping
 from numbers import Integral, Real
 from pathlib import Path
@@ -12,8 +14,16 @@ from cordes.errors import OptionError, shown, unknown
 Rule = Callable[[str, Any], None]
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
+def is_number(value: Any) -> bool:
+    """Whether a value is a real number that can be computed with: a whole number of 400 digits
+    cannot."""
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return False
+    try:
+        float(value)
+    except OverflowError:
+        return False
+    return True
 
 
 def whole(least: int, most: float = math.inf) -> Rule:
@@ -32,7 +42,7 @@ def number(least: float, below: float = math.inf) -> Rule:
     """A finite number that is not less than the one and less than the other."""
 
     def rule(name: str, value: Any) -> None:
-        if not (_is_number(value) and least <= value < below):
+        if not (is_number(value) and least <= value < below):
             range_ = f"of at least {least:g}" + (f", below {below:g}" if below < math.inf else "")
             raise OptionError(f"{name} = {shown(value)}: a finite number {range_} is needed.")
 
@@ -41,14 +51,14 @@ def number(least: float, below: float = math.inf) -> Rule:
 
 def positive(name: str, value: Any) -> None:
     """A finite number above zero."""
-    if not (_is_number(value) and 0 < value < math.inf):
-        infinite = " and finite" if _is_number(value) and value == math.inf else ""
+    if not (is_number(value) and 0 < value < math.inf):
+        infinite = " and finite" if is_number(value) and value == math.inf else ""
         raise OptionError(f"{name} = {shown(value)}: it must be a positive number{infinite}.")
 
 
 def lasting(name: str, value: Any) -> None:
     """A time; an infinite one is none."""
-    if not (_is_number(value) and value == math.inf):
+    if not (is_number(value) and value == math.inf):
         positive(name, value)
 
 
@@ -79,4 +89,10 @@ def as_path(given: Any, what: str = "path") -> Path:
     """The path of a file that a user names."""
     if not isinstance(given, str | Path) or not str(given) or "\0" in str(given):
         raise OptionError(f"{what} = {shown(given)}: the path of a file is needed.")
+    try:
+        os.lstat(given)
+    except OSError as error:
+        # The one that pathlib raises where it is asked whether there is a file.
+        if error.errno == errno.ENAMETOOLONG:
+            raise OptionError(f"{what} = {shown(given)}: the name is too long.") from error
     return Path(given)

@@ -20,6 +20,7 @@ import cordes
 from cordes.cli import run
 from cordes.commands.files import KNOWN, RECORDS
 from cordes.runtime.files import LOCK, PART
+from cordes.runtime.signals import HEEDED, listen_early
 
 ONE = """schema = 1
 kind = "linear"
@@ -69,10 +70,13 @@ class Child:
     def __init__(self, words: Sequence[str], folder: Path, log: Path):
         self.log, self.began = log, time.monotonic()
         sys.stdout.flush()
+        # Until it listens, as a command does from its first import on, signals wait.
+        signal.pthread_sigmask(signal.SIG_BLOCK, HEEDED)
         self.pid = os.fork()
         self.status: int | None = None
         if self.pid == 0:
             self._become(words, folder)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, HEEDED)
 
     def _become(self, words: Sequence[str], folder: Path) -> None:
         status = 99
@@ -80,6 +84,8 @@ class Child:
             os.setsid()
             # A shell's background job ignores it, and so would the command.
             signal.signal(signal.SIGINT, signal.default_int_handler)
+            listen_early()
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, HEEDED)
             os.chdir(folder)
             for number, name in ((1, "out"), (2, "err")):
                 log = self.log.with_suffix(f".{name}")
@@ -144,7 +150,7 @@ def is_complete(folder: Path) -> bool:
     """Whether a folder holds a run with all of its files and nothing else."""
     found = {path.name for path in folder.iterdir()}
     records = [name for name in RECORDS if name in found]
-    if len(records) != 1 or not found <= set(KNOWN):
+    if len(records) != 1 or not found <= set(KNOWN) or not all(map(_whole, folder.iterdir())):
         return False
     record = json.loads((folder / records[0]).read_text())
     return {Path(name).name for name in record["files"]} == found and "report.html" in found

@@ -19,6 +19,8 @@ from pathlib import Path
 
 from commands import Child, import_everything, is_complete, write_inputs, wrong_in
 
+from cordes.runtime.files import LOCK
+
 STUDY = ["study", "ex4.2-continuous", "--epochs", "100", "--seeds", "1", "--train-only"]
 COMMANDS = {
     "solve": (["solve", "one.toml", "--features", "20", "--out", "solve"], "solve"),
@@ -68,6 +70,8 @@ def main() -> None:
             shutil.rmtree(folder)
         answer = folder / "answer.cordes"
         had, before = answer.exists(), changed(folder)
+        # What a kill has left is told there until a run has an answer.
+        locked = (folder / LOCK).exists()
         child = Child(words, root, root / "log")
         if choose.random() < 0.5:
             child.wait(choose.uniform(0, lengths[name]))
@@ -81,6 +85,7 @@ def main() -> None:
         status = child.ended(PATIENCE)
         lasted = time.monotonic() - sent
         wrong = list(wrong_in(folder, killed=number is signal.SIGKILL))
+        wrong = [each for each in wrong if not (locked and each == f"{LOCK} is left")]
         if "Traceback" in child.said or "Exception ignored" in child.said:
             wrong.append("a traceback")
         if had and not answer.exists():

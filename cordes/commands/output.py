@@ -30,6 +30,13 @@ SIGNALLED = 128
 LONGEST = 400
 
 
+class Screen(Console):
+    """A console whose reader may be gone: rich would end the program, with a status of its own."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
 class Report(NamedTuple):
     """Facts for programs, the same as a table for people (text is printed as it is), and the exit
     status."""
@@ -95,7 +102,7 @@ def show(outcome: Report | Refusal, as_json: bool) -> None:
     elif isinstance(outcome.table, str):
         print(outcome.table, end="")
     else:
-        Console().print(outcome.table)
+        Screen().print(outcome.table)
 
 
 def interruption() -> Refusal:
@@ -117,7 +124,8 @@ def fault(error: BaseException, words: Sequence[str]) -> Refusal:
         place = _new_file("cordes-fault-", ".txt", "\n".join(lines))
         where = f"Where it happened is in {place}: please report it with this file."
     except OSError:
-        print("\n".join(lines), file=sys.stderr)
+        with contextlib.suppress(OSError, ValueError):
+            print("\n".join(lines), file=sys.stderr)
         where = "Where it happened is above: please report it."
     whose = "This is a fault of cordes, or of a function in the problem file."
     return Refusal("internal", f"{what}. {whose} {where}", FAULT)
@@ -162,8 +170,10 @@ def only_messages(own_process: bool) -> Iterator[None]:
 
 
 def complain(message: str, style: str) -> None:
-    """One line on standard error, neither read as markup nor broken: it may hold brackets."""
-    Console(stderr=True, highlight=False).print(Text(message, style=style), soft_wrap=True)
+    """One line on standard error, neither read as markup nor broken: it may hold brackets. Where
+    nobody can read it, the work goes on."""
+    with contextlib.suppress(OSError, ValueError):
+        Screen(stderr=True, highlight=False).print(Text(message, style=style), soft_wrap=True)
 
 
 def usage_message(error: Any) -> str:

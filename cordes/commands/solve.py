@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import os
 from pathlib import Path
 
 import jax
@@ -107,7 +108,7 @@ def contents_of(problem: str) -> str | None:
     """What stands for the contents of a problem file: processes that read different ones would work
     on a mixture."""
     path = Path(problem)
-    return hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else None
+    return hashlib.sha256(path.read_bytes()).hexdigest() if os.path.isfile(path) else None
 
 
 def refuse_barrier(problem: AbstractProblem) -> None:

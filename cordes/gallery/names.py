@@ -1,5 +1,6 @@
 """A problem by its name, its file, or where an answer says that it came from."""
 
+import os
 from pathlib import Path
 
 from cordes.arguments import as_path
@@ -20,7 +21,7 @@ def problem(name: str | Path) -> AbstractProblem:
     if str(name) in gallery:
         return gallery[str(name)]
     beside = [Path(f"{name}{suffix}") for suffix in (".toml", ".py")]
-    if not path.exists() and (found := [str(file) for file in beside if file.exists()]):
+    if not path.exists() and (found := [str(file) for file in beside if os.path.exists(file)]):
         raise FileError(
             f"There is no problem '{name}'. Did you mean the file {' or '.join(found)}?"
         )

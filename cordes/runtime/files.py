@@ -143,7 +143,8 @@ def claimed(
     """Make the folder, and keep it from other runs. Refused: a folder that cannot be written, that
     another run is writing to, or that holds another run (unless `overwrite`); and, whatever is
     said, files of these names that no run has written."""
-    made = [each for each in (path, *path.parents) if not each.exists()]
+    # Not Path.exists, which raises for names that are too long.
+    made = [each for each in (path, *path.parents) if not os.path.exists(each)]
     prepare_folder(path)
     try:
         with _locked(path, contents) as (lock, left):
@@ -152,7 +153,10 @@ def claimed(
             replaced = frozenset(known & {*contents.names, *contents.known})
             note = {"process": os.getpid(), "host": platform.node(), "command": list(command)}
             note["files"] = sorted(replaced | set(contents.names))
-            os.write(lock, json.dumps(note).encode() + b"\n")
+            try:
+                os.write(lock, json.dumps(note).encode() + b"\n")
+            except OSError as error:
+                raise _cannot_be_written(path, error) from error
             yield Folder(path, list(command), replaced)
     finally:
         # Nothing was written: all is as it was.
@@ -170,10 +174,14 @@ def prepare_folder(folder: Path) -> Path:
     except FileExistsError:
         raise FileError(f"--out {folder} is a file: give the name of a folder.") from None
     except OSError as error:
-        raise FileError(
-            f"--out {folder} cannot be written: {error.strerror or error}. Choose another folder."
-        ) from error
+        raise _cannot_be_written(folder, error) from error
     return folder
+
+
+def _cannot_be_written(folder: Path, error: OSError) -> FileError:
+    return FileError(
+        f"--out {folder} cannot be written: {error.strerror or error}. Choose another folder."
+    )
 
 
 @contextlib.contextmanager
@@ -208,6 +216,8 @@ def _unrecorded(folder: Path, contents: Contents) -> set[str]:
 
 def _open_lock(path: Path) -> int:
     while True:
+        if os.path.lexists(path) and not path.is_file():
+            raise FileError(f"{path} is no file: move it, or choose another --out.")
         try:
             lock = os.open(path, OPENED, 0o666)
         except OSError as error:
@@ -279,7 +289,9 @@ def _names_in(record: Mapping[str, Any]) -> set[str]:
 def _read_object(path: Path) -> dict[str, Any] | None:
     """The object in a JSON file; None where there is none."""
     try:
-        if path.is_symlink() or path.stat().st_size > LARGEST_RECORD:
+        # Whoever reads a pipe waits for its writer.
+        regular = path.is_file() and not path.is_symlink()
+        if not regular or path.stat().st_size > LARGEST_RECORD:
             return None
         return _as_object(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):

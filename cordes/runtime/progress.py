@@ -15,7 +15,8 @@ class Progress:
 
     def __init__(self, title: str, show: bool | None = None, total: int | None = None):
         self._bar = None
-        if show if show is not None else sys.stderr.isatty():
+        watched = sys.stderr is not None and sys.stderr.isatty()
+        if show if show is not None else watched:
             self._bar = Bar(
                 TextColumn("{task.description}"),
                 BarColumn(),

@@ -12,8 +12,9 @@ KEPT_FROM = 0.1
 
 def cache_folder() -> Path:
     """Where compiled programs are kept."""
-    # By the standard, an empty one is none.
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cordes" / "jax"
+    # By the standard, one that is empty or relative is none.
+    given = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return (given if given.is_absolute() else Path.home() / ".cache") / "cordes" / "jax"
 
 
 def apply_settings() -> None:

@@ -12,11 +12,16 @@ import sys
 import tempfile
 
 import pytest
+from rich.text import Text
 
 import cordes
 from cordes.commands import output
+from cordes.commands.files import _draw
 from cordes.commands.output import Report
-from cordes.runtime.files import LOCK
+from cordes.runtime import distribution
+from cordes.runtime.clock import Clock
+from cordes.runtime.files import LOCK, Folder
+from cordes.runtime.progress import Progress
 from cordes.solutions.solution import Solution
 
 ONE = """
@@ -159,6 +164,16 @@ def test_time_that_is_up_is_not_spent_on_pictures(invoke, one, tmp_path):
     assert "--max-seconds passed before" in stderr
 
 
+def test_a_picture_that_would_take_too_long_is_not_begun(tmp_path, capsys, monkeypatch):
+    # One process draws: what all agree on would be waited for.
+    monkeypatch.setattr(distribution, "agreed", None)
+    folder, drawn = Folder(tmp_path, []), {"solution.png": lambda path: path.write_text("drawn")}
+    assert _draw(folder, drawn, Clock(0.5).alone) == ["solution.png"]
+    assert "--max-seconds passed before solution.png" in capsys.readouterr().err
+    assert _draw(folder, drawn, Clock(60.0).alone) == []
+    assert names(tmp_path) == {"solution.png"}
+
+
 # Standard output ----------------------------------------------------------------------------------
 
 
@@ -171,11 +186,26 @@ class Broken(io.StringIO):
         raise self.error
 
 
-@pytest.mark.parametrize("as_json", [True, False])
-def test_a_closed_pipe_ends_quietly(capsys, as_json):
+@pytest.mark.parametrize(
+    ("table", "as_json"), [("text", True), ("text", False), (Text("text"), False)]
+)
+def test_a_closed_pipe_ends_quietly(capsys, table, as_json):
     with contextlib.redirect_stdout(Broken(BrokenPipeError(errno.EPIPE, "Broken pipe"))):
-        assert output.deliver(Report({}, "text"), as_json, False) == 141
+        assert output.deliver(Report({}, table), as_json, False) == 141
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("number", [errno.EPIPE, errno.ENOSPC, errno.EBADF])
+def test_a_message_that_nobody_reads_ends_nothing(number):
+    with contextlib.redirect_stderr(Broken(OSError(number, "nobody"))):
+        output.complain("Warning: …", "yellow")
+
+
+def test_a_solve_without_standard_error(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", None)
+    with Progress("title") as bar:
+        bar.update(residual=1.0)
+    output.complain("Warning: …", "yellow")
 
 
 @pytest.mark.parametrize("as_json", [True, False])

@@ -1,6 +1,7 @@
 """The programs of benchmarks/faults in small, and that they can fail."""
 
 import importlib.util
+import os
 import sys
 from pathlib import Path
 
@@ -63,6 +64,41 @@ def test_answers():
     assert not tally.failures
     assert tally.counts["attack", "accepted"] == 0
     assert tally.counts["attack", "refused"] > 15
+
+
+@pytest.mark.long
+def test_studies():
+    tally = program("studies").fuzz(60, 40, seed=3)
+    assert not tally.failures
+    for kind in ("finished", "judged", "damaged state", "forged state"):
+        assert tally.counts[kind, "refused"] > 0
+
+
+@pytest.mark.long
+def test_surroundings(capsys):
+    chosen = "^(ascii, solve|solve to /dev/full|result.json is a link|pipe to true|no HOME)$"
+    assert program("surroundings").main(chosen) == 0, capsys.readouterr().out
+    assert "5 surroundings: 5 as wanted" in capsys.readouterr().out
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("exit 3", "status 3"),
+        ("echo 'Traceback (most recent call last)'", "a traceback"),
+        ("echo other > mine", "changed: ['mine']"),
+        ("mkdir -p .cache/cordes", "left behind: {'.cache/cordes'}"),
+        ("true # solve one.toml", "the answer is lost"),
+        ("echo 1 1 # --json", "standard output is not one object"),
+        ("mkdir o; echo '{' > o/result.json", "result.json is half a file"),
+    ],
+)
+def test_what_a_command_did_wrong_is_told(tmp_path, command, told):
+    surroundings = program("surroundings")
+    case = surroundings.Surrounding("", command, before="echo mine > mine", out="o")
+    _, wrong = surroundings.judged(case, tmp_path / "case", dict(os.environ))
+    assert told in wrong
 
 
 @pytest.mark.long

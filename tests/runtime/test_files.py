@@ -272,3 +272,26 @@ def test_parts_of_a_killed_run_go(tmp_path):
     with claimed(tmp_path, CONTENTS, ["solve"]):
         assert names(tmp_path) == [LOCK]
     assert files.LOCK not in names(tmp_path)
+
+
+@pytest.mark.parametrize("name", [LOCK, "result.json"])
+def test_a_pipe_is_no_record_and_is_not_waited_for(tmp_path, name):
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(FileError, match="choose another --out"):
+        claim(tmp_path, ["solve"])
+    assert names(tmp_path) == [name]
+
+
+def test_a_disk_that_is_full_from_the_start_is_refused(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "write", full)
+    with pytest.raises(FileError, match=r"cannot be written: No space left on device\. Choose"):
+        claim(tmp_path / "out", ["solve"])
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_name_that_is_too_long_is_refused(tmp_path):
+    with pytest.raises(FileError, match="cannot be written: File name too long"):
+        claim(tmp_path / ("n" * 300), ["solve"])

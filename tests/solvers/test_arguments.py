@@ -74,6 +74,18 @@ def test_a_path_is_a_text(given):
             call(given)
 
 
+def test_a_name_that_is_too_long_is_no_path():
+    for name in ("n" * 300, "n" * 300 + ".toml", "n" * 253):
+        with pytest.raises(OptionError, match=r"the name is too long|There is no"):
+            cordes.problem(name)
+
+
+def test_a_number_that_cannot_be_computed_with_is_none():
+    for rule in (positive, number(0), number(0, 1)):
+        with pytest.raises(OptionError, match="tol = 1000"):
+            rule("tol", 10**400)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
