@@ -89,7 +89,11 @@ def forged_arrays(arrays: dict[str, np.ndarray], chance: random.Random) -> dict[
         lambda: np.array(3.0),
         lambda: one[..., None],
     ]
-    arrays[name] = chance.choice(ways)()
+    try:
+        arrays[name] = chance.choice(ways)()
+    except (TypeError, IndexError):
+        # A single number has no half, and words have no multiples.
+        arrays[name] = np.zeros(0)
     if chance.random() < 0.1:
         del arrays[name]
     return arrays

@@ -266,7 +266,7 @@ PROGRAMS = [
             ("version", "--version", 0),
             ("nothing", "", 0),
             ("file that prints", "check prints.py", 0),
-            ("file that exits", "check exits.py", 70),
+            ("file that exits", "check exits.py", 2),
             ("file without an end", "check deep.py", 70),
             ("file that closes all", "check closes.py", 0),
             (
