@@ -267,7 +267,7 @@ PROGRAMS = [
             ("nothing", "", 0),
             ("file that prints", "check prints.py", 0),
             ("file that exits", "check exits.py", 2),
-            ("file without an end", "check deep.py", 70),
+            ("file without an end", "check deep.py", 2),
             ("file that closes all", "check closes.py", 0),
             (
                 "study",
