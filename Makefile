@@ -54,8 +54,10 @@ test: lint
 	@$(MAKE) --no-print-directory -j 2 types quick
 
 # The rest: batteries, studies, processes, browser, examples, long solves, documentation.
-test-all: test docs
-	@$(MAKE) --no-print-directory long
+# What the quick tier has compiled and solved serves the long one.
+test-all:
+	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && export CORDES_TEST_FOLDER="$$folder" \
+		&& $(MAKE) --no-print-directory test docs && $(MAKE) --no-print-directory long
 
 # Which test is slow is measured: this renews tests/durations.json.
 durations: .venv/installed-test
