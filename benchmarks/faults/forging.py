@@ -91,7 +91,7 @@ def forged_arrays(arrays: dict[str, np.ndarray], chance: random.Random) -> dict[
     ]
     try:
         arrays[name] = chance.choice(ways)()
-    except (TypeError, IndexError):
+    except (TypeError, IndexError, ValueError):
         # A single number has no half, and words have no multiples.
         arrays[name] = np.zeros(0)
     if chance.random() < 0.1:
