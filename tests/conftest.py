@@ -6,6 +6,7 @@ workers and the processes that tests start share it, and the process that made i
 
 import os
 import shutil
+import signal
 import tempfile
 from pathlib import Path
 
@@ -56,6 +57,9 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
+    # What runs in the background of a shell ignores Ctrl-C, and so would the tests that send it.
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if config.getoption("--record"):
         worker = os.environ.get("PYTEST_XDIST_WORKER", "alone")
         path = Path(config.getoption("--record")) / f"{worker}.json"

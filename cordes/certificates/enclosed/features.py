@@ -11,12 +11,16 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cordes.formulas.intervals import UnsupportedOperation
+
 Array = np.ndarray
 # Rows of a block: so many numbers are held at once.
 NUMBERS = 4_000_000
 # Chebyshev points per direction by the number of inputs, and the ellipses of the remainder.
 POINTS = {1: 7, 2: 6, 3: 5}
 ELLIPSES = np.array([1.5, 2.5, 5.0, 12.0, 40.0, 200.0, 2000.0])
+# Points of interpolation over a box beyond which it would take longer than all else.
+MOST_NODES = 256
 
 
 class Operator(NamedTuple):
@@ -82,6 +86,8 @@ class Features(NamedTuple):
 
     def over(self, lower: Array, upper: Array) -> tuple[Array, Array]:
         """Middle and radius (C, 1 + m + m²) of value and derivatives over boxes of z."""
+        if self.nodes > MOST_NODES:
+            raise UnsupportedOperation(f"interpolation of a network of {self.inputs} inputs")
         rows = max(NUMBERS // (len(self.bias) * self.nodes), 1)
         parts = [
             self._over(lower[k : k + rows], upper[k : k + rows]) for k in range(0, len(lower), rows)
