@@ -19,6 +19,7 @@ import numpy as np
 
 import cordes
 from cordes.ansatz.build import AnsatzOptions, Earlier, make_place
+from cordes.ansatz.cells.network import CellPolynomials, from_arrays
 from cordes.ansatz.networks.mlp import MLP
 from cordes.ansatz.networks.network import AbstractNetwork
 from cordes.ansatz.networks.random_features import RandomFeatures
@@ -41,7 +42,7 @@ from cordes.solutions.kinds import make_solution
 from cordes.solutions.solution import Solution
 
 FORMAT = 1
-KINDS = {"random-features": RandomFeatures, "mlp": MLP}
+KINDS = {"random-features": RandomFeatures, "mlp": MLP, "cells": CellPolynomials}
 NEEDED = {"coefficients", "amplitudes", "probes", "values", "equation", "facts"}
 DAMAGED = "is not a saved answer of cordes, or it is damaged"
 
@@ -97,6 +98,8 @@ def to_bytes(solution: Solution) -> bytes:
     arrays |= {"coefficients": np.asarray(network.coefficients), "amplitudes": solution.amplitudes}
     for k, (weight, bias) in enumerate(network.layers):
         arrays[f"weight{k}"], arrays[f"bias{k}"] = np.asarray(weight), np.asarray(bias)
+    if isinstance(network, CellPolynomials):
+        arrays |= network.arrays()
     arrays |= {"probes": probes, "values": solution(probes)}
     arrays["equation"] = _equation(solution.problem, probes)
     arrays["facts"] = np.frombuffer(json.dumps(plain(facts)).encode(), dtype=np.uint8)
@@ -137,7 +140,13 @@ def _restored(
     fits = [Fit(_basis(*data), arrays[f"fit{k}"]) for k, data in enumerate(facts.get("fits", []))]
     earlier = Earlier(settings["richness"], points, next(iter(fits), None))
     ansatz = make_place(problem, AnsatzOptions.kept_in(settings), earlier).ansatz
-    network = _network(facts["network"], arrays, ansatz.inputs, path)
+    if facts["network"]["kind"] == "cells":
+        ansatz = ansatz.without_distance()
+        network = from_arrays(
+            arrays, problem.domain.bounding_box, ansatz.inputs, ansatz.singular
+        )
+    else:
+        network = _network(facts["network"], arrays, ansatz.inputs, path)
     if len(arrays["amplitudes"]) != ansatz.singular.count:
         raise FileError(
             f"{path} has {len(arrays['amplitudes'])} singular functions, the problem "

@@ -18,7 +18,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from cordes.ansatz.networks.inputs import Inputs
-from cordes.ansatz.networks.network import AbstractNetwork, Frozen
+from cordes.ansatz.networks.network import AbstractHostNetwork, AbstractNetwork, Frozen
 from cordes.ansatz.singular.functions import SingularFunctions
 from cordes.ansatz.singular.traced import combination
 from cordes.domains.domain import AbstractDomain, Fit, Lift
@@ -67,8 +67,14 @@ class Ansatz:
         self.inputs = Inputs(domain, shown, powers)
         self.singular = SingularFunctions(domain)
         self._lift = base if not hard else _lift(domain, g, interfaces, fit, kinks)
+        # Whether networks vanish on the boundary by themselves.
+        self._vanishing = False
+        self._compile()
+
+    def _compile(self) -> None:
         self._freeze = jax.jit(self.freeze_block)
         self._value = jax.jit(self._value_block)
+        self._sum = jax.jit(self._sum_block)
         self._jet = jax.jit(self._jet_block)
         self._network_jet = jax.jit(lambda network, x: network.jet(x))
 
@@ -78,8 +84,18 @@ class Ansatz:
         other.singular = singular
         return other
 
+    def without_distance(self) -> "Ansatz":
+        """The same ansatz for networks that vanish on the boundary by themselves."""
+        if self._vanishing:
+            return self
+        other = copy.copy(self)
+        other._vanishing = True
+        other._compile()
+        return other
+
     def distance(self, x: Array) -> Array:
-        return self.domain.distance(x) if self.hard else jnp.ones(())
+        plain = self.hard and not self._vanishing
+        return self.domain.distance(x) if plain else jnp.ones(())
 
     def lift(self, x: Array) -> Array:
         return self._lift(x) if self._lift is not None else jnp.zeros(())
@@ -105,7 +121,9 @@ class Ansatz:
         and the weight of each row."""
         A, b, c, f = factor[:, None, None] * A, factor[:, None] * b, factor * c, factor * f
         frozen, target = in_blocks(self._freeze, (x, A, b, c, f))
-        return Rows(frozen, self.singular.rows(x, -c, b, A), target)
+        # Networks that vanish on the boundary have singular functions of their own.
+        singular = self.singular.rows(x, -c, b, A) if not self._vanishing else np.zeros((len(x), 0))
+        return Rows(frozen, singular, target)
 
     def freeze_block(
         self, x: Array, A: Array, b: Array, c: Array, f: Array
@@ -124,6 +142,10 @@ class Ansatz:
     # Values ---------------------------------------------------------------------------------------
 
     def value(self, network: AbstractNetwork, amplitudes: ArrayLike, x: np.ndarray) -> np.ndarray:
+        if isinstance(network, AbstractHostNetwork):
+            if is_traced(x):
+                return self._value_block(network, x)
+            return in_blocks(self._sum, (x, network.jet_at(x).value))
         total = in_blocks(lambda block: self._value(network, block), (x,))
         if not self.singular.count:
             return total
@@ -134,6 +156,8 @@ class Ansatz:
     def gradient(
         self, network: AbstractNetwork, amplitudes: ArrayLike, x: np.ndarray
     ) -> np.ndarray:
+        if isinstance(network, AbstractHostNetwork) and is_traced(x):
+            return jax.vmap(jax.grad(lambda point: self._value_block(network, point[None])[0]))(x)
         if not (is_traced(x) and self.singular.count):
             return self.jet(network, amplitudes, x).gradient
         # Without the Hessian of singular functions, which JAX could not differentiate.
@@ -141,6 +165,9 @@ class Ansatz:
         return self._smooth_jet(network, x).gradient + slope
 
     def jet(self, network: AbstractNetwork, amplitudes: ArrayLike, x: np.ndarray) -> Jet:
+        if isinstance(network, AbstractHostNetwork):
+            own = network.jet(x) if is_traced(x) else network.jet_at(x)
+            return in_blocks(self._jet, (x, *own))
         total = self._smooth_jet(network, x)
         if not self.singular.count:
             return total
@@ -168,14 +195,20 @@ class Ansatz:
         """A:D²u + b·∇u - cu at points without the Hessian, and the sum of the sizes of its terms,
         to which its rounding is proportional."""
         rows = self.freeze(x, A, b, c, np.zeros(len(x)), np.ones(len(x)))
+        if isinstance(network, AbstractHostNetwork):
+            applied, sizes = network.applied(x, A, b, c)
+            return applied - rows.target, sizes + np.abs(rows.target)
         matrix = feature_matrix(network, rows)
         coefficients = np.concatenate([np.asarray(network.coefficients), np.asarray(amplitudes)])
         sizes = np.abs(matrix) @ np.abs(coefficients) + np.abs(rows.target)
         # The target is minus the part of the lift.
         return matrix @ coefficients - rows.target, sizes
 
+    def _sum_block(self, x: Array, value: Array) -> Array:
+        return jax.vmap(self.lift)(x) + jax.vmap(self.distance)(x) * value
+
     def _value_block(self, network: AbstractNetwork, x: Array) -> Array:
-        return jax.vmap(self.lift)(x) + jax.vmap(self.distance)(x) * network.value(x)
+        return self._sum_block(x, network.value(x))
 
     def _jet_block(self, x: Array, value: Array, gradient: Array, hessian: Array) -> Jet:
         G, D = jax.vmap(jet_of(self.lift))(x), jax.vmap(jet_of(self.distance))(x)

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from cordes.ansatz.build import RICHNESS, RULES
+from cordes.ansatz.cells.network import ARRAYS, POLYNOMIAL
 from cordes.ansatz.networks.activations import ACTIVATIONS
 from cordes.arguments import flag, one_of, whole
 from cordes.errors import OptionError
@@ -53,8 +54,8 @@ _FACTS = record(
         "network": record(
             {
                 "kind": text(100),
-                "activation": one_of("activation", ACTIVATIONS),
-                "layers": whole(1, LAYERS),
+                "activation": one_of("activation", (*ACTIVATIONS, POLYNOMIAL)),
+                "layers": whole(0, LAYERS),
             }
         ),
         "result": one_of("result", [each.value for each in Result]),
@@ -86,6 +87,8 @@ def check_arrays(arrays: Mapping[str, np.ndarray], facts: Mapping[str, Any]) -> 
     layers = range(facts["network"]["layers"])
     axes = {"coefficients": 1, "amplitudes": 1, "probes": 2, "values": 1, "equation": 2}
     axes |= {f"weight{k}": 2 for k in layers} | {f"bias{k}": 1 for k in layers}
+    if facts["network"]["kind"] == "cells":
+        axes |= ARRAYS
     axes |= {f"fit{k}": 1 for k in range(len(facts.get("fits", [])))}
     for name, count in axes.items():
         if name not in arrays:

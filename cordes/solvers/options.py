@@ -11,12 +11,13 @@ from cordes.errors import OptionError, shown, unknown
 from cordes.problems.problem import AbstractProblem
 from cordes.solutions.solution import Solution
 from cordes.solvers.adam import Adam
+from cordes.solvers.cells.cells import Cells
 from cordes.solvers.gauss_newton import GaussNewton
 from cordes.solvers.least_squares import LeastSquares
 from cordes.solvers.solver import AbstractSolver
 
 SOLVERS: dict[str, type[AbstractSolver]] = {
-    kind.method: kind for kind in (LeastSquares, GaussNewton, Adam)
+    kind.method: kind for kind in (LeastSquares, GaussNewton, Adam, Cells)
 }
 METHODS = ("auto", *SOLVERS)
 LOOPS = ("newton", "fixed-point", "direct")

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jaxtyping import PyTree
 
@@ -195,3 +196,19 @@ class AbstractNetwork(eqx.Module):
             entry = column @ self.coefficients
             hessian = hessian.at[:, i, j].set(entry).at[:, j, i].set(entry)
         return Jet(value @ self.coefficients, gradient, hessian)
+
+
+class AbstractHostNetwork(AbstractNetwork):
+    """A network whose numbers NumPy evaluates, each point by the few parameters that it needs;
+    `value` and `jet` are for traces of JAX."""
+
+    @abc.abstractmethod
+    def jet_at(self, x: np.ndarray) -> Jet:
+        """N, ∇N, D²N at points (N, d)."""
+
+    @abc.abstractmethod
+    def applied(
+        self, x: np.ndarray, A: np.ndarray, b: np.ndarray, c: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """A:D²N + b·∇N - cN at points, and the sum of the sizes of its terms, to which its rounding
+        is proportional."""

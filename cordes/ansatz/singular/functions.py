@@ -11,6 +11,7 @@ Written with NumPy on purpose: the columns are computed once for a set of points
 would take longer than a whole solve.
 """
 
+import copy
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -136,6 +137,15 @@ class SingularFunctions:
             for jets, parts in zip(self.seen(here), self._parts, strict=True)
         )
         self.count = sum(self.counts)
+
+    def only(self, wanted: Sequence[bool]) -> "SingularFunctions":
+        """Those of some of the points."""
+        other, chosen = copy.copy(self), [k for k, here in enumerate(wanted) if here]
+        other._parts = [self._parts[k] for k in chosen]
+        other.families = tuple(self.families[k] for k in chosen)
+        other.counts = tuple(self.counts[k] for k in chosen)
+        other.count = sum(other.counts)
+        return other
 
     def rows(
         self, x: np.ndarray, zeroth: np.ndarray, first: np.ndarray, second: np.ndarray

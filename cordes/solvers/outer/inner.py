@@ -12,6 +12,9 @@ from cordes.results import Result
 from cordes.solutions.answer import Answer
 from cordes.solvers.adam import Adam
 from cordes.solvers.candidates import GROWTH, Kind, first_candidates, waves
+from cordes.solvers.cells.cells import Cells
+from cordes.solvers.cells.cells import Search as CellSearch
+from cordes.solvers.cells.growth import Growth
 from cordes.solvers.gauss_newton import GaussNewton
 from cordes.solvers.least_squares import (
     LeastSquares,
@@ -125,6 +128,28 @@ class FeatureSteps:
         return bool(self.widths) and self.refine(system)
 
 
+class CellSteps:
+    """Cells: the tree of one step serves the next, and is refined where the last one left most."""
+
+    def __init__(self, solver: Cells, budget: Budget):
+        self.search = CellSearch(solver, budget)
+        self.growth: Growth | None = None
+
+    def solve(self, system: AbstractSystem, start: Weights | None) -> Answer:
+        if self.growth is None:
+            self.growth = self.search.solver.growth(system, start)
+        self.growth.system = system
+        self.growth.forget()
+        looked = self.search.level(self.growth)
+        assert self.growth.network is not None
+        none = np.zeros(system.ansatz.singular.count)
+        points = self.search.points
+        return Answer(self.growth.network, none, Result.converged, looked.residual, points, [])
+
+    def refine(self, system: AbstractSystem) -> bool:
+        return self.growth is not None and self.search.refine(self.growth)
+
+
 class TrainedSteps:
     """Gauss–Newton or Adam: the network that one step leaves is where the next one starts. There is
     always more to train."""
@@ -154,6 +179,8 @@ def inner_of(
     match solver:
         case LeastSquares():
             return FeatureSteps(solver, dimension, budget, demands)
+        case Cells():
+            return CellSteps(solver, budget)
         case GaussNewton():
             steps = min(solver.steps or INNER_STEPS, INNER_STEPS)
             first, later = solver, dataclasses.replace(solver, steps=steps)

@@ -1,0 +1,204 @@
+"""Cells: local polynomials on a tree of cells that follow the solution, for whatever has small
+scales. It is no neural network: networks are for solutions that are smooth and global, and for
+many dimensions."""
+
+import math
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from cordes.ansatz.cells.network import CellPolynomials
+from cordes.arguments import Rule, whole
+from cordes.domains.box import Box
+from cordes.errors import OptionError
+from cordes.problems.problem import AbstractProblem
+from cordes.results import Result
+from cordes.solutions.answer import Answer
+from cordes.solvers.cells.growth import FRACTION, Growth, Looked, first_tree
+from cordes.solvers.rows.system import AbstractSystem
+from cordes.solvers.solver import AbstractSolver
+from cordes.solvers.train import Budget, Weights, late_end
+
+# Degrees of the polynomials, and how often the box is halved along both axes before the first
+# solve.
+DEGREE, LEAST_DEGREE, LARGEST_DEGREE = 10, 4, 24
+HALVINGS = 2
+# Cells beyond which nothing is split any more.
+USUAL, DEMANDING = 1500, 4000
+# Without a tolerance an answer whose error is expected to be below this share of its size is good
+# enough, and so is a residual at rounding level.
+SETTLED, ROUNDING = 1e-9, 1e-10
+# With a tolerance the cells that hold this share of the squared residual are split as well.
+BULK = 0.8
+# Where more than this share of the domain asks for smaller cells, polynomials get this degree.
+EVEN, HIGH = 0.6, 14
+# The next level is expected to last so many times longer than this one.
+LONGER = 3.0
+LEVELS = 40
+
+
+class Cells(AbstractSolver):
+    """Polynomials of a `degree` (None: 10, and 14 where the solution asks for small cells all over
+    the domain) on cells, which are split where the residual asks for it until it is at most the
+    tolerance, or the answer does not change any more; at most so many `cells` (None: 1500, with a
+    tolerance 4000). For boxes in the plane."""
+
+    degree: int | None = None
+    cells: int | None = None
+
+    method: ClassVar[str] = "cells"
+    trains: ClassVar[bool] = False
+    outer_steps: ClassVar[int | None] = 60
+    small: ClassVar[float] = 1e-3
+    rules: ClassVar[Mapping[str, Rule]] = {
+        "degree": whole(LEAST_DEGREE, LARGEST_DEGREE),
+        "cells": whole(1),
+    }
+
+    @staticmethod
+    def serves(problem: AbstractProblem) -> bool:
+        """Whether a problem is one for cells."""
+        domain = problem.domain
+        return isinstance(domain, Box) and domain.dimension == 2 and problem.takes_boundary_values
+
+    def refuse(self, problem: AbstractProblem, others: frozenset[str]) -> None:
+        if not self.serves(problem):
+            raise OptionError(
+                f"method = 'cells' is for boxes in the plane with given boundary values, not for "
+                f"{type(problem).__name__} on {problem.domain!r}: leave the method out."
+            )
+
+    def growth(self, system: AbstractSystem, start: Weights | None) -> Growth:
+        """The cells to begin with: those of an earlier answer, or the first ones."""
+        if not system.hard:
+            raise OptionError(
+                "boundary = 'soft' is a loss for networks: method='cells' has exact boundary "
+                "values. Leave one of them out."
+            )
+        system.place = system.place._replace(ansatz=system.ansatz.without_distance())
+        earlier = None if start is None else start.network
+        if isinstance(earlier, CellPolynomials):
+            return Growth(system, earlier.degree, earlier.tree)
+        return Growth(system, self.degree or DEGREE, first_tree(system, HALVINGS))
+
+    def run(self, system: AbstractSystem, budget: Budget, start: Weights | None) -> Answer:
+        growth, search = self.growth(system, start), Search(self, budget)
+        interrupted = False
+        try:
+            for _ in range(LEVELS):
+                search.level(growth)
+                if not search.refine(growth):
+                    break
+        except KeyboardInterrupt:
+            if search.best is None:
+                raise
+            interrupted = True
+        return search.answer(system, interrupted)
+
+
+class Search:
+    """Level after level; the answer with the smallest residual is kept."""
+
+    def __init__(self, solver: Cells, budget: Budget):
+        self.solver, self.budget = solver, budget
+        self.best: CellPolynomials | None = None
+        self.looked: Looked | None = None
+        self.residual, self.points, self.late = math.inf, 0, False
+        # What the last level showed, and how much the next one is expected to change.
+        self.before: Looked | None = None
+        self.expected, self.lasted = math.inf, 0.0
+        self.history: list[dict[str, Any]] = []
+
+    def level(self, growth: Growth) -> Looked:
+        """Solve on the cells as they are now, and look at what is left."""
+        began = self.budget.clock.seconds
+        growth.solve()
+        looked = growth.look()
+        self.looked, self.lasted = looked, self.budget.clock.seconds - began
+        if self.best is None or looked.residual < self.residual:
+            self.best, self.residual = growth.network, looked.residual
+            self.points = growth.tree.count * (growth.degree + 1) ** 2
+        self.history.append(
+            {
+                "cells": growth.tree.count,
+                "degree": growth.degree,
+                "residual": looked.residual,
+                "seconds": self.budget.clock.seconds,
+            }
+        )
+        self.budget.progress.update(cells=growth.tree.count, residual=looked.residual)
+        return looked
+
+    def refine(self, growth: Growth) -> bool:
+        """Split the cells that ask for it; False where none does, or may."""
+        looked, clock = self.looked, self.budget.clock
+        assert looked is not None
+        self._expect(looked, growth.parents)
+        if self._done(looked):
+            return False
+        marked = self._marked(looked)
+        most = self.solver.cells or (USUAL if self.budget.tol is None else DEMANDING)
+        if growth.tree.count + 3 * int(np.sum(marked)) > most:
+            marked = _largest(marked, looked, (most - growth.tree.count) // 3)
+        if not np.any(marked):
+            return False
+        self.late = clock.over or not clock.allows(LONGER * self.lasted)
+        if self.late:
+            return False
+        uniform = np.sum(looked.means[marked, 1]) > EVEN * growth.area
+        if uniform and not self.solver.degree and growth.degree < HIGH:
+            growth.raise_degree(HIGH)
+        growth.split(marked, looked.tails)
+        return True
+
+    def _expect(self, looked: Looked, parents: np.ndarray) -> None:
+        """The error, by how much the means of cells have changed since the last level and by how
+        much the residual has fallen."""
+        before, self.before = self.before, looked
+        if before is not None and before.residual > 0:
+            gained = min(looked.residual / before.residual, 1.0)
+            self.expected = gained * _change(looked.means, before.means, parents)
+
+    def _done(self, looked: Looked) -> bool:
+        if self.budget.tol is not None:
+            return not looked.residual > self.budget.tol
+        settled = self.expected <= SETTLED * looked.largest
+        return settled or not looked.residual > ROUNDING * looked.scale
+
+    def _marked(self, looked: Looked) -> np.ndarray:
+        """Where the error is made; with a tolerance also where most of the residual is, which is
+        what a certificate sees."""
+        marked = looked.indicator > FRACTION * np.max(looked.indicator)
+        if self.budget.tol is not None:
+            order = np.argsort(-looked.squares)
+            share = np.cumsum(looked.squares[order])
+            marked[order[: 1 + int(np.searchsorted(share, BULK * share[-1]))]] = True
+        return marked
+
+    def answer(self, system: AbstractSystem, interrupted: bool = False) -> Answer:
+        assert self.best is not None and self.looked is not None
+        result = late_end(self.residual, self.budget.tol, self.solver.small * self.looked.scale)
+        if not np.isfinite(self.residual):
+            result = Result.nonfinite
+        elif self.late and result is not Result.converged:
+            result = Result.time_out
+        if interrupted:
+            result = Result.interrupted
+        amplitudes = np.zeros(system.ansatz.singular.count)
+        return Answer(self.best, amplitudes, result, self.residual, self.points, self.history)
+
+
+def _change(means: np.ndarray, before: np.ndarray, parents: np.ndarray) -> float:
+    """How much the means of cells have changed since the last level."""
+    area = np.bincount(parents, means[:, 1], len(before))
+    now = np.bincount(parents, means[:, 0] * means[:, 1], len(before)) / area
+    return float(np.max(np.abs(now - before[:, 0])))
+
+
+def _largest(marked: np.ndarray, looked: Looked, count: int) -> np.ndarray:
+    """Only so many of the cells that are marked."""
+    order = np.argsort(np.where(marked, -looked.indicator, 0.0))
+    few = np.zeros_like(marked)
+    few[order[: max(count, 0)]] = True
+    return few & marked
