@@ -6,7 +6,7 @@ cells. The normal equations see only how slopes depend on traces, whose conditio
 first-order operator; a few steps of refinement with the rows themselves give what was lost.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sparse
@@ -46,13 +46,15 @@ class Joined(NamedTuple):
 
 
 class Assembly:
-    """Rows of the sparse system, block by block."""
+    """Rows of the sparse system, block by block. Rows of one rich cell alone are many and dense:
+    their normal equations are formed apart."""
 
     def __init__(self) -> None:
         self.rows: list[np.ndarray] = []
         self.columns: list[np.ndarray] = []
         self.values: list[np.ndarray] = []
         self.target: list[np.ndarray] = []
+        self.dense: list[tuple[slice, np.ndarray, np.ndarray]] = []
         self.count = 0
 
     def add(self, block: np.ndarray, first: int, below: int = 0) -> None:
@@ -69,13 +71,54 @@ class Assembly:
         self.count = rows.stop
         return rows
 
-    def system(self, width: int) -> tuple[sparse.csr_matrix, np.ndarray]:
+    def own(self, block: np.ndarray, target: np.ndarray, first: int) -> None:
+        """Rows of one rich cell, which say the same as the triangle of their QR."""
+        triangle = np.linalg.qr(np.column_stack([block, target]), mode="r")
+        size = block.shape[1]
+        block, target = triangle[:size, :size], triangle[:size, size]
+        self.dense.append((slice(first, first + size), block, target))
+
+    def solved(self, width: int) -> tuple[np.ndarray, np.ndarray]:
+        """The least-squares solution, and what is left of the target of the sparse rows."""
+        if not width:
+            return np.zeros(0), np.concatenate(self.target)
         parts = (np.concatenate(each) for each in (self.values, self.rows, self.columns))
         values, rows, columns = parts
-        shape = (self.count, width)
-        return sparse.csr_matrix((values, (rows, columns)), shape=shape), np.concatenate(
-            self.target
-        )
+        matrix = sparse.csr_matrix((values, (rows, columns)), shape=(self.count, width))
+        target = np.concatenate(self.target)
+        squares = np.asarray(matrix.multiply(matrix).sum(axis=0)).ravel()
+        for where, block, _ in self.dense:
+            squares[where] += np.sum(block**2, axis=0)
+        size = np.sqrt(np.where(squares > 0, squares, 1.0))
+        matrix = (matrix @ sparse.diags(1 / size)).tocsr()
+        dense = [(where, block / size[where], right) for where, block, right in self.dense]
+        factors = _factorised(matrix, dense)
+        solution = np.zeros(width)
+        for _ in range(1 + REFINEMENTS):
+            step = matrix.T @ (target - matrix @ solution)
+            for where, block, right in dense:
+                step[where] += block.T @ (right - block @ solution[where])
+            solution += factors.solve(step)
+        return solution / size, target - matrix @ solution
+
+
+def _factorised(matrix: sparse.csr_matrix, dense: list) -> Any:
+    """The normal equations."""
+    width = matrix.shape[1]
+    normal = matrix.T @ matrix + RIDGE * sparse.eye(width)
+    if dense:
+        grams = [(where, block.T @ block) for where, block, _ in dense]
+        numbers = [np.arange(where.start, where.stop) for where, _ in grams]
+        rows = np.concatenate([np.repeat(each, len(each)) for each in numbers])
+        columns = np.concatenate([np.tile(each, len(each)) for each in numbers])
+        values = np.concatenate([gram.ravel() for _, gram in grams])
+        normal = normal + sparse.csr_matrix((values, (rows, columns)), shape=(width, width))
+    return splu(
+        normal.tocsc(),
+        permc_spec="MMD_AT_PLUS_A",
+        diag_pivot_thresh=0.0,
+        options={"SymmetricMode": True},
+    )
 
 
 def join(parts: Parts, skeleton: Skeleton, reference: Reference) -> Joined:
@@ -110,12 +153,8 @@ class _Join:
         for number in self.parts.plain:
             self._corners(assembly, number)
         for number, kept in self.parts.kept.items():
-            assembly.add(kept.rows, self.first[number])
-            assembly.close(kept.target)
-        if not self.unknowns:
-            solution, left = np.zeros(0), np.zeros(assembly.count)
-        else:
-            solution, left = least_squares(*assembly.system(self.unknowns))
+            assembly.own(kept.rows, kept.target, self.first[number])
+        solution, left = assembly.solved(self.unknowns)
         jumps = np.zeros(self.parts.tree.count)
         for segment, rows in segments:
             size = float(np.sqrt(np.sum(left[rows] ** 2) / self._length(segment)))
@@ -210,23 +249,3 @@ class _Join:
             block = mismatch[:, side * k : (side + 1) * k]
             assembly.add(block if part is None else block @ part, first)
         assembly.close(np.zeros(4))
-
-
-def least_squares(
-    matrix: sparse.csr_matrix, target: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """The solution, and what is left of the target."""
-    size = np.sqrt(np.asarray(matrix.multiply(matrix).sum(axis=0)).ravel())
-    size[size == 0] = 1.0
-    scaled = matrix @ sparse.diags(1 / size)
-    normal = (scaled.T @ scaled + RIDGE * sparse.eye(matrix.shape[1])).tocsc()
-    factors = splu(
-        normal,
-        permc_spec="MMD_AT_PLUS_A",
-        diag_pivot_thresh=0.0,
-        options={"SymmetricMode": True},
-    )
-    solution = factors.solve(scaled.T @ target)
-    for _ in range(REFINEMENTS):
-        solution += factors.solve(scaled.T @ (target - scaled @ solution))
-    return solution / size, target - scaled @ solution
