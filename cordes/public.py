@@ -36,6 +36,7 @@ from cordes.runtime.memory import MemoryLimitWarning
 from cordes.runtime.roll_call import ProcessError
 from cordes.solutions.solution import NotThisKindError, OutsideDomainWarning, Solution
 from cordes.solvers.adam import Adam
+from cordes.solvers.cells.cells import Cells
 from cordes.solvers.gauss_newton import GaussNewton
 from cordes.solvers.least_squares import LeastSquares
 from cordes.solvers.solve import solve
@@ -51,6 +52,7 @@ __all__ = [
     "ArgumentError",
     "Ball",
     "Box",
+    "Cells",
     "Certificate",
     "CoefficientError",
     "Condition",

@@ -142,9 +142,7 @@ def _restored(
     ansatz = make_place(problem, AnsatzOptions.kept_in(settings), earlier).ansatz
     if facts["network"]["kind"] == "cells":
         ansatz = ansatz.without_distance()
-        network = from_arrays(
-            arrays, problem.domain.bounding_box, ansatz.inputs, ansatz.singular
-        )
+        network = from_arrays(arrays, problem.domain.bounding_box, ansatz.inputs, ansatz.singular)
     else:
         network = _network(facts["network"], arrays, ansatz.inputs, path)
     if len(arrays["amplitudes"]) != ansatz.singular.count:

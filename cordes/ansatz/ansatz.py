@@ -9,7 +9,7 @@ paper's composite loss) G = 0 and D = 1, and boundary rows are added by whoever 
 import copy
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -141,7 +141,7 @@ class Ansatz:
 
     # Values ---------------------------------------------------------------------------------------
 
-    def value(self, network: AbstractNetwork, amplitudes: ArrayLike, x: np.ndarray) -> np.ndarray:
+    def value(self, network: AbstractNetwork, amplitudes: ArrayLike, x: Any) -> Any:
         if isinstance(network, AbstractHostNetwork):
             if is_traced(x):
                 return self._value_block(network, x)
@@ -164,7 +164,7 @@ class Ansatz:
         slope = combination(self.singular, amplitudes).gradient(x)
         return self._smooth_jet(network, x).gradient + slope
 
-    def jet(self, network: AbstractNetwork, amplitudes: ArrayLike, x: np.ndarray) -> Jet:
+    def jet(self, network: AbstractNetwork, amplitudes: ArrayLike, x: Any) -> Jet:
         if isinstance(network, AbstractHostNetwork):
             own = network.jet(x) if is_traced(x) else network.jet_at(x)
             return in_blocks(self._jet, (x, *own))

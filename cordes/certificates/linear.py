@@ -92,7 +92,8 @@ def certify_linear(
     enclosed = None if residual_bound is not None else _enclosed(problem, candidate, pilot)
     # What nothing can hide from needs no search for what may hide.
     formulas = () if enclosed is not None else candidate.formulas
-    watched = Watched(candidate.evaluate, _densities, formulas, candidate.exact)
+    own = formulas, candidate.exact, candidate.scales
+    watched = Watched(candidate.evaluate, _densities, *own)
     measure, evaluated, layers = measured_closely(problem, watched, sampling, singular, _limits)
     seen = measure, evaluated, pilot, pilot_points
     equation = LinearEquation(problem, candidate, *seen, residual_bound, enclosed)

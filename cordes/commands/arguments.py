@@ -86,7 +86,7 @@ class SolveArguments:
     """Solve a problem and say how wrong the answer is."""
 
     problem: str = problem_argument()
-    method: str = option("auto", "least-squares, gauss-newton, adam, or auto.")
+    method: str = option("auto", "least-squares, gauss-newton, adam, cells, or auto.")
     tol: float | None = option(
         None, "Work until the certified root mean square error is this small."
     )
@@ -95,6 +95,8 @@ class SolveArguments:
     epochs: int | None = option(None, "Epochs (adam).", min=1)
     steps: int | None = option(None, "Steps (gauss-newton).", min=1)
     features: int | None = option(None, "Largest number of features (least-squares).", min=1)
+    cells: int | None = option(None, "Largest number of cells (cells).", min=1)
+    degree: int | None = option(None, "Degree of the polynomials (cells).", min=1)
     no_multiplier: bool = option(
         False, "Leave the Cordès multiplier out: the plain PINN loss.", "--no-multiplier"
     )

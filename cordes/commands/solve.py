@@ -28,7 +28,18 @@ from cordes.solvers.certified import cut_short
 from cordes.solvers.options import SOLVE_RULES
 
 # Options of a method: passed on where they are given.
-PASSED_ON = ("preset", "epochs", "steps", "features", "boundary", "outer", "form", "argmax")
+PASSED_ON = (
+    "preset",
+    "epochs",
+    "steps",
+    "features",
+    "cells",
+    "degree",
+    "boundary",
+    "outer",
+    "form",
+    "argmax",
+)
 # What a user waits for, from the start of the process until result.json is written. Looking at an
 # answer (its condition, its error) belongs to certifying it.
 PARTS = ("import", "prepare", "compile", "solve", "certify", "files")

@@ -8,6 +8,8 @@ from cordes.results import Result
 
 # A larger network helps if it leaves at most this share of the residual: the solvers' rule too.
 HELPS = 0.5
+# Of the polynomials of cells, beyond what is usual.
+LARGER_DEGREE = 16
 
 
 def remedy(facts: Mapping[str, Any]) -> str:
@@ -17,6 +19,7 @@ def remedy(facts: Mapping[str, Any]) -> str:
         more = {
             "least-squares": f"--features {2 * facts['parameters']}",
             "gauss-newton": "more --steps",
+            "cells": f"--degree {LARGER_DEGREE}",
         }.get(facts["method"], "more --epochs")
         return (
             "Read what is not covered below. Another solve "
@@ -25,6 +28,8 @@ def remedy(facts: Mapping[str, Any]) -> str:
         )
     if result is Result.tolerance_not_reached and facts["method"] == "least-squares":
         return _more_features(facts)
+    if result is Result.tolerance_not_reached and facts["method"] == "cells":
+        return "Allow more --cells, or declare interfaces where coefficients jump. Or ask for less."
     return result.command_remedy
 
 

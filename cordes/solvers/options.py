@@ -96,6 +96,8 @@ class Choices(NamedTuple):
     solver: AbstractSolver
     ansatz: AnsatzOptions
     outer: OuterOptions
+    # Another one that `auto` may try.
+    rival: AbstractSolver | None = None
 
 
 def choose(
@@ -126,7 +128,21 @@ def choose(
     if not problem.linear:
         outer.refuse(problem, solver)
     inputs = kind.inputs if preset.get("interface_inputs", True) else "coordinates"
-    return Choices(solver, _ansatz_options(problem, kind, inputs, start, options), outer)
+    ansatz = _ansatz_options(problem, kind, inputs, start, options)
+    return Choices(solver, ansatz, outer, _rival(problem, method, start, options, ansatz))
+
+
+def _rival(
+    problem: AbstractProblem,
+    method: str | AbstractSolver,
+    start: Solution | None,
+    options: Mapping[str, Any],
+    ansatz: AnsatzOptions,
+) -> AbstractSolver | None:
+    """Cells, where nothing was said that only another method understands."""
+    free = method == "auto" and start is None and ansatz.hard
+    own = LeastSquares.names() & options.keys()
+    return Cells() if free and not own and Cells.serves(problem) else None
 
 
 def solver_class(

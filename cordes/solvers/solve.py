@@ -26,6 +26,7 @@ from cordes.solvers.certified import Finish
 from cordes.solvers.least_squares import still_helps
 from cordes.solvers.options import SOLVE_RULES, Choices, choose
 from cordes.solvers.outer.nonlinear import nonlinear_run
+from cordes.solvers.rival import WithRival
 from cordes.solvers.rows.kinds import make_system
 from cordes.solvers.rows.system import AbstractSystem
 from cordes.solvers.solver import AbstractSolver
@@ -104,9 +105,13 @@ def solve(
             with Progress(f"{problem.name}: {choices.solver.method}", progress) as bar:
                 budget = Budget(None, clock, seed, bar)
                 run, weights = _run(choices, system, budget, start, tol is not None)
+                if choices.rival is not None:
+                    again = functools.partial(_again, choices, system, budget, tol is not None)
+                    run = WithRival(run, system, choices.rival, again)
                 target = None if tol is None else residual_target(problem, multiplier, tol)
                 if tol is not None and target is not None and certify:
-                    found = reach(tol, target, run, finish.certified, weights, run.extend)
+                    ways = (run.extend, run.switch) if choices.rival else (run.extend,)
+                    found = reach(tol, target, run, finish.certified, weights, *ways)
                     return finish.timed(finish.judged(found))
                 answer = run(target, weights)
                 if answer.result is Result.tolerance_not_reached and run.extend():
@@ -150,6 +155,17 @@ def _run(
         return run, None
     weights = None if start is None else Weights(start.network, jnp.asarray(start.amplitudes))
     return LinearRun(choices.solver, system, budget, demanding and start is None), weights
+
+
+def _again(
+    choices: Choices,
+    system: AbstractSystem,
+    budget: Budget,
+    demanding: bool,
+    solver: AbstractSolver,
+) -> Any:
+    """The way of another solver."""
+    return _run(choices._replace(solver=solver), system, budget, None, demanding)[0]
 
 
 class LinearRun:

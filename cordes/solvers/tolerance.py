@@ -46,14 +46,17 @@ def reach(
     finish: Callable[[Answer], Solution],
     start: Weights | None,
     extend: Callable[[], bool] = lambda: False,
+    switch: Callable[[], bool] = lambda: False,
 ) -> Solution:
     """Solve, certify, and ask for a smaller residual while the certificate is too large and the
     solver still gets what it is asked for.
 
     `extend` lets the solver be larger than usual and says whether that is any use: it is asked once
     the usual size has missed the residual, and after a look at the certificate, which may be small
-    enough all the same. The answer with the smallest bound is kept: a smaller residual need not
-    have it. `finish` certifies; a solution without a certificate says that it was cut short.
+    enough all the same. `switch` goes on to another method, where there is one: it is asked where
+    an answer that missed the residual has no bound at all. The answer with the smallest bound is
+    kept: a smaller residual need not have it. `finish` certifies; a solution without a certificate
+    says that it was cut short.
     """
     weights, best, smallest = start, None, math.inf
     for attempt in range(ATTEMPTS):
@@ -79,10 +82,10 @@ def reach(
             solution.problem.linear or not missed or solution.problem.rough is not None
         )
         if (
-            hopeless
+            (hopeless and not (missed and switch()))
             or attempt + 1 == ATTEMPTS
             or answer.result in ENDS
-            or (missed and not extend())
+            or (missed and not hopeless and not extend())
         ):
             break
         if not missed:

@@ -5,7 +5,8 @@ Such a rich cell keeps all its columns. Those that are not singular functions, w
 boundary, vanish on the sides of the cell that lie there.
 """
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -14,6 +15,7 @@ import numpy as np
 
 from cordes.ansatz.cells.reference import ORDERS, tables
 from cordes.ansatz.singular.functions import SingularFunctions
+from cordes.ansatz.singular.traced import combination
 from cordes.jet import jet_of
 from cordes.runtime.blocks import in_blocks
 
@@ -32,7 +34,7 @@ class Place(NamedTuple):
     points: np.ndarray
 
 
-class Columns:
+class RichColumns:
     """The columns of rich cells of a problem; `degree` is that of polynomials, `extra` that of
     those beside an interface."""
 
@@ -47,7 +49,7 @@ class Columns:
         self.degree, self.extra = degree, extra
         i, j = np.divmod(np.arange((extra + 1) ** 2), extra + 1)
         self.low = i + j <= extra
-        self.heights = [jax.jit(jax.vmap(jet_of(_real(phi)))) for phi in self.interfaces]
+        self.heights = [_height(phi) for phi in self.interfaces]
         self._near: dict[tuple[bool, ...], SingularFunctions] = {}
 
     def count(self, place: Place) -> int:
@@ -66,7 +68,7 @@ class Columns:
         parts = [self._polynomials(place, x, self.degree)]
         if np.any(place.interfaces):
             few = self._polynomials(place, x, self.extra)[:, :, self.low]
-            for k in np.flatnonzero(place.interfaces):
+            for k in np.flatnonzero(place.interfaces).tolist():
                 parts.append(times(self._step(place, k, x), few))
         if np.any(place.points):
             parts.append(_derivatives(self.near(place), x))
@@ -123,8 +125,6 @@ class Columns:
 
     def traced(self, place: Place, coefficients: Any, x: Any) -> Any:
         """The value of a combination of columns at one point, inside of a trace of JAX."""
-        from cordes.ansatz.singular.traced import combination
-
         s = [_scaled(x[axis], place.lower[axis], place.upper[axis]) for axis in range(2)]
         factor = 1.0
         for axis in range(2):
@@ -133,7 +133,7 @@ class Columns:
         k, few = self.degree + 1, int(np.sum(self.low))
         used = k * k
         total = polynomial(s, coefficients[:used].reshape(k, k)) * factor
-        for number in np.flatnonzero(place.interfaces):
+        for number in np.flatnonzero(place.interfaces).tolist():
             square = np.zeros((self.extra + 1) ** 2)
             square[self.low] = coefficients[used : used + few]
             square, used = square.reshape(self.extra + 1, -1), used + few
@@ -163,8 +163,10 @@ def _derivatives(singular: SingularFunctions, x: np.ndarray) -> np.ndarray:
     return np.stack(found)
 
 
-def _real(function: Any) -> Any:
-    return lambda x: jnp.asarray(function(x), float)
+@functools.lru_cache(maxsize=64)
+def _height(phi: Callable) -> Callable:
+    """The jets of an interface at points, compiled once."""
+    return jax.jit(jax.vmap(jet_of(lambda x: jnp.asarray(phi(x), float))))
 
 
 def _scaled(x: Any, low: float, high: float) -> Any:

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from cordes.ansatz.cells.columns import Columns, Place, polynomial
+from cordes.ansatz.cells.columns import Place, RichColumns, polynomial
 from cordes.ansatz.cells.reference import ORDERS, tables
 from cordes.ansatz.cells.tree import UNITS, Path, Tree, locate, valid
 from cordes.ansatz.cells.windows import Windows, along, make_windows
@@ -74,6 +74,10 @@ class CellPolynomials(AbstractHostNetwork):
         self.path, self.windows = tree.path(), make_windows(tree)
 
     @property
+    def boxes(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.tree.boxes
+
+    @property
     def degree(self) -> int:
         return self.squares.shape[1] - 1
 
@@ -82,7 +86,7 @@ class CellPolynomials(AbstractHostNetwork):
         return self.squares, self.rich.coefficients
 
     @property
-    def columns(self) -> Columns:
+    def columns(self) -> RichColumns:
         return columns_of(self.inputs, self.singular, self.degree)
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -125,7 +129,7 @@ class CellPolynomials(AbstractHostNetwork):
         return Jet(rows[5], rows[3:5].T, hessian)
 
     def _chunk(
-        self, x: np.ndarray, columns: Columns, places: list[Place], sizes: bool
+        self, x: np.ndarray, columns: RichColumns, places: list[Place], sizes: bool
     ) -> np.ndarray:
         """The derivatives (6, N)."""
         point, cell, window = self._weights(x)
@@ -160,7 +164,7 @@ class CellPolynomials(AbstractHostNetwork):
         self,
         x: np.ndarray,
         cell: np.ndarray,
-        columns: Columns,
+        columns: RichColumns,
         places: list[Place],
         sizes: bool,
     ) -> np.ndarray:
@@ -170,7 +174,10 @@ class CellPolynomials(AbstractHostNetwork):
         s = scale * (x - (lower + upper)[cell] / 2)
         squares = self.squares[cell]
         one, other = (
-            [part * scale[:, axis, None] ** n for n, part in enumerate(tables(s[:, axis], self.degree))]
+            [
+                part * scale[:, axis, None] ** n
+                for n, part in enumerate(tables(s[:, axis], self.degree))
+            ]
             for axis in range(2)
         )
         if sizes:
@@ -255,8 +262,8 @@ def from_arrays(
     return network
 
 
-def columns_of(inputs: Inputs, singular: SingularFunctions, degree: int) -> Columns:
-    return Columns(inputs.interfaces, singular, degree, max(degree - EXTRA_BELOW, 0))
+def columns_of(inputs: Inputs, singular: SingularFunctions, degree: int) -> RichColumns:
+    return RichColumns(inputs.interfaces, singular, degree, max(degree - EXTRA_BELOW, 0))
 
 
 def _summed(point: np.ndarray, parts: np.ndarray, count: int) -> np.ndarray:

@@ -202,6 +202,11 @@ class AbstractHostNetwork(AbstractNetwork):
     """A network whose numbers NumPy evaluates, each point by the few parameters that it needs;
     `value` and `jet` are for traces of JAX."""
 
+    @property
+    @abc.abstractmethod
+    def boxes(self) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper corners of the boxes that have parameters of their own."""
+
     @abc.abstractmethod
     def jet_at(self, x: np.ndarray) -> Jet:
         """N, ∇N, D²N at points (N, d)."""

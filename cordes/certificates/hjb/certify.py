@@ -75,7 +75,8 @@ def certify_hjb(
     pilot = compared.evaluate(pilot_points)
     if reason := unusable(problem, pilot, pilot_points):
         return Certificate(reasons=(reason,))
-    watched = Watched(compared.evaluate, compared.densities, candidate.formulas, candidate.exact)
+    own = candidate.formulas, candidate.exact, candidate.scales
+    watched = Watched(compared.evaluate, compared.densities, *own)
     sampling = Sampling(SAMPLE_SEED, NORMS_OF_A_SAMPLE, confidence)
     sampling = sampling.with_matrices(problem.domain.dimension)
     measure, state, layers = measured_closely(problem, watched, sampling, singular, _limits)

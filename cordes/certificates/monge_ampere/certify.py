@@ -254,7 +254,8 @@ class _Attempt:
 
         sampling = Sampling(SAMPLE_SEED, NORMS_OF_A_SAMPLE, confidence)
         candidate = self.candidate
-        watched = Watched(evaluate, indicator, candidate.formulas, lambda: candidate.exact())
+        own = candidate.formulas, lambda: candidate.exact(), candidate.scales
+        watched = Watched(evaluate, indicator, *own)
         return measured(self.problem, watched, sampling, singular)
 
     def _norms(self, measure: Measure, local: Densities, shift: float, gap: float) -> Sides:

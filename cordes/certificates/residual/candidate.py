@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from cordes.ansatz.networks.directional import apply_operator
-from cordes.ansatz.networks.network import MANY
+from cordes.ansatz.networks.network import MANY, AbstractHostNetwork
 from cordes.certificates.theorems.energy import Local
 from cordes.domains import Ball, Box, Ellipsoid, Polygon
 from cordes.domains.domain import AbstractDomain
@@ -75,6 +75,8 @@ class AbstractCandidate(abc.ABC):
     problem: AbstractProblem
     # Of a formula of the user's own: the residual of a linear equation, else second derivatives.
     formulas: tuple[Callable, ...] = ()
+    # Boxes, lower and upper corners, on whose scale the answer is made, where it has such.
+    scales: tuple[np.ndarray, np.ndarray] | None = None
 
     @abc.abstractmethod
     def evaluate(self, x: np.ndarray) -> Evaluated:
@@ -124,6 +126,8 @@ class AnswerCandidate(AbstractCandidate):
         """`problem` is the one for which the answer is certified, which need not be the one that it
         was found for."""
         self.problem, self.solution, self.answer = problem, solution, solution
+        network = solution.network
+        self.scales = network.boxes if isinstance(network, AbstractHostNetwork) else None
 
     def jet(self, x: np.ndarray) -> Jet:
         return self.solution.jet(x)

@@ -89,6 +89,8 @@ class Watched(NamedTuple):
     densities: Callable[[Any], np.ndarray]
     formulas: tuple[Callable, ...] = ()
     exact: Callable[[], bool] = lambda: False
+    # Boxes on whose scale an answer is made.
+    scales: tuple[np.ndarray, np.ndarray] | None = None
 
 
 class Layer(NamedTuple):
@@ -134,6 +136,8 @@ def _measured(
         features = resolved_boxes(watched.formulas, domain).features()
         if mesh.follow(features.lower, features.upper) > TOO_LONG:
             raise TooFineError(features)
+        if watched.scales is not None:
+            mesh.follow(*watched.scales)
         mesh.follow(*features_of(problem)[:2])  # As far as cells reach: a pole has every scale.
         nodes, evaluated = adaptive_nodes(mesh, *watched[:2], BUDGETS[domain.dimension])
         return Quadrature(nodes), evaluated

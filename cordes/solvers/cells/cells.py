@@ -26,6 +26,8 @@ DEGREE, LEAST_DEGREE, LARGEST_DEGREE = 10, 4, 24
 HALVINGS = 2
 # Cells beyond which nothing is split any more.
 USUAL, DEMANDING = 1500, 4000
+# Of a nonlinear equation, which is solved several times on the same cells.
+NONLINEAR = 500
 # Without a tolerance an answer whose error is expected to be below this share of its size is good
 # enough, and so is a residual at rounding level.
 SETTLED, ROUNDING = 1e-9, 1e-10
@@ -33,16 +35,18 @@ SETTLED, ROUNDING = 1e-9, 1e-10
 BULK = 0.8
 # Where more than this share of the domain asks for smaller cells, polynomials get this degree.
 EVEN, HIGH = 0.6, 14
+# Not where more than this share of the cells is rich: their cost grows with the sixth power.
+MOST_RICH = 0.1
 # The next level is expected to last so many times longer than this one.
 LONGER = 3.0
-LEVELS = 40
+MOST_LEVELS = 40
 
 
 class Cells(AbstractSolver):
     """Polynomials of a `degree` (None: 10, and 14 where the solution asks for small cells all over
     the domain) on cells, which are split where the residual asks for it until it is at most the
     tolerance, or the answer does not change any more; at most so many `cells` (None: 1500, with a
-    tolerance 4000). For boxes in the plane."""
+    tolerance 4000; 500 of a nonlinear equation). For boxes in the plane."""
 
     degree: int | None = None
     cells: int | None = None
@@ -83,10 +87,10 @@ class Cells(AbstractSolver):
         return Growth(system, self.degree or DEGREE, first_tree(system, HALVINGS))
 
     def run(self, system: AbstractSystem, budget: Budget, start: Weights | None) -> Answer:
-        growth, search = self.growth(system, start), Search(self, budget)
+        growth, search = self.growth(system, start), CellLevels(self, budget)
         interrupted = False
         try:
-            for _ in range(LEVELS):
+            for _ in range(MOST_LEVELS):
                 search.level(growth)
                 if not search.refine(growth):
                     break
@@ -97,7 +101,7 @@ class Cells(AbstractSolver):
         return search.answer(system, interrupted)
 
 
-class Search:
+class CellLevels:
     """Level after level; the answer with the smallest residual is kept."""
 
     def __init__(self, solver: Cells, budget: Budget):
@@ -138,7 +142,8 @@ class Search:
         if self._done(looked):
             return False
         marked = self._marked(looked)
-        most = self.solver.cells or (USUAL if self.budget.tol is None else DEMANDING)
+        usual = USUAL if growth.system.problem.linear else NONLINEAR
+        most = self.solver.cells or (usual if self.budget.tol is None else DEMANDING)
         if growth.tree.count + 3 * int(np.sum(marked)) > most:
             marked = _largest(marked, looked, (most - growth.tree.count) // 3)
         if not np.any(marked):
@@ -147,7 +152,8 @@ class Search:
         if self.late:
             return False
         uniform = np.sum(looked.means[marked, 1]) > EVEN * growth.area
-        if uniform and not self.solver.degree and growth.degree < HIGH:
+        few = len(growth.kept) < MOST_RICH * growth.tree.count
+        if uniform and few and not self.solver.degree and growth.degree < HIGH:
             growth.raise_degree(HIGH)
         growth.split(marked, looked.tails)
         return True
@@ -177,7 +183,8 @@ class Search:
         return marked
 
     def answer(self, system: AbstractSystem, interrupted: bool = False) -> Answer:
-        assert self.best is not None and self.looked is not None
+        assert self.best is not None
+        assert self.looked is not None
         result = late_end(self.residual, self.budget.tol, self.solver.small * self.looked.scale)
         if not np.isfinite(self.residual):
             result = Result.nonfinite

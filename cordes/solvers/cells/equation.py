@@ -9,27 +9,27 @@ import numpy as np
 from cordes.solvers.rows.system import AbstractSystem
 
 
-class Rows(NamedTuple):
+class CellRows(NamedTuple):
     """Factors (N, 6) of the derivatives xx, xy, yy, x, y and of the value, and the target (N,)."""
 
     factors: np.ndarray
     target: np.ndarray
 
 
-Equation = Callable[[np.ndarray], Rows]
+Equation = Callable[[np.ndarray], CellRows]
 
 
 def equation_of(system: AbstractSystem) -> Equation:
     """That of a system as it is frozen now; the ansatz gives the lift."""
 
-    def rows(x: np.ndarray) -> Rows:
+    def rows(x: np.ndarray) -> CellRows:
         coefficients = system.coefficients(x)
         factor = system.factors(coefficients)
         frozen = system.ansatz.freeze(x, *coefficients[:4], factor=factor)
         A, b, c = frozen.frozen.second, frozen.frozen.first, frozen.frozen.zeroth
         mixed = A[:, 0, 1] + A[:, 1, 0]
         columns = [A[:, 0, 0], mixed, A[:, 1, 1], b[:, 0], b[:, 1], c]
-        return Rows(np.stack(columns, axis=1), np.asarray(frozen.target))
+        return CellRows(np.stack(columns, axis=1), np.asarray(frozen.target))
 
     return rows
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.polynomial import legendre
 
-from cordes.ansatz.cells.columns import Columns, Place
+from cordes.ansatz.cells.columns import Place
 from cordes.ansatz.cells.network import CellPolynomials, Rich, columns_of
 from cordes.ansatz.cells.reference import of_degree
 from cordes.ansatz.cells.tree import Tree, start_tree
@@ -20,7 +20,7 @@ from cordes.runtime.clock import check_deadline
 from cordes.solvers.cells.equation import Equation, equation_of, in_cells
 from cordes.solvers.cells.joined import Joined, Parts, join
 from cordes.solvers.cells.plain import Eliminated, eliminate
-from cordes.solvers.cells.rich import Kept, keep
+from cordes.solvers.cells.rich import KeptCell, keep
 from cordes.solvers.cells.skeleton import skeleton_of
 from cordes.solvers.rows.system import AbstractSystem
 
@@ -70,16 +70,30 @@ class Growth:
     network: CellPolynomials | None = None
     joined: Joined | None = None
     plain: dict[Cell, Eliminated] = dataclasses.field(default_factory=dict)
-    kept: dict[Cell, Kept] = dataclasses.field(default_factory=dict)
+    kept: dict[Cell, KeptCell] = dataclasses.field(default_factory=dict)
     cut: dict[Cell, tuple[np.ndarray, np.ndarray]] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        ansatz = self.system.ansatz
         self.parents = np.arange(self.tree.count)
+        self.use(self.system)
+
+    def use(self, system: AbstractSystem) -> None:
+        """The singular functions that a system has now."""
+        self.system, ansatz = system, system.ansatz
         self.columns = columns_of(ansatz.inputs, ansatz.singular, self.degree)
-        self.locations = np.array(
-            [family.point.location for family in ansatz.singular.families]
-        ).reshape(-1, 2)
+        families = ansatz.singular.families
+        self.locations = np.array([each.point.location for each in families]).reshape(-1, 2)
+        self.cut.clear()
+
+    def at_corners(self) -> bool:
+        """Whether some cell in a corner is so small that singular functions may help."""
+        lower, upper = self.tree.boxes
+        corner = np.sum(self.tree.outer, axis=1) >= 2
+        return bool(np.any(corner & self._small(lower, upper)))
+
+    def _small(self, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
+        size = self.tree.upper - self.tree.lower
+        return np.any(upper - lower <= SINGULAR_FROM * size, axis=1)
 
     @property
     def equation(self) -> Equation:
@@ -138,11 +152,8 @@ class Growth:
         low, high = lower - reach, upper + reach
         lattice = in_cells(low, high, np.linspace(-1, 1, LATTICE))
         crossed = _crossed(self.columns.heights, lattice)
-        near = np.all(
-            (low[:, None] <= self.locations) & (self.locations <= high[:, None]), axis=2
-        )
-        small = upper - lower <= SINGULAR_FROM * (self.tree.upper - self.tree.lower)
-        near &= np.any(small, axis=1)[:, None]
+        near = np.all((low[:, None] <= self.locations) & (self.locations <= high[:, None]), axis=2)
+        near &= self._small(lower, upper)[:, None]
         for row, n in enumerate(new):
             self.cut[keys[n]] = crossed[row], near[row]
 
@@ -180,7 +191,8 @@ class Growth:
     # Where to split -------------------------------------------------------------------------------
 
     def look(self) -> Looked:
-        assert self.network is not None and self.joined is not None
+        assert self.network is not None
+        assert self.joined is not None
         lower, upper = self.tree.boxes
         t, weights = legendre.leggauss(self.degree + 1 + MORE_POINTS)
         x = in_cells(lower, upper, t)

@@ -13,11 +13,11 @@ import scipy.sparse as sparse
 from numpy.polynomial import legendre
 from scipy.sparse.linalg import splu
 
-from cordes.ansatz.cells.columns import Columns, Place
+from cordes.ansatz.cells.columns import Place, RichColumns
 from cordes.ansatz.cells.reference import Reference
 from cordes.ansatz.cells.tree import UNITS, Tree
 from cordes.solvers.cells.plain import Eliminated
-from cordes.solvers.cells.rich import Kept, side_points
+from cordes.solvers.cells.rich import KeptCell, side_points
 from cordes.solvers.cells.skeleton import Part, Segment, Skeleton
 
 REFINEMENTS = 3
@@ -30,9 +30,9 @@ class Parts(NamedTuple):
 
     tree: Tree
     plain: dict[int, Eliminated]
-    kept: dict[int, Kept]
+    kept: dict[int, KeptCell]
     places: dict[int, Place]
-    columns: Columns
+    columns: RichColumns
 
 
 class Joined(NamedTuple):
@@ -73,7 +73,7 @@ class Assembly:
 
     def own(self, block: np.ndarray, target: np.ndarray, first: int) -> None:
         """Rows of one rich cell, which say the same as the triangle of their QR."""
-        triangle = np.linalg.qr(np.column_stack([block, target]), mode="r")
+        triangle = np.asarray(np.linalg.qr(np.column_stack([block, target]), mode="r"))
         size = block.shape[1]
         block, target = triangle[:size, :size], triangle[:size, size]
         self.dense.append((slice(first, first + size), block, target))
@@ -84,13 +84,13 @@ class Assembly:
             return np.zeros(0), np.concatenate(self.target)
         parts = (np.concatenate(each) for each in (self.values, self.rows, self.columns))
         values, rows, columns = parts
-        matrix = sparse.csr_matrix((values, (rows, columns)), shape=(self.count, width))
+        matrix = sparse.csr_array((values, (rows, columns)), shape=(self.count, width))
         target = np.concatenate(self.target)
         squares = np.asarray(matrix.multiply(matrix).sum(axis=0)).ravel()
         for where, block, _ in self.dense:
             squares[where] += np.sum(block**2, axis=0)
         size = np.sqrt(np.where(squares > 0, squares, 1.0))
-        matrix = (matrix @ sparse.diags(1 / size)).tocsr()
+        matrix = sparse.csr_array(matrix @ sparse.diags_array(1 / size))
         dense = [(where, block / size[where], right) for where, block, right in self.dense]
         factors = _factorised(matrix, dense)
         solution = np.zeros(width)
@@ -102,19 +102,19 @@ class Assembly:
         return solution / size, target - matrix @ solution
 
 
-def _factorised(matrix: sparse.csr_matrix, dense: list) -> Any:
+def _factorised(matrix: Any, dense: list) -> Any:
     """The normal equations."""
     width = matrix.shape[1]
-    normal = matrix.T @ matrix + RIDGE * sparse.eye(width)
+    normal = matrix.T @ matrix + RIDGE * sparse.eye_array(width)
     if dense:
         grams = [(where, block.T @ block) for where, block, _ in dense]
         numbers = [np.arange(where.start, where.stop) for where, _ in grams]
         rows = np.concatenate([np.repeat(each, len(each)) for each in numbers])
         columns = np.concatenate([np.tile(each, len(each)) for each in numbers])
         values = np.concatenate([gram.ravel() for _, gram in grams])
-        normal = normal + sparse.csr_matrix((values, (rows, columns)), shape=(width, width))
+        normal = normal + sparse.csr_array((values, (rows, columns)), shape=(width, width))
     return splu(
-        normal.tocsc(),
+        sparse.csc_array(normal),
         permc_spec="MMD_AT_PLUS_A",
         diag_pivot_thresh=0.0,
         options={"SymmetricMode": True},

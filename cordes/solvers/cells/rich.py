@@ -6,15 +6,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.polynomial import legendre
 
-from cordes.ansatz.cells.columns import Columns, Place
+from cordes.ansatz.cells.columns import Place, RichColumns
 from cordes.ansatz.cells.windows import REACH
 from cordes.solvers.cells.equation import Equation, in_cells
 
-# Columns below this share of the largest singular value are dropped.
+# RichColumns below this share of the largest singular value are dropped.
 CUT = 1e-12
 
 
-class Kept(NamedTuple):
+class KeptCell(NamedTuple):
     """Combinations of columns (columns, m), their rows (N, m) and the target (N,)."""
 
     basis: np.ndarray
@@ -30,7 +30,7 @@ def side_points(place: Place, side: int, t: np.ndarray) -> np.ndarray:
     return along
 
 
-def keep(equation: Equation, columns: Columns, place: Place) -> Kept:
+def keep(equation: Equation, columns: RichColumns, place: Place) -> KeptCell:
     """The rows reach as far as the window of the cell does, so that what lies behind an interface
     next to a side is determined as well."""
     order = 2 * columns.degree + 4
@@ -52,10 +52,10 @@ def keep(equation: Equation, columns: Columns, place: Place) -> Kept:
         root = np.sqrt(weights / 2 * size[1 - side // 2])[:, None]
         parts += [values[5] * root * columns.degree / h, values[3 + side // 2] * root]
     whole = np.concatenate(parts)
-    # Columns of one size first: what is small is not what is superfluous.
+    # RichColumns of one size first: what is small is not what is superfluous.
     norms = np.linalg.norm(whole, axis=0)
     norms[norms == 0] = 1.0
     _, singular, right = np.linalg.svd(whole / norms, full_matrices=False)
     used = singular > CUT * singular[0]
     basis = (right[used].T / singular[used]) / norms[:, None]
-    return Kept(basis, matrix @ basis, target)
+    return KeptCell(basis, matrix @ basis, target)

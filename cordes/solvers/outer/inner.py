@@ -12,8 +12,7 @@ from cordes.results import Result
 from cordes.solutions.answer import Answer
 from cordes.solvers.adam import Adam
 from cordes.solvers.candidates import GROWTH, Kind, first_candidates, waves
-from cordes.solvers.cells.cells import Cells
-from cordes.solvers.cells.cells import Search as CellSearch
+from cordes.solvers.cells.cells import Cells, CellLevels
 from cordes.solvers.cells.growth import Growth
 from cordes.solvers.gauss_newton import GaussNewton
 from cordes.solvers.least_squares import (
@@ -131,8 +130,9 @@ class FeatureSteps:
 class CellSteps:
     """Cells: the tree of one step serves the next, and is refined where the last one left most."""
 
-    def __init__(self, solver: Cells, budget: Budget):
-        self.search = CellSearch(solver, budget)
+    def __init__(self, solver: Cells, budget: Budget, singular: bool):
+        """`singular`: corners may have singular functions, once the equation there is known."""
+        self.search, self.singular = CellLevels(solver, budget), singular
         self.growth: Growth | None = None
 
     def solve(self, system: AbstractSystem, start: Weights | None) -> Answer:
@@ -147,7 +147,13 @@ class CellSteps:
         return Answer(self.growth.network, none, Result.converged, looked.residual, points, [])
 
     def refine(self, system: AbstractSystem) -> bool:
-        return self.growth is not None and self.search.refine(self.growth)
+        if self.growth is None or not self.search.refine(self.growth):
+            return False
+        # Where a determinant is given the frozen matrices degenerate at corners.
+        enriched = self.singular and not system.problem.convex and self.growth.at_corners()
+        if enriched and system.find_singular():
+            self.growth.use(system)
+        return True
 
 
 class TrainedSteps:
@@ -180,7 +186,7 @@ def inner_of(
         case LeastSquares():
             return FeatureSteps(solver, dimension, budget, demands)
         case Cells():
-            return CellSteps(solver, budget)
+            return CellSteps(solver, budget, demands.singular)
         case GaussNewton():
             steps = min(solver.steps or INNER_STEPS, INNER_STEPS)
             first, later = solver, dataclasses.replace(solver, steps=steps)

@@ -14,6 +14,7 @@ from cordes.solutions.answer import Answer, Weights
 from cordes.solutions.solution import Solution
 from cordes.solvers.adam import Adam, train_directly
 from cordes.solvers.candidates import input_choices
+from cordes.solvers.cells.cells import Cells
 from cordes.solvers.gauss_newton import GaussNewton
 from cordes.solvers.least_squares import LeastSquares
 from cordes.solvers.options import OuterOptions
@@ -99,6 +100,9 @@ class NonlinearRun:
         self.points = start.points if start is not None else 0
         self.stages = _stages(problem, options.continuation)
         self.choices = dict(options.choices)
+        if isinstance(solver, Cells) and problem.has_convex_form:
+            # It converges from anywhere, also where D²u is not bounded.
+            self.choices = {"form": "convex"} | self.choices
         # Networks beyond the usual size wait until a certificate has shown that they are needed. A
         # map, whose boundary condition is part of the loss, has no usual size.
         self.staged = demanding and problem.takes_boundary_values
@@ -180,6 +184,7 @@ class NonlinearRun:
         """Where the cofactors of a Monge–Ampère equation in the plane lead nowhere, its convex form
         is tried, and the better answer kept."""
         problem = self.system.problem
+        # Cells have begun with it.
         open_form = problem.has_convex_form and "form" not in self.choices
         if (
             not open_form
