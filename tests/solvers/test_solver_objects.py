@@ -26,7 +26,7 @@ def problem():
 def test_a_solver_prints_its_options_with_their_defaults(kind):
     """What is printed makes the same solver again."""
     solver = kind()
-    names = {"LeastSquares", "GaussNewton", "Adam"}
+    names = {"LeastSquares", "GaussNewton", "Adam", "Cells"}
     made = {name: getattr(cordes, name) for name in names}[type(solver).__name__]
     assert made(**solver.data()).data() == solver.data()
     for name, value in solver.data().items():
@@ -59,6 +59,8 @@ def test_what_is_not_given_to_adam_follows_from_its_estimator():
         (lambda: cordes.GaussNewton(activation="sin"), "Did you mean sine"),
         (lambda: cordes.LeastSquares(oversampling=1.0), "oversampling = 1.0: .* at least 1.2"),
         (lambda: cordes.Adam(probes=4), "pass that too"),
+        (lambda: cordes.Cells(degree=3), "degree = 3: a whole number from 4 to 24"),
+        (lambda: cordes.Cells(cells=0), "cells = 0: a whole number of at least 1"),
         (lambda: cordes.Adam(estimator="stochastic", probes=0), "probes = 0"),
     ],
 )

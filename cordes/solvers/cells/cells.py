@@ -139,6 +139,7 @@ class CellLevels:
         looked, clock = self.looked, self.budget.clock
         assert looked is not None
         self._expect(looked, growth.parents)
+        growth.parents = np.arange(growth.tree.count)
         if self._done(looked):
             return False
         marked = self._marked(looked)
