@@ -143,7 +143,7 @@ def condition_sentence(condition: Mapping[str, Any], place: str = "", bounded: b
     return f'<strong class="warn">The Cordès condition is violated</strong>: {found}. {hope}'
 
 
-def _history(history: Sequence[dict]) -> list[dict]:
+def _history(history: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """The steps of a solve, thinned out where there are very many."""
     if len(history) <= 400:
         return list(history)
