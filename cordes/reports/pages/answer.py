@@ -25,12 +25,7 @@ from cordes.reports.kit.page import (
     write_page,
 )
 from cordes.reports.kit.provenance import command_line, version_rows
-from cordes.reports.pages.bounds import (
-    answer_sentence,
-    bounds_table,
-    everywhere,
-    measured_sentence,
-)
+from cordes.reports.pages.bounds import answer_sentence, bounds_table, everywhere, measured_sentence
 from cordes.reports.pages.claims import claims, claims_list
 from cordes.reports.pages.equation import equation
 from cordes.reports.pages.figures import Drawn, answer_figures, residual_charts
