@@ -161,13 +161,7 @@ def _pieces(domain: AbstractDomain) -> Iterator[BoundaryPiece]:
 class _KinkSearch:
     """The search along one boundary."""
 
-    def __init__(
-        self,
-        g: Callable[..., Any],
-        values: Callable[..., Any],
-        domain: AbstractDomain,
-        scale: float,
-    ):
+    def __init__(self, g: Callable, values: Callable, domain: AbstractDomain, scale: float):
         self.g, self.values, self.domain, self.scale = g, values, domain, scale
         self.noise = 64 * EPSILON * scale + FLOOR
         lower, upper = domain.bounding_box
