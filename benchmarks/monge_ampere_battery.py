@@ -12,7 +12,7 @@ import sys
 import time
 from collections import defaultdict
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from certificate_battery import distance_jet, draw_domain
@@ -286,6 +286,19 @@ def violations(results) -> list[str]:
     ]
 
 
+def end(results, failed: list[str], start: float) -> NoReturn:
+    """What was refused, and which bounds are wrong: exit status 1 if one is."""
+    refusals = [certificate.reason or "" for _, _, certificate, found in results if not found]
+    for reason in sorted({refusal.split(":")[0] for refusal in refusals}):
+        print(f"refused: {sum(each.startswith(reason) for each in refusals)} times, {reason}")
+    print(
+        f"{len(results)} cases in {time.perf_counter() - start:.0f} s; "
+        + ("every bound held" if not failed else f"{len(failed)} bounds are wrong")
+    )
+    print("\n".join(failed))
+    sys.exit(bool(failed))
+
+
 def main() -> None:
     cases, seed = (
         int(sys.argv[k]) if len(sys.argv) > k else default for k, default in ((1, CASES), (2, SEED))
@@ -311,16 +324,7 @@ def main() -> None:
             f"{kind:<20} {theorem:<14} {len(entries):>5} "
             + " ".join(f"{number:9.3g}" for number in numbers)
         )
-    refusals = [certificate.reason or "" for _, _, certificate, found in results if not found]
-    for reason in sorted({refusal.split(":")[0] for refusal in refusals}):
-        print(f"refused: {sum(each.startswith(reason) for each in refusals)} times, {reason}")
-    failed = violations(results)
-    print(
-        f"{cases} cases in {time.perf_counter() - start:.0f} s; "
-        + ("every bound held" if not failed else f"{len(failed)} bounds are wrong")
-    )
-    print("\n".join(failed))
-    sys.exit(bool(failed))
+    end(results, violations(results), start)
 
 
 if __name__ == "__main__":

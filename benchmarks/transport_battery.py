@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from certificate_battery import distance_jet, draw_domain
-from monge_ampere_battery import Waves, breaking_size
+from monge_ampere_battery import Waves, breaking_size, end
 
 from cordes.certificates.certificate import Certificate
 from cordes.certificates.residual.candidate import ROUNDING_OF_TERMS
@@ -292,16 +292,7 @@ def main() -> None:
             f"{kind:<22} {len(entries):>5} {len(entries) - len(held):>7} "
             + " ".join(f"{number:9.3g}" for number in numbers)
         )
-    refusals = [certificate.reason or "" for _, _, certificate, found in results if not found]
-    for reason in sorted({refusal.split(":")[0] for refusal in refusals}):
-        print(f"refused: {sum(each.startswith(reason) for each in refusals)} times, {reason}")
-    failed = violations(results)
-    print(
-        f"{cases} cases in {time.perf_counter() - start:.0f} s; "
-        + ("every bound held" if not failed else f"{len(failed)} bounds are wrong")
-    )
-    print("\n".join(failed))
-    sys.exit(bool(failed))
+    end(results, violations(results), start)
 
 
 if __name__ == "__main__":

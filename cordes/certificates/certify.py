@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -81,7 +81,7 @@ RULES = {
 
 def certify(
     problem: AbstractProblem | str | Path,
-    answer: Solution | Callable,
+    answer: Solution | Callable[..., Any],
     *,
     norm: str | None = None,
     barrier: bool = False,

@@ -101,8 +101,7 @@ class SolveArguments:
         False, "Leave the Cordès multiplier out: the plain PINN loss.", "--no-multiplier"
     )
     boundary: str | None = option(
-        None,
-        "hard: boundary values exact by construction (default); soft: a penalty in the loss.",
+        None, "hard: boundary values exact by construction (default); soft: a penalty in the loss."
     )
     outer: str | None = option(
         None,

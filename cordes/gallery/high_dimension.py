@@ -9,6 +9,7 @@ alone.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -77,7 +78,7 @@ def _cube_parts(x: Array, A: Array) -> tuple[Array, Array, Array]:
     return value, value * slope, value * second
 
 
-def source(A: Array, x: Array, distance_parts: Callable) -> Array:
+def source(A: Array, x: Array, distance_parts: Callable[..., Any]) -> Array:
     """A:D²(Dw) = D A:D²w + 2∇D·A∇w + w A:D²D."""
     D, D_slope, D_second = distance_parts(x, A)
     w, w_slope, w_second = _coupled_parts(x, A)

@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 from cordes.arguments import as_path
 from cordes.errors import FileError, OptionError, shown
@@ -43,7 +44,7 @@ def as_problem(given: AbstractProblem | str | Path) -> AbstractProblem:
     )
 
 
-def from_source(source: dict, name: str) -> AbstractProblem:
+def from_source(source: dict[str, Any], name: str) -> AbstractProblem:
     """The problem that says `source` of itself."""
     if "gallery" in source:
         return gallery[source["gallery"]]

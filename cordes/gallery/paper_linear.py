@@ -14,7 +14,10 @@ from cordes.problems.linear import Linear
 
 
 def manufactured(
-    A: Callable, exact: Callable, b: Callable | None = None, c: float = 0.0
+    A: Callable[..., Any],
+    exact: Callable[..., Any],
+    b: Callable[..., Any] | None = None,
+    c: float = 0.0,
 ) -> Callable[..., Array]:
     """f = A:D²u + b·∇u - cu for a known u; where A and b have controls, so has f."""
 
@@ -27,7 +30,12 @@ def manufactured(
 
 
 def known(
-    domain: AbstractDomain, A: Any, exact: Callable, b: Any = None, c: float = 0.0, **others: Any
+    domain: AbstractDomain,
+    A: Any,
+    exact: Callable[..., Any],
+    b: Any = None,
+    c: float = 0.0,
+    **others: Any,
 ) -> Linear:
     """The linear problem that a known u solves."""
     f = manufactured(A, exact, b, c)

@@ -2,6 +2,7 @@
 that are known or have a known difficulty."""
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -115,7 +116,7 @@ def disk_to_pentagon() -> Transport:
 
 
 def _with_potential(
-    potential: Callable, source: Box, target: Box, density: Callable, name: str
+    potential: Callable[..., Any], source: Box, target: Box, density: Callable[..., Any], name: str
 ) -> Transport:
     f = manufactured(potential, density)
     return Transport(source, f, target, density, exact=jax.grad(potential), name=name)

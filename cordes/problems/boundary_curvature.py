@@ -57,7 +57,7 @@ class Rough(NamedTuple):
         )
 
 
-def rough_point(domain: Any, f: Callable, g: Callable) -> Rough | None:
+def rough_point(domain: Any, f: Callable[..., Any], g: Callable[..., Any]) -> Rough | None:
     """The first point that is found; None where nothing speaks against bounded second derivatives,
     or the boundary is curved."""
     if domain.dimension == 1 or (domain.vertices is None and not isinstance(domain, Box)):

@@ -74,7 +74,7 @@ class BoundaryShape(NamedTuple):
     functions of one number in [0, 1], and what it cannot follow."""
 
     kinks: tuple[Kink, ...] = ()
-    stretches: tuple[Callable, ...] = ()
+    stretches: tuple[Callable[..., Any], ...] = ()
     rough: str | None = None
 
 
@@ -96,7 +96,7 @@ class _Found(NamedTuple):
     narrow: list[tuple[float, float]]
 
 
-def boundary_shape(g: Callable, domain: AbstractDomain) -> BoundaryShape:
+def boundary_shape(g: Callable[..., Any], domain: AbstractDomain) -> BoundaryShape:
     """What g does along the boundary; a jump of g is refused."""
     if domain.dimension == 1:
         return BoundaryShape()
@@ -116,7 +116,7 @@ def boundary_shape(g: Callable, domain: AbstractDomain) -> BoundaryShape:
     return search.shape(pieces, found)
 
 
-def _depends(g: Callable, domain: AbstractDomain) -> bool:
+def _depends(g: Callable[..., Any], domain: AbstractDomain) -> bool:
     jaxpr = jax.make_jaxpr(g)(jnp.asarray(domain.center)).jaxpr
     return any(variable in equation.invars for equation in jaxpr.eqns for variable in jaxpr.invars)
 
@@ -239,7 +239,7 @@ class _KinkSearch:
 
     def shape(self, pieces: list[BoundaryPiece], found: list[_Found]) -> BoundaryShape:
         kinks: list[Kink] = []
-        stretches: list[Callable] = []
+        stretches: list[Callable[..., Any]] = []
         for piece, (suspects, narrow) in zip(pieces, found, strict=True):
             for place, width in narrow:
                 if min((abs(place - other) for other in suspects), default=1.0) > 64 * width:
@@ -382,11 +382,11 @@ def _joined(places: list[float]) -> list[float]:
     return [(cluster[0] + cluster[-1]) / 2 for cluster in clusters]
 
 
-def _along(g: Callable, traced: Callable) -> Any:
+def _along(g: Callable[..., Any], traced: Callable[..., Any]) -> Any:
     return enclose(lambda s: g(traced(s)))
 
 
-def _stretches(piece: BoundaryPiece, places: list[float]) -> list[Callable]:
+def _stretches(piece: BoundaryPiece, places: list[float]) -> list[Callable[..., Any]]:
     """The parts of a piece between kinks, a hair away from them."""
     traced = piece.traced
     if traced is None:

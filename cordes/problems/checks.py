@@ -43,7 +43,7 @@ def check_domain(domain: Any) -> None:
 
 
 def check_interfaces(
-    interfaces: Sequence[Callable], domain: AbstractDomain
+    interfaces: Sequence[Callable[..., Any]], domain: AbstractDomain
 ) -> tuple[Callable[[Array], Array], ...]:
     """Each interface is a scalar function of one point with a finite jet that changes sign in the
     domain. Distances less a number, √q - c, are replaced by the multiple of q - c² that has their
@@ -74,7 +74,7 @@ def check_interfaces(
     return tuple(kept)
 
 
-def keeps_sign(phi: Callable, domain: AbstractDomain) -> bool:
+def keeps_sign(phi: Callable[..., Any], domain: AbstractDomain) -> bool:
     """Whether a function has one sign in the whole domain, for all that its formula tells: boxes
     in which it may vanish are halved until none is left, or one has points of both signs. Without
     a formula, or in many dimensions, the points that were looked at have to do."""
@@ -107,7 +107,7 @@ def keeps_sign(phi: Callable, domain: AbstractDomain) -> bool:
 
 
 def check_boundary_data(
-    g: Callable, domain: AbstractDomain, follows_kinks: bool = True
+    g: Callable[..., Any], domain: AbstractDomain, follows_kinks: bool = True
 ) -> BoundaryShape:
     """g is finite and continuous on the boundary; paths run along it, across corners and edges.
     Gives its kinks, and warns about what no answer can follow, kinks among it where the kind of
@@ -150,7 +150,9 @@ def check_boundary_data(
 
 
 def warn_about_jumps(
-    functions: dict[str, Callable], domain: AbstractDomain, interfaces: Sequence[Callable]
+    functions: dict[str, Callable[..., Any]],
+    domain: AbstractDomain,
+    interfaces: Sequence[Callable[..., Any]],
 ) -> None:
     """Bisect along random chords; a jump that no declared interface explains is reported once for
     each coefficient."""

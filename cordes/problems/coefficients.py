@@ -183,7 +183,11 @@ def coefficient_functions(
 
 
 def checked_sample(
-    name: str, function: Callable, shape: tuple[int, ...], points: np.ndarray, where: str = ""
+    name: str,
+    function: Callable[..., Any],
+    shape: tuple[int, ...],
+    points: np.ndarray,
+    where: str = "",
 ) -> np.ndarray:
     """The values of a function of one point, whose shape is checked first, at many: all finite."""
     check_shape(name, function, shape, jnp.asarray(points[0]))

@@ -71,6 +71,9 @@ class HJB(AbstractProblem):
     outer_options = frozenset({"outer", "outer_steps", "argmax"})
     paper_options: ClassVar = {"warm_up": 0}
     controls: np.ndarray
+    b: Callable[..., Array]
+    c: Callable[..., Array]
+    f: Callable[..., Array]
 
     def __init__(
         self,

@@ -8,7 +8,7 @@ jump.
 """
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -89,7 +89,7 @@ def _size(differences: np.ndarray) -> np.ndarray:
 # Kinks in three and more dimensions ---------------------------------------------------------------
 
 
-def kink_in_space(g: Callable, domain: AbstractDomain) -> str | None:
+def kink_in_space(g: Callable[..., Any], domain: AbstractDomain) -> str | None:
     """A jump of the tangential gradient of g along paths in the boundary, where the formula leaves
     room for one: there is no singular function for an edge of kinks."""
     if kink(g, domain) is None:
@@ -114,7 +114,7 @@ def kink_in_space(g: Callable, domain: AbstractDomain) -> str | None:
 
 def _paths(
     domain: AbstractDomain, generator: np.random.Generator
-) -> Iterator[tuple[np.ndarray, np.ndarray, Callable]]:
+) -> Iterator[tuple[np.ndarray, np.ndarray, Callable[..., Any]]]:
     """Starts and ends of paths, and the map from points on them to the boundary: in each face of a
     box by itself, since its edges are no kinks."""
     d = domain.dimension

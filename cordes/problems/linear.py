@@ -37,6 +37,9 @@ class Linear(AbstractProblem):
 
     linear = True
     follows_kinks = True
+    b: Callable[..., Array]
+    c: Callable[..., Array]
+    f: Callable[..., Array]
 
     def __init__(
         self,

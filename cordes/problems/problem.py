@@ -96,7 +96,7 @@ class AbstractProblem(abc.ABC):
 
     domain: AbstractDomain
     name: str
-    source: dict | None = None
+    source: dict[str, Any] | None = None
     exact: Callable[[Array], Array] | None = None
     A: Callable[..., Array] | DiagonalPlusRank
     g: Callable[..., Array]
@@ -128,7 +128,7 @@ class AbstractProblem(abc.ABC):
     made: bool = False
 
     def _place(
-        self, domain: AbstractDomain, g: Any, interfaces: Sequence, exact: Any, name: str
+        self, domain: AbstractDomain, g: Any, interfaces: Sequence[Any], exact: Any, name: str
     ) -> None:
         """Where the equation holds, what u is on the boundary, and what is known of it."""
         check_domain(domain)
@@ -247,7 +247,7 @@ class AbstractProblem(abc.ABC):
         and no file any more."""
         return type(self)(**(self.arguments | changes))
 
-    def labelled(self, name: str | None = None, source: dict | None = None) -> Self:
+    def labelled(self, name: str | None = None, source: dict[str, Any] | None = None) -> Self:
         """The same problem under another name, or one that says where it can be had again."""
         other = self.__copy__()
         vars(other).update({"name": name or self.name, "source": source or self.source})
@@ -265,7 +265,7 @@ class AbstractProblem(abc.ABC):
 
         return notebook_html(self)
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         """For Python's own pickle, which takes functions by name: a problem of the gallery or of
         TOML goes by its source, any other by its arguments."""
         # Files and galleries are made of problems.
@@ -285,7 +285,7 @@ class AbstractProblem(abc.ABC):
         return _from_arguments, (type(self), self.arguments)
 
 
-def _has_a_name(function: Callable) -> bool:
+def _has_a_name(function: Callable[..., Any]) -> bool:
     """Whether a module has the function under its own name."""
     found: Any = sys.modules.get(function.__module__)
     for part in function.__qualname__.split("."):

@@ -135,7 +135,9 @@ class Transport(AbstractProblem):
         values = self.source_density(self.domain.interior_points(CHECK_POINTS, seed=22))
         return float(np.max(values) / np.min(values))
 
-    def _check_density(self, name: str, density: Callable, domain: AbstractDomain) -> None:
+    def _check_density(
+        self, name: str, density: Callable[..., Any], domain: AbstractDomain
+    ) -> None:
         points = domain.interior_points(CHECK_POINTS, seed=11)
         values = checked_sample(name, density, (), points)
         i = int(np.argmin(values))
@@ -239,7 +241,7 @@ def _active_facets(
     return normals[active], heights[active]
 
 
-def mass(density: Callable, domain: AbstractDomain) -> float:
+def mass(density: Callable[..., Any], domain: AbstractDomain) -> float:
     """The integral, by Gauss rules; beyond three dimensions by 2¹⁶ Sobol points."""
     values = at_points(lambda x: jnp.asarray(density(x), float))
     if domain.dimension > 3:
@@ -249,7 +251,9 @@ def mass(density: Callable, domain: AbstractDomain) -> float:
     return float(np.sum(weights * values(points)))
 
 
-def _mass_rule(density: Callable, domain: AbstractDomain) -> tuple[np.ndarray, np.ndarray]:
+def _mass_rule(
+    density: Callable[..., Any], domain: AbstractDomain
+) -> tuple[np.ndarray, np.ndarray]:
     """Gauss points; on a box, those of each cell of a table."""
     count, (lower, upper) = MASS_POINTS[domain.dimension], domain.bounding_box
     lines = grid_lines([density], lower, upper) if isinstance(domain, Box) else ()

@@ -68,7 +68,10 @@ def graded_lines(breaks: np.ndarray, layers: int, ratio: float) -> np.ndarray:
 
 
 def find_breaks(
-    lower: np.ndarray, upper: np.ndarray, interfaces: Sequence[Callable], extra_points: Any
+    lower: np.ndarray,
+    upper: np.ndarray,
+    interfaces: Sequence[Callable[..., Any]],
+    extra_points: Any,
 ) -> tuple[np.ndarray, np.ndarray]:
     """For each axis the ascending coordinates of the faces, of the interfaces normal to it and of
     the extra points."""
@@ -107,7 +110,7 @@ def _distinct(coordinates: list[float], low: float, high: float) -> np.ndarray:
 
 
 def _interface_lines(
-    evaluate: Callable, name: str, axis: int, lower: np.ndarray, upper: np.ndarray
+    evaluate: Callable[..., Any], name: str, axis: int, lower: np.ndarray, upper: np.ndarray
 ) -> np.ndarray:
     """Coordinates c in the box such that the interface contains the line x_axis = c.
 

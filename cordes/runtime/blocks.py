@@ -25,7 +25,7 @@ def is_traced(value: Any) -> bool:
     return any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves(value))
 
 
-def in_blocks(function: Callable, arrays: tuple, block: int = BLOCK):
+def in_blocks(function: Callable[..., Any], arrays: tuple[Any, ...], block: int = BLOCK):
     """Apply a compiled function to blocks of a fixed number of points: each shape is compiled once
     and memory stays bounded. Inside of a trace there is one block, which whoever compiles it has
     chosen.

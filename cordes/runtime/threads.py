@@ -3,6 +3,7 @@ fork has none of them."""
 
 import os
 from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 from cordes.runtime.roll_call import ProcessError
 
@@ -13,7 +14,7 @@ except ImportError:
     threadpool_limits = None
 
 
-def share_cores() -> AbstractContextManager:
+def share_cores() -> AbstractContextManager[Any]:
     """Within this context BLAS uses at most half of the cores."""
     if threadpool_limits is None:
         return nullcontext()

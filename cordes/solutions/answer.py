@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
+from jaxtyping import PyTree
 
 from cordes.ansatz.networks.network import AbstractNetwork
 from cordes.results import Result
@@ -18,11 +19,11 @@ class Weights(NamedTuple):
     network: AbstractNetwork
     amplitudes: Array
 
-    def with_parameters(self, parameters) -> "Weights":
+    def with_parameters(self, parameters: PyTree) -> "Weights":
         return Weights(self.network.with_parameters(parameters[0]), parameters[1])
 
     @property
-    def parameters(self):
+    def parameters(self) -> PyTree:
         return self.network.parameters, self.amplitudes
 
 
@@ -38,7 +39,7 @@ class Answer(NamedTuple):
     result: Result
     residual: float
     points: int
-    history: list[dict]
+    history: list[dict[str, Any]]
     facts: dict[str, Any] = {}  # noqa: RUF012
 
     @property

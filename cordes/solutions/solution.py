@@ -126,7 +126,7 @@ class AbstractSolution(abc.ABC):
     result: Result
     residual_rms: float
     points: int
-    history: Sequence[dict]
+    history: Sequence[dict[str, Any]]
     seconds: dict[str, float]
     facts: dict[str, Any]
     certificate: "Certificate | None" = None
@@ -238,7 +238,7 @@ class AbstractSolution(abc.ABC):
             domain, lambda x: np.asarray(self.jet(x).hessian), error_points(domain)[::4]
         )
 
-    def error(self, reference: Callable | None = None) -> Error | None:
+    def error(self, reference: Callable[..., Any] | None = None) -> Error | None:
         """The error against the exact solution, or against any function of points (n, d) -> (n,);
         None where there is nothing to compare with."""
         points = error_points(self.problem.domain)
@@ -253,7 +253,7 @@ class AbstractSolution(abc.ABC):
         """The error at points, and what it is relative to."""
         return self(points) - truth, truth
 
-    def _truth(self, reference: Callable | None, points: np.ndarray) -> np.ndarray | None:
+    def _truth(self, reference: Callable[..., Any] | None, points: np.ndarray) -> np.ndarray | None:
         """What the answer is compared with: a function of points, else the exact solution."""
         if reference is not None and not callable(reference):
             raise OptionError(f"reference = {shown(reference)}: a function of points is needed.")
@@ -298,7 +298,7 @@ class AbstractSolution(abc.ABC):
         return self.ansatz.hard
 
     @property
-    def lift(self) -> Callable:
+    def lift(self) -> Callable[..., Any]:
         """The extension of the boundary values, a function of one point."""
         return self.ansatz.lift
 
@@ -357,7 +357,7 @@ class AbstractSolution(abc.ABC):
 
         return notebook_html(self)
 
-    def __reduce__(self) -> tuple:
+    def __reduce__(self) -> tuple[Any, ...]:
         """For Python's own pickle: the data of a saved answer, the problem and the certificate."""
         from cordes.storage import to_bytes, unpickled
 

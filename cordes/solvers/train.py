@@ -38,7 +38,7 @@ def residual_norm(weights: Weights, rows: Rows) -> Array:
     return jnp.linalg.norm(residual(weights, rows))
 
 
-def cast(tree, dtype):
+def cast(tree: PyTree, dtype: Any) -> PyTree:
     """All floating arrays of a tree in another precision."""
 
     def one(leaf):
@@ -56,7 +56,7 @@ def initial_weights(
     activation: str,
     seed: int,
     initial: str,
-    dtype=jnp.float64,
+    dtype: Any = jnp.float64,
 ) -> Weights:
     """A fresh network, or the one to continue from."""
     if start is not None:
@@ -183,7 +183,7 @@ class Course(NamedTuple):
     best: Weights
     residual: float
     result: Result | None
-    history: list[dict]
+    history: list[dict[str, Any]]
 
     def answer(self, points: int, budget: Budget, small: float) -> Answer:
         """What the solver hands back; a residual of at most `small` is a success where no tolerance

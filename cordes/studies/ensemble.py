@@ -174,7 +174,7 @@ class Ensemble:
             jax.jit(jax.vmap(jet_of(part))) for part in (ansatz.lift, ansatz.distance)
         )
 
-        def lane(points: Points) -> tuple:
+        def lane(points: Points) -> tuple[Any, ...]:
             if not self.method.frozen:
                 return points.x, lift(points.x), distance(points.x)
             rows = self.system.rows(points)

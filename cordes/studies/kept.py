@@ -8,16 +8,7 @@ import numpy as np
 
 from cordes.arguments import Rule, number, one_of, positive, whole
 from cordes.errors import OptionError
-from cordes.readers.schema import (
-    array,
-    check_file,
-    data,
-    list_of,
-    optional,
-    record,
-    text,
-    tuple_of,
-)
+from cordes.readers.schema import array, check_file, data, list_of, optional, record, text, tuple_of
 from cordes.studies.ensemble import EVERY, Measured
 
 # More than anything in a study: its numbers are drawn on logarithmic scales.
@@ -179,10 +170,7 @@ def _curves(name: str, value: Any) -> None:
     record({"epochs": list_of(_positive, ENTRIES)})(name, value)
     count = len(value["epochs"])
     line = list_of(_maybe, count, least=count)
-    record(
-        dict.fromkeys(("l2", "gradient"), line),
-        {"l2_range": tuple_of(line, line)},
-    )(name, value)
+    record(dict.fromkeys(("l2", "gradient"), line), {"l2_range": tuple_of(line, line)})(name, value)
 
 
 def _matrix(name: str, value: Any) -> None:

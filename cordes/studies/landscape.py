@@ -166,7 +166,12 @@ def filter_normalised(state: Weights, seed: int, which: int) -> Any:
 
 
 def _line(
-    loss: Callable, state: Weights, directions: tuple, blocks: Any, first: Array, along: Array
+    loss: Callable[..., Any],
+    state: Weights,
+    directions: tuple[Any, ...],
+    blocks: Any,
+    first: Array,
+    along: Array,
 ) -> Array:
     """The losses on one line of the grid."""
 
@@ -200,7 +205,7 @@ def _cut(tree: Any, fill: float) -> Any:
 
 def _frozen(
     system: AbstractSystem, solution: Solution, points: int, seed: int, choices: dict[str, Any]
-) -> tuple[Callable, Rows]:
+) -> tuple[Callable[..., Any], Rows]:
     """The loss of frozen rows, which do not move with the network; rows of zeros fill the last
     block."""
 
@@ -212,7 +217,7 @@ def _frozen(
 
 def _direct(
     system: AbstractSystem, solution: Solution, points: int, seed: int, choices: dict[str, Any]
-) -> tuple[Callable, tuple]:
+) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     """The loss of the nonlinear residual, as the direct solver has it; points without weight fill
     the last block."""
     if not system.hard or len(solution.amplitudes):
@@ -224,7 +229,7 @@ def _direct(
     parts = (system.ansatz.lift, system.ansatz.distance)
     lift, distance = jax.jit(lambda x: [jax.vmap(jet_of(part))(x) for part in parts])(x)
 
-    def loss(state: Weights, data: tuple) -> Array:
+    def loss(state: Weights, data: tuple[Any, ...]) -> Array:
         value = nonlinear_loss(state.parameters, data, system, state, choices)
         return jnp.asarray(value, jnp.float32)
 

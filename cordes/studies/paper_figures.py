@@ -136,7 +136,7 @@ def _exact(problem: AbstractProblem) -> Values:
 def _measured(
     solutions: Mapping[str, Solution],
     values: Callable[[Any], Values] = lambda solution: solution,
-    reference: Callable | None = None,
+    reference: Callable[..., Any] | None = None,
 ) -> list[Contender]:
     """Every answer with its error; `values` says what of a solution is drawn."""
     answers = []

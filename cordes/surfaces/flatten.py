@@ -60,7 +60,7 @@ class Flattened:
     distortion: Distortion
     seconds: float
     flipped_before: int = 0
-    passes: list[dict] = field(default_factory=list)
+    passes: list[dict[str, Any]] = field(default_factory=list)
 
     def as_data(self) -> dict[str, Any]:
         return {

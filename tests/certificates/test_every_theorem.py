@@ -66,7 +66,8 @@ LINEAR = {
     "large drift": (
         (np.eye(2), np.array([12.0, 5.0])),
         [
-            "T2 after the exponential transform",
+            # T2 and T2 (triangle) agree but for rounding, which says whose name the energy has.
+            "Green, T2 after the exponential transform",
             "barrier (exponential x2)",
             "Talenti",
             "interpolation, Green with drift",

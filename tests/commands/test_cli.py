@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 import cordes
+import cordes.commands.solve
+import cordes.solvers.certified
 import cordes.studies.bench
 from cordes.gallery.paper_tables import TABLES, tightest
 from cordes.problems.files import load_problem
@@ -67,13 +69,35 @@ def no_solve(monkeypatch):
     monkeypatch.setattr(cordes, "solve", lambda *_, **__: pytest.fail("the solve was started"))
 
 
-def test_solve_writes_json_and_files(invoke, folder, tmp_path):
+@pytest.fixture
+def stations(monkeypatch):
+    """The way of the data: which of its stations a command calls, in order."""
+    called = []
+
+    def noted(name, function):
+        return lambda *given, **options: (called.append(name), function(*given, **options))[1]
+
+    for place, name in (
+        (cordes, "problem"),
+        (cordes, "check"),
+        (cordes, "solve"),
+        (cordes.solvers.certified, "certify"),
+        (cordes.certificates.certify, "certify"),
+        (cordes.commands.solve, "write_files"),
+        (cordes.commands.files, "write_report"),
+    ):
+        monkeypatch.setattr(place, name, noted(name, getattr(place, name)))
+    return called
+
+
+def test_solve_writes_json_and_files(invoke, folder, tmp_path, stations):
     out = tmp_path / "made" / "here"
     status, stdout, _ = invoke(
         "solve", folder / "disk.toml", "--features", 60, "--seed", 3, "--out", out, "--json"
     )
     facts = json.loads(stdout)
     assert status == 0
+    assert stations == ["problem", "check", "solve", "certify", "write_files", "write_report"]
     assert facts.keys() == KEYS | {"files", "command"}
     assert (facts["problem"], facts["method"], facts["result"], facts["seed"]) == (
         "disk [1]",

@@ -487,6 +487,22 @@ def test_versions_titles_and_licences_agree():
     assert re.search(r'^authors:\n  - name: "The cordes developers"\n(?! )', cff(), re.MULTILINE)
 
 
+# The public names of version 0.1.0.
+FIRST = """
+    AbstractDomain Ball Box Certificate Condition ConvexityWarning CordesConditionWarning
+    CordesError Ellipsoid HJB Linear MongeAmpere OutsideDomainWarning Polygon Result Solution
+    Transport UnboundedHessianWarning UndeclaredJumpWarning certify check citation gallery load
+    solve
+"""
+
+
+def test_the_changelog_names_what_is_new_and_nothing_is_gone():
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert set(FIRST.split()) <= set(cordes.__all__)
+    new = set(cordes.__all__) - set(FIRST.split())
+    assert not [name for name in sorted(new) if not re.search(rf"\b{name}\b", text)]
+
+
 def test_tab_shows_public_names_only():
     assert dir(cordes) == sorted(cordes.__all__)
     assert all(hasattr(cordes, name) for name in cordes.__all__)

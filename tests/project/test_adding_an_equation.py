@@ -1,6 +1,7 @@
 """A new kind of equation is three files: a problem, its certificate, its words in a report. The toy
 of CONTRIBUTING.md lives in tests/support/semilinear, and goes the whole way of the data."""
 
+import re
 from pathlib import Path
 
 import jax.numpy as jnp
@@ -52,3 +53,8 @@ def test_its_page_is_written(solution, tmp_path):
 def test_three_files_are_all():
     files = [path.name for path in FOLDER.glob("*.py") if path.name != "__init__.py"]
     assert sorted(files) == ["certificate.py", "page.py", "problem.py"]
+    lines = [len((FOLDER / name).read_text().splitlines()) for name in files]
+    guide = (FOLDER.parents[2] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    table = guide.partition("## Adding an equation")[2].partition("## ")[0]
+    told = re.findall(r"^\| one in `.+?` \| (\d+) \|", table, re.MULTILINE)
+    assert sorted(map(int, told)) == sorted(lines)

@@ -122,23 +122,57 @@ def test_the_wheel_is_what_is_imported(installed, tmp_path):
 
 
 CLIENT = """
-import cordes
-import numpy as np
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-problem = cordes.Linear(cordes.Box([0.0, 0.0], [1.0, 1.0]), 1.0, -1.0)
+import cordes
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+
+def source(x: Array) -> Array:
+    return jnp.sin(x[0])
+
+
+square = cordes.Box([0.0, 0.0], [1.0, 1.0])
+problem = cordes.Linear(square, 1.0, source, interfaces=[source], exact=source)
+coefficient: Callable[..., Array] = problem.f
+drift: Callable[..., Array] = problem.b
+known: Callable[[Array], Array] | None = problem.exact
+where: Mapping[str, Any] | None = problem.source
+other: cordes.Linear = problem.replace(f=2.0)
 condition: cordes.Condition = cordes.check(problem)
 epsilon: float = condition.epsilon
-solution = cordes.solve(problem, tol=1e-4)
+solver = cordes.LeastSquares(features=100)
+options: Mapping[str, Any] = solver.data()
+solution = cordes.solve(problem, method=solver, tol=1e-4)
 values: np.ndarray = solution([0.5, 0.5])
+slopes: np.ndarray = solution.gradient([[0.5, 0.5]])
 bound: float | None = solution.certificate.rms if solution.certificate else None
+certificate: cordes.Certificate = solution.certify(norm="Linf")
+certified: cordes.Certificate = cordes.certify(problem, source)
+reasons = [reason.kind for reason in certificate.reasons]
+history: Sequence[Mapping[str, Any]] = solution.history
+seconds: Mapping[str, float] = solution.seconds
+kept: cordes.Solution = cordes.load("answer.cordes", problem)
 named: cordes.AbstractProblem = cordes.gallery["ex4.1-smooth"]
+found: cordes.AbstractProblem = cordes.problem("plate.toml")
+table = cordes.interpolate(np.zeros((3, 3)), square)
+density = cordes.density(np.zeros((3, 2)), square)
+estimate: Callable[[Array], Array] = lambda x: table(x) * density(x)
+control = cordes.HJB(square, [0.0, 1.0], 1.0, source)
+sense: float = control.sign
+monge = cordes.MongeAmpere(square, source, 0.0)
+transport = cordes.Transport(square, source)
+mass: float = max(transport.masses)
 text: str = cordes.citation()
+end: str = cordes.Result.converged.value
 """
 
 
 def test_a_strict_type_check_of_a_users_file_passes_and_knows_wrong_names(installed, tmp_path):
-    settings = {"typeCheckingMode": "strict", "reportMissingTypeArgument": False}
-    (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings))
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps({"typeCheckingMode": "strict"}))
     (tmp_path / "right.py").write_text(CLIENT)
     (tmp_path / "wrong.py").write_text("import cordes\nprint(cordes.Boxx)\n")
     words = (sys.executable, "-m", "basedpyright", "--pythonpath", installed / "bin" / "python")

@@ -7,7 +7,7 @@ jump where the equation does. `powers` adds |φ|^p for solutions that are roughe
 2 keeps the second derivative bounded.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import equinox as eqx
 import jax
@@ -28,7 +28,12 @@ class Inputs(eqx.Module):
     interfaces: tuple[Callable[[Array], Array], ...] = eqx.field(static=True)
     powers: tuple[float, ...] = eqx.field(static=True)
 
-    def __init__(self, domain: AbstractDomain, interfaces=(), powers: tuple[float, ...] = ()):
+    def __init__(
+        self,
+        domain: AbstractDomain,
+        interfaces: Sequence[Callable[[Array], Array]] = (),
+        powers: tuple[float, ...] = (),
+    ):
         lower, upper = domain.bounding_box
         self.center = (lower + upper) / 2
         self.scale = (upper - lower) / 2

@@ -1,6 +1,7 @@
 """A multi-layer perceptron: all weights are trained."""
 
 from itertools import pairwise
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -35,7 +36,7 @@ class MLP(AbstractNetwork):
         activation: str = "silu",
         seed: int = 0,
         initial: str = "uniform",
-        dtype=jnp.float64,
+        dtype: Any = jnp.float64,
     ):
         generator = np.random.default_rng([seed, 104729])
         sizes = [inputs.count] + [width] * depth

@@ -74,7 +74,7 @@ class AbstractCandidate(abc.ABC):
     answer: Any
     problem: AbstractProblem
     # Of a formula of the user's own: the residual of a linear equation, else second derivatives.
-    formulas: tuple[Callable, ...] = ()
+    formulas: tuple[Callable[..., Any], ...] = ()
     # Boxes, lower and upper corners, on whose scale the answer is made, where it has such.
     scales: tuple[np.ndarray, np.ndarray] | None = None
 
@@ -309,7 +309,7 @@ class FunctionCandidate(AbstractCandidate):
         self.has_rules = has_rules(function, jnp.asarray(problem.domain.center))
 
     @functools.cached_property
-    def plain(self) -> Callable:
+    def plain(self) -> Callable[..., Any]:
         """The function without derivative rules of its own."""
         return formula(self.function) if self.has_rules else self.function
 

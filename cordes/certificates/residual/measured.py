@@ -87,7 +87,7 @@ class Watched(NamedTuple):
 
     evaluate: Callable[[np.ndarray], Any]
     densities: Callable[[Any], np.ndarray]
-    formulas: tuple[Callable, ...] = ()
+    formulas: tuple[Callable[..., Any], ...] = ()
     exact: Callable[[], bool] = lambda: False
     # Boxes on whose scale an answer is made.
     scales: tuple[np.ndarray, np.ndarray] | None = None

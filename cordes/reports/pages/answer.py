@@ -25,12 +25,7 @@ from cordes.reports.kit.page import (
     write_page,
 )
 from cordes.reports.kit.provenance import command_line, version_rows
-from cordes.reports.pages.bounds import (
-    answer_sentence,
-    bounds_table,
-    everywhere,
-    measured_sentence,
-)
+from cordes.reports.pages.bounds import answer_sentence, bounds_table, everywhere, measured_sentence
 from cordes.reports.pages.claims import claims, claims_list
 from cordes.reports.pages.equation import equation
 from cordes.reports.pages.figures import Drawn, answer_figures, residual_charts
@@ -143,7 +138,7 @@ def condition_sentence(condition: Mapping[str, Any], place: str = "", bounded: b
     return f'<strong class="warn">The Cordès condition is violated</strong>: {found}. {hope}'
 
 
-def _history(history: Sequence[dict]) -> list[dict]:
+def _history(history: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """The steps of a solve, thinned out where there are very many."""
     if len(history) <= 400:
         return list(history)

@@ -107,10 +107,10 @@ class FormulaReader(NamedTuple):
     elsewhere: Mapping[str, AbstractDomain]
     controls: np.ndarray | None
     listed: bool
-    definitions: Mapping[str, Callable]
+    definitions: Mapping[str, Callable[..., Any]]
     names: Names
 
-    def lines(self, name: str, function: Callable) -> tuple[str, ...]:
+    def lines(self, name: str, function: Callable[..., Any]) -> tuple[str, ...]:
         """The formulas of a coefficient: one, or one for each control where there are few."""
         if self.controls is None or name not in ("A", "b", "c", "f"):
             return self._set(self.of(name), name, *self._written(function, name))
@@ -134,7 +134,7 @@ class FormulaReader(NamedTuple):
             arguments += "<mo>,</mo><mi>a</mi>"
         return shown_name(name) + brackets(arguments)
 
-    def interfaces(self, functions: list[Callable]) -> Coefficient:
+    def interfaces(self, functions: list[Callable[..., Any]]) -> Coefficient:
         """The lines across which second derivatives may jump."""
         try:
             found = [self._written(phi, "interfaces") for phi in functions]
@@ -150,7 +150,7 @@ class FormulaReader(NamedTuple):
             return Coefficient("interfaces", None, (), "\n".join(sources))
 
     def _written(
-        self, function: Callable, name: str, controls: np.ndarray | None = None
+        self, function: Callable[..., Any], name: str, controls: np.ndarray | None = None
     ) -> tuple[Written, Looks]:
         """The terms of a function, compared with its values, and the names of their parts."""
         d = self.domain.dimension
@@ -163,7 +163,7 @@ class FormulaReader(NamedTuple):
             chosen = np.random.default_rng(SEED).integers(len(controls), size=SAMPLES)
             samples = np.concatenate([samples, controls[chosen].reshape(SAMPLES, size)], axis=1)
 
-        def joint(given: Callable) -> Callable:
+        def joint(given: Callable[..., Any]) -> Callable[..., Any]:
             if controls is None:
                 return given
             return lambda z: given(z[:d], z[d:].reshape(shape))

@@ -11,12 +11,7 @@ from matplotlib.figure import Figure
 from cordes.certificates.condition import Condition
 from cordes.problems.problem import AbstractProblem
 from cordes.reports.kit.page import Section, number, table, text, write_page
-from cordes.reports.pages.answer import (
-    condition_sentence,
-    made_with,
-    remade,
-    shown_point,
-)
+from cordes.reports.pages.answer import condition_sentence, made_with, remade, shown_point
 from cordes.reports.pages.equation import equation
 from cordes.reports.pages.fields import condition_quantities
 from cordes.reports.pages.figures import Drawn, grouped_figures

@@ -228,7 +228,9 @@ def _reader(problem: AbstractProblem, shape: EquationShape) -> FormulaReader:
     return FormulaReader(problem.domain, shape.elsewhere, controls, listed, definitions, Names())
 
 
-def _definitions(problem: AbstractProblem, controls: np.ndarray | None) -> dict[str, Callable]:
+def _definitions(
+    problem: AbstractProblem, controls: np.ndarray | None
+) -> dict[str, Callable[..., Any]]:
     """The formulas that a problem file gives names to."""
     names: list[str] = []
     if controls is not None:

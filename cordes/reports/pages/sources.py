@@ -56,7 +56,7 @@ def _compiled(function: Any) -> bool:
     return type(function).__name__ in ("PjitFunction", "_lru_cache_wrapper")
 
 
-def _covers(body: ast.expr, spots: list) -> bool:
+def _covers(body: ast.expr, spots: list[Any]) -> bool:
     """Whether instructions at (line, end line, column, end column) come from this expression."""
     spots = [spot for spot in spots if spot[3] > spot[2] or spot[1] > spot[0]]
     start, end = (body.lineno, body.col_offset), (body.end_lineno, body.end_col_offset)

@@ -131,7 +131,7 @@ def _median(axes: Axes, x: np.ndarray, values: np.ndarray, name: str) -> None:
 
 
 def _gathered(
-    x: np.ndarray, values: np.ndarray, over_seeds: Callable
+    x: np.ndarray, values: np.ndarray, over_seeds: Callable[..., Any]
 ) -> tuple[list[float], list[float]]:
     """Records in groups that are even over the logarithm of the epoch: the middle of each group,
     and there a statistic of the medians of the seeds."""

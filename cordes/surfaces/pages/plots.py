@@ -260,7 +260,7 @@ def _show(axes: Axes, raster: Raster, colours: np.ndarray) -> None:
     show_picture(axes, image.reshape(*raster.shape, 3).transpose(1, 0, 2), raster.extent)
 
 
-def show_picture(axes: Axes, picture: np.ndarray, extent: tuple) -> None:
+def show_picture(axes: Axes, picture: np.ndarray, extent: tuple[Any, ...]) -> None:
     """A picture (rows, columns, 3) with its lowest row first, without axes around it."""
     look: dict[str, Any] = {"interpolation": "antialiased", "aspect": "equal"}
     axes.imshow(picture, origin="lower", extent=extent, **look)
