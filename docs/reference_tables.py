@@ -25,6 +25,8 @@ MEANINGS = {
     "frequency": "the scale of the hidden weights",
     "learning_rate": "of Adam",
     "momentum": "of the Gauss–Newton direction",
+    "cells": "the largest number of cells",
+    "degree": "of the polynomials: 10, or 14 where all cells ask for more",
     "oversampling": "collocation points for each feature",
     "points": "collocation points (in a step, where they are drawn anew)",
     "precision": "`float32` or `float64` in training; certificates are always computed in float64",

@@ -48,7 +48,8 @@ def solve(
 ) -> Solution:
     """Solve a problem: one of `cordes.Linear`, `HJB`, `MongeAmpere`, `Transport`, a name of the
     gallery, or the path of a file. `method` is a name or a solver with its options
-    (`cordes.LeastSquares`, `GaussNewton`, `Adam`).
+    (`cordes.LeastSquares`, `GaussNewton`, `Cells`, `Adam`); `auto` tries cells where features
+    have found nothing that is good enough.
 
     `tol` bounds the certified root mean square error: features, points or training grow until
     `certificate.rms` ≤ tol; the result says if that could not be reached, or that no theorem gives
@@ -65,9 +66,10 @@ def solve(
     networks see of the interfaces), `delta` (the paper's δ). Least squares: `features`,
     `frequency`, `activation`, `oversampling` (collocation points for each feature; more where data
     are rough). Gauss–Newton: `width`, `depth`, `activation`, `points`, `steps`, `resample`,
-    `momentum`. Adam: `width`, `depth`, `activation`, `learning_rate`, `points`, `epochs`,
-    `precision`, `preset="paper"`; `estimator="stochastic"` takes `probes` random directions instead
-    of all second derivatives, for linear problems in hundreds of dimensions.
+    `momentum`. Cells (boxes in the plane): `degree`, `cells`. Adam: `width`, `depth`, `activation`,
+    `learning_rate`, `points`, `epochs`, `precision`, `preset="paper"`; `estimator="stochastic"`
+    takes `probes` random directions instead of all second derivatives, for linear problems in
+    hundreds of dimensions.
 
     Nonlinear problems are solved by an outer loop over the method, of `outer_steps` at most in all:
     over all sizes of the network and all tolerances on the way to `tol`; a rival that is tried

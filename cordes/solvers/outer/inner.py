@@ -12,7 +12,7 @@ from cordes.results import Result
 from cordes.solutions.answer import Answer
 from cordes.solvers.adam import Adam
 from cordes.solvers.candidates import GROWTH, Kind, first_candidates, waves
-from cordes.solvers.cells.cells import Cells, CellLevels
+from cordes.solvers.cells.cells import CellLevels, Cells
 from cordes.solvers.cells.growth import Growth
 from cordes.solvers.gauss_newton import GaussNewton
 from cordes.solvers.least_squares import (
