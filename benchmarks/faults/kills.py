@@ -19,7 +19,7 @@ from pathlib import Path
 
 from commands import Child, import_everything, is_complete, write_inputs, wrong_in
 
-from cordes.runtime.files import LOCK
+from cordes.runtime.folders import LOCK
 
 STUDY = ["study", "ex4.2-continuous", "--epochs", "100", "--seeds", "1", "--train-only"]
 COMMANDS = {

@@ -20,7 +20,7 @@ from cordes.commands.files import _draw
 from cordes.commands.output import Report
 from cordes.runtime import distribution
 from cordes.runtime.clock import Clock
-from cordes.runtime.files import LOCK, Folder
+from cordes.runtime.folders import LOCK, Folder
 from cordes.runtime.progress import Progress
 from cordes.solutions.solution import Solution
 
