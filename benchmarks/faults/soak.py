@@ -30,8 +30,8 @@ LAST = (COMMANDS[0], COMMANDS[3], COMMANDS[4])
 REPORT = ["report", "a", "b", "--out", "page.html"]
 STUDY = ["study", "ex4.2-continuous", "--epochs", "50", "--seeds", "1", "--train-only"]
 STUDY += ["--out", "study"]
-SIGNALS = (signal.SIGKILL, signal.SIGINT, signal.SIGTERM, None, None)
-STATUSES = {0, 1, 2, 130, 143, -9}
+SIGNALS = (signal.SIGKILL, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, None, None)
+STATUSES = {0, 1, 2, 129, 130, 143, -9}
 # Seconds within which a command must end on a busy machine.
 PATIENCE = 300
 
