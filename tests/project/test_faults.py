@@ -3,6 +3,7 @@
 import importlib.util
 import os
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,19 @@ def test_what_no_input_may_do_is_told_apart():
     found = {outcome: count for (_, outcome), count in tally.counts.items()}
     assert found == {"refused": 1, "message": 1, "accepted": 1, "fault": 1}
     assert len(tally.failures) == 2
+
+
+@pytest.mark.parametrize("busy", [True, False])
+def test_what_does_not_end_is_told(monkeypatch, busy):
+    judging = program("judging")
+    monkeypatch.setattr(judging, "MOST_SECONDS" if busy else "MOST_WAIT", 0.1)
+    end = time.monotonic() + 30
+
+    def work():
+        while time.monotonic() < end:
+            time.sleep(0 if busy else 1)
+
+    assert judging.Tally().judge("kind", "note", work) == "hang"
 
 
 def test_formulas():
