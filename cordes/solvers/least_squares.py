@@ -146,7 +146,10 @@ class Search:
 
     @property
     def done(self) -> bool:
-        return self.residual <= (ROUNDING * self.scale if self.tol is None else self.tol)
+        # Without a candidate nothing is, even for data whose norm is infinite.
+        return self.best is not None and self.residual <= (
+            ROUNDING * self.scale if self.tol is None else self.tol
+        )
 
     def judge(
         self,
@@ -333,7 +336,7 @@ class LeastSquares(AbstractSolver):
     def _verdict(self, search: "Search", clock: Clock, interrupted: bool) -> Result:
         if interrupted:
             return Result.interrupted
-        if not np.isfinite(search.residual):
+        if not np.isfinite(search.residual) or not np.isfinite(search.scale):
             return Result.nonfinite
         if (search.late or clock.over) and not search.done:
             return Result.time_out

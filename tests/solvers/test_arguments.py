@@ -129,7 +129,7 @@ SQUARE = cordes.Box([0, 0], [1, 1])
         (lambda _: cordes.Linear(SQUARE, 1.0, 1.0, interfaces=None), "interfaces is None"),
         (lambda _: cordes.Linear(SQUARE, 1.0, 1.0, epsilon="a"), "epsilon = 'a'"),
         (lambda _: cordes.Linear(SQUARE, 1.0, 1.0, name=3), "name = 3: a text"),
-        (lambda _: cordes.Box([-1e308], [1e308]), "wider than the largest number"),
+        (lambda _: cordes.Box([-1e308], [1e308]), "inf wide along axis 0.*another unit"),
         (lambda answer: answer("abc"), r"x = 'abc': points of shape \(..., 2\) are needed"),
         (lambda answer: answer(np.zeros((0, 2))), "there must be one at least"),
         (lambda answer: answer.gradient([[1, "b"]]), "points of shape"),
