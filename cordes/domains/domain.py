@@ -18,8 +18,8 @@ PointFunction = Callable[[Array], Array]
 Scalar = Float[Array, ""]
 
 
-# Squares of larger numbers are none.
-LARGEST_VALUE = 1e100
+# With larger data nothing is a number.
+LARGEST_VALUE = 1e250
 
 
 class Basis(NamedTuple):

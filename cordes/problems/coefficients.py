@@ -19,10 +19,8 @@ from cordes.runtime.plain import show
 # An array with more numbers is taken for a table.
 LARGEST_COEFFICIENT = 9
 
-TOO_LARGE = (
-    f"numbers up to {LARGEST_VALUE:g} are computed with, since squares of larger ones are none. "
-    "Choose another unit."
-)
+# Of the operator fourth powers are needed; where A is less, nothing made of it is a number.
+LARGEST_OPERATOR, SMALLEST_MATRIX = 1e50, 1e-205
 # What to do instead of jax.grad or jax.vmap around a solve.
 TRACED = (
     "is traced by JAX: jit, grad and vmap go through answers (jax.grad(solution)), not through "
@@ -58,8 +56,8 @@ def as_function(
         )
     if not np.all(np.isfinite(constant)):
         raise CoefficientError(f"{name} = {show(constant)} is not finite.")
-    if np.max(np.abs(constant), initial=0.0) > LARGEST_VALUE:
-        raise CoefficientError(f"{name} = {show(constant)}: {TOO_LARGE}")
+    if np.max(np.abs(constant), initial=0.0) > _largest(name):
+        raise CoefficientError(f"{name} = {show(constant)}: {_too_large(name)}")
     return (lambda *_: jnp.asarray(constant)), True
 
 
@@ -145,11 +143,19 @@ def check_finite(
             f"{name}({show(points[i])}) = {show(values[i])}{_of(which)}. Guard powers and "
             "divisions (jnp.cbrt for cube roots, jnp.where with a safe argument)."
         )
-    if np.any(size > LARGEST_VALUE):
+    if np.any(size > _largest(name)):
         i = int(np.argmax(size))
         raise CoefficientError(
-            f"{name}({show(points[i])}) = {show(values[i])}{_of(which)}: {TOO_LARGE}"
+            f"{name}({show(points[i])}) = {show(values[i])}{_of(which)}: {_too_large(name)}"
         )
+
+
+def _largest(name: str) -> float:
+    return LARGEST_OPERATOR if name in ("A", "b", "c") else LARGEST_VALUE
+
+
+def _too_large(name: str) -> str:
+    return f"numbers up to {_largest(name):g} are computed with here. Choose another unit."
 
 
 def _of(which: str) -> str:
@@ -181,11 +187,11 @@ def check_elliptic(name: str, matrices: np.ndarray, points: np.ndarray, which: s
             f"{show(matrices[i])}{_of(which)} has the eigenvalue {smallest[i]:.6g}. The equation "
             f"is not elliptic there; {cure}"
         )
-    if np.any(size < 1 / LARGEST_VALUE):
+    if np.any(size < SMALLEST_MATRIX):
         i = int(np.argmin(size))
         raise CoefficientError(
             f"{name}({show(points[i])}) = {show(matrices[i])}{_of(which)} is so small that its "
-            "square is zero. Multiply the whole equation by a number."
+            "squares are zero. Multiply the whole equation by a number."
         )
 
 

@@ -25,19 +25,27 @@ OPENED = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
 
 class Folder(NamedTuple):
     """A folder that a run has for itself; `command` are the run's words. `replaced` are the files
-    of an earlier run, which go when this one has something to take their place."""
+    of an earlier run, which go when this one has something to take their place; `records` are the
+    names that its record may have."""
 
     path: Path
     command: list[str]
     replaced: frozenset[str] = frozenset()
+    records: Sequence[str] = ()
 
     def put(self, parts: Mapping[str, Path], record: str) -> None:
         """Give files their names, the record of what is there last, in place of an earlier run. In
         the middle there is no record: never one of files that are not there."""
-        for name in (record, *sorted(self.replaced - parts.keys())):
+        records = {record, *self.records} & {record, *self.replaced}
+        for name in sorted(records):
             (self.path / name).unlink(missing_ok=True)
-        for name, part in sorted(parts.items(), key=lambda item: item[0] == record):
-            os.replace(part, self.path / name)
+        # Then the new answer is there before the old one goes.
+        for name in sorted(parts.keys() - {record}):
+            os.replace(parts[name], self.path / name)
+        for name in sorted(self.replaced - parts.keys() - records):
+            (self.path / name).unlink(missing_ok=True)
+        if record in parts:
+            os.replace(parts[record], self.path / record)
 
 
 class Contents(NamedTuple):
@@ -70,7 +78,7 @@ def claimed(
                 os.write(lock, json.dumps(note).encode() + b"\n")
             except OSError as error:
                 raise _cannot_be_written(path, error) from error
-            yield Folder(path, list(command), replaced)
+            yield Folder(path, list(command), replaced, contents.records)
     finally:
         # Nothing was written: all is as it was.
         for folder in made:

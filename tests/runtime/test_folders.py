@@ -185,6 +185,27 @@ def test_killed_at_every_write(tmp_path, before):
     assert seen == ({"old", None, "new"} if before else {None, "new"})
 
 
+def test_killed_while_a_run_of_another_kind_is_replaced(tmp_path):
+    """Its record, which has another name, goes first, and its answer after there is a new one."""
+    every = Contents(["check.json"], [*KNOWN, "check.json", "new"], ["check.json", "result.json"])
+    for at in range(20):
+        folder = tmp_path / str(at)
+        folder.mkdir()
+        run_of(folder, ["old"], "answer", "picture", "result.json")
+        with claimed(folder, every, ["new"], overwrite=True) as place:
+            parts = {name: part_of(folder / name) for name in ("new", "check.json")}
+            write_file(parts["new"], "new answer")
+            write_file(parts["check.json"], json.dumps({"files": ["new", "check.json"]}))
+            with pytest.MonkeyPatch.context() as patched, contextlib.suppress(Killed):
+                killing(patched, at)
+                place.put(parts, "check.json")
+        whole(folder)
+        left = {name for name in names(folder) if not name.startswith(PART)}
+        assert left & {"answer", "new"}
+        assert "check.json" not in left or left == {"new", "check.json"}
+    assert names(folder) == ["check.json", "new"]
+
+
 def written(folder, command, overwrite):
     """A run as commands make it: the answer and its record first, then a picture."""
     with claimed(folder, CONTENTS._replace(names=CONTENTS.known), command, overwrite) as place:

@@ -141,3 +141,10 @@ SQUARE = cordes.Box([0, 0], [1, 1])
 def test_nonsense_elsewhere_is_refused(call, message, solved):
     with pytest.raises(cordes.CordesError, match=message):
         call(solved(NAME))
+
+
+def test_coefficients_whose_squares_are_zero_are_refused_by_solve():
+    """Certificates need no multiplier, and have bounds."""
+    problem = cordes.Linear(cordes.Box([0], [1]), 1e-199, 1e-199)
+    with pytest.raises(cordes.CoefficientError, match="so small that its square is zero"):
+        cordes.solve(problem)
