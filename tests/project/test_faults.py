@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -113,6 +114,15 @@ def test_what_a_command_did_wrong_is_told(tmp_path, command, told):
     case = surroundings.Surrounding("", command, before="echo mine > mine", out="o")
     _, wrong = surroundings.judged(case, tmp_path / "case", dict(os.environ))
     assert told in wrong
+
+
+@pytest.mark.long
+def test_kills_at_every_write():
+    """In a process that has used no device, since the killed ones are forks of it."""
+    words = [sys.executable, str(FAULTS / "writes.py"), "report"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count(" 0 faults") == 2
 
 
 @pytest.mark.long
