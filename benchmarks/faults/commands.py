@@ -19,7 +19,8 @@ from pathlib import Path
 import cordes
 from cordes.cli import run
 from cordes.commands.files import KNOWN, RECORDS
-from cordes.runtime.files import LOCK, PART
+from cordes.runtime.files import PART
+from cordes.runtime.folders import LOCK
 from cordes.runtime.signals import HEEDED, listen_early
 
 ONE = """schema = 1

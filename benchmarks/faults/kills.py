@@ -19,7 +19,8 @@ from pathlib import Path
 
 from commands import Child, import_everything, is_complete, write_inputs, wrong_in
 
-from cordes.runtime.files import LOCK
+from cordes.runtime.folders import LOCK
+from cordes.runtime.signals import HEEDED
 
 STUDY = ["study", "ex4.2-continuous", "--epochs", "100", "--seeds", "1", "--train-only"]
 COMMANDS = {
@@ -31,7 +32,7 @@ COMMANDS = {
 }
 # A study takes long: one of thirteen.
 ORDER = ("solve", "wave", "surface", "report") * 3 + ("study",)
-SIGNALS = (signal.SIGKILL, signal.SIGINT, signal.SIGTERM)
+SIGNALS = (signal.SIGKILL, *HEEDED)
 PATIENCE = 120.0
 # Statuses that a command which was sent a signal may end with: that of the signal, or its own if
 # it was done before.
@@ -39,6 +40,7 @@ EXPECTED = {
     signal.SIGKILL: (-9,),
     signal.SIGINT: (130,),
     signal.SIGTERM: (143,),
+    signal.SIGHUP: (129,),
 }
 
 
@@ -95,7 +97,7 @@ def main() -> None:
         if hit and status in (0, 1):
             # All was done when it came, or it was not heeded.
             wrong += [f"{number.name} was swallowed"] if lasted > 1 else []
-        if status in (130, 143) and "error" not in json.loads(child.printed or "{}"):
+        if status in (129, 130, 143) and "error" not in json.loads(child.printed or "{}"):
             counts[name, number.name, "with its answer"] += 1
         counts[name, number.name, f"status {status}" if hit else "missed"] += 1
         counts["", "", "ended more than 10 s later"] += hit and lasted > 10

@@ -26,8 +26,14 @@ COMMANDS = (
 )
 FOLDERS = ("a", "b", "c")
 LAST = (COMMANDS[0], COMMANDS[3], COMMANDS[4])
-SIGNALS = (signal.SIGKILL, signal.SIGINT, signal.SIGTERM, None, None)
-STATUSES = {0, 1, 2, 130, 143, -9}
+# These write to places of their own: pages of answers that others may be writing, and a study.
+REPORT = ["report", "a", "b", "--out", "page.html"]
+STUDY = ["study", "ex4.2-continuous", "--epochs", "50", "--seeds", "1", "--train-only"]
+STUDY += ["--out", "study"]
+SIGNALS = (signal.SIGKILL, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, None, None)
+STATUSES = {0, 1, 2, 129, 130, 143, -9}
+# Seconds within which a command must end on a busy machine.
+PATIENCE = 300
 
 
 def main() -> None:
@@ -42,6 +48,7 @@ def main() -> None:
             number += 1
             more = ["--overwrite"] if choose.random() < 0.5 else []
             words = [*choose.choice(COMMANDS), "--out", choose.choice(FOLDERS), *more]
+            words = choose.choices((words, REPORT, STUDY), (16, 2, 1))[0]
             log, sent = root / f"log{number % 10}", choose.choice(SIGNALS)
             running.append((Child(words, root, log), words, sent, choose.uniform(0.0, 12.0)))
         time.sleep(0.02)
@@ -51,7 +58,7 @@ def main() -> None:
             if sent is not None and age > after:
                 child.send(sent)
                 running[running.index(entry)] = entry = (child, words, None, after)
-            if age > 180:
+            if age > PATIENCE:
                 faults.append(f"{words} hangs")
                 child.ended(0)
             if child.poll() is None:
@@ -68,9 +75,14 @@ def main() -> None:
                 print(number, words, each, flush=True)
     for name, words in zip(FOLDERS, LAST, strict=True):
         folder = root / name
-        status = Child([*words, "--out", name, "--overwrite"], root, root / "log").ended(180)
+        status = Child([*words, "--out", name, "--overwrite"], root, root / "log").ended(PATIENCE)
         if status != 0 or not is_complete(folder):
             faults.append(f"{name}: status {status}, {[path.name for path in folder.iterdir()]}")
+    for words in (STUDY, ["report", "a", "a", "--out", "page.html"]):
+        status = Child(words, root, root / "log").ended(PATIENCE)
+        faults += [] if status == 0 else [f"{words}: status {status}"]
+    left = [*wrong_in(root / "study", killed=False), *(path.name for path in root.glob(".*"))]
+    faults += [f"at the end: {each}" for each in left]
     for key, many in sorted(counts.items(), key=str):
         print(many, *key)
     print(f"{number} commands in {seconds:.0f} s, {len(faults)} faults")

@@ -14,7 +14,8 @@ from cordes.problems.problem import AbstractProblem
 from cordes.reports.facts import certificate_of
 from cordes.reports.pages.answer import write_report
 from cordes.runtime.clock import Clock, OutOfTimeError, deadline
-from cordes.runtime.files import Contents, Folder, claimed, part_of, write_file
+from cordes.runtime.files import part_of, write_file
+from cordes.runtime.folders import Contents, Folder, claimed
 from cordes.runtime.signals import held
 from cordes.solutions.kinds import PolicySolution
 from cordes.solutions.solution import Solution

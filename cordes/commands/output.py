@@ -1,7 +1,7 @@
 """What a command has to say, and how: to people, to programs, and about what is wrong.
 
-Exit status: 0 done, 1 solved but not as asked, 2 bad input, 70 a fault of the program, 130 and 143
-interrupted by SIGINT and SIGTERM, 141 nobody reads standard output any more.
+Exit status: 0 done, 1 solved but not as asked, 2 bad input, 70 a fault of the program, 129, 130 and
+143 interrupted by SIGHUP, SIGINT and SIGTERM, 141 nobody reads standard output any more.
 """
 
 import contextlib

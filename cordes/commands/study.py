@@ -8,7 +8,7 @@ from cordes.commands.files import claim_folder
 from cordes.commands.output import Report, complain
 from cordes.commands.process import Call
 from cordes.errors import OptionError
-from cordes.runtime.files import prepare_folder
+from cordes.runtime.folders import prepare_folder
 from cordes.runtime.signals import pause
 from cordes.studies.command import STUDIED, study_all, study_problem
 from cordes.studies.pages.tables import all_table, study_table

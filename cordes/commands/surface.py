@@ -10,7 +10,7 @@ from cordes.commands.files import claim_folder, write_all
 from cordes.commands.output import DONE, NOT_AS_ASKED, Report, complain
 from cordes.commands.process import Call
 from cordes.reports.tables import surface_table
-from cordes.runtime.files import Folder
+from cordes.runtime.folders import Folder
 from cordes.runtime.signals import pause
 from cordes.surfaces.files import read_mesh, write_mesh
 from cordes.surfaces.flatten import FlatSurface, flatten

@@ -11,7 +11,14 @@ import numpy as np
 from jax import Array
 
 from cordes.domains.boundary_fit import fit_boundary, polygon_points, sample_count
-from cordes.domains.checks import Frozen, check_count, check_directions, freeze, real_vector
+from cordes.domains.checks import (
+    Frozen,
+    check_count,
+    check_directions,
+    check_size,
+    freeze,
+    real_vector,
+)
 from cordes.domains.domain import AbstractDomain, Fit, Lift, PointFunction, Scalar, constant_lift
 from cordes.domains.unit_cube import cube_points, gauss_rule, tensor_rule
 from cordes.errors import DomainError
@@ -43,11 +50,7 @@ class Box(AbstractDomain):
                 f"The box is empty along axis {axis}: lower is {lower[axis]}, upper is "
                 f"{upper[axis]}. Give lower < upper.{corners if pairs else ''}"
             )
-        if np.any(upper / 2 - lower / 2 > np.finfo(np.float64).max / 2):
-            raise DomainError(
-                f"The box from {lower.tolist()} to {upper.tolist()} is wider than the largest "
-                "number: choose another unit of length."
-            )
+        check_size("The box", lower, upper)
         self._lower = freeze(lower)
         self._upper = freeze(upper)
 

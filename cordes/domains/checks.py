@@ -9,6 +9,11 @@ from cordes.errors import DomainError, OptionError
 
 Frozen = tuple[float, ...]
 
+# Between these, widths have fourth powers that are numbers, and so have products of those.
+SMALLEST, LARGEST = 1e-35, 1e35
+# A domain far away has few numbers in it: of this share of its distance, points have six digits.
+NARROWEST = 1e-10
+
 
 def real_array(name: str, value: Any, shape: str) -> np.ndarray:
     """`value` as a float64 array of finite numbers. `shape` says in words what was expected, for
@@ -37,6 +42,24 @@ def real_vector(name: str, value: Any) -> np.ndarray:
             f"{name} must be a list of numbers, one for each dimension; it has shape {array.shape}."
         )
     return array
+
+
+def check_size(name: str, lower: np.ndarray, upper: np.ndarray) -> None:
+    """Refuse a bounding box in which numbers overflow, vanish, or lie too far apart."""
+    with np.errstate(over="ignore"):
+        widths = upper - lower
+    for axis, width in enumerate(widths):
+        if not SMALLEST <= width <= LARGEST:
+            raise DomainError(
+                f"{name} is {width:.3g} wide along axis {axis}. Choose another unit of length: "
+                f"widths from {SMALLEST:g} to {LARGEST:g} are computed with."
+            )
+        far = max(abs(lower[axis]), abs(upper[axis]))
+        if width < NARROWEST * far:
+            raise DomainError(
+                f"{name} is {width:.3g} wide along axis {axis}, and {far:.3g} away from 0, where "
+                "numbers lie too far apart for it. Shift the coordinates, so that it is near 0."
+            )
 
 
 def freeze(array: np.ndarray) -> Frozen:

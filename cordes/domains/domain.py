@@ -18,6 +18,10 @@ PointFunction = Callable[[Array], Array]
 Scalar = Float[Array, ""]
 
 
+# With larger data nothing is a number.
+LARGEST_VALUE = 1e250
+
+
 class Basis(NamedTuple):
     """Polynomials of total degree at most `degree`, and those of degree at most `multiplier` times
     each of the `powers` of each interface."""
@@ -129,12 +133,18 @@ def constant_lift(g: PointFunction, point: np.ndarray) -> Lift | None:
 
 
 def boundary_values(g: PointFunction, points: np.ndarray) -> np.ndarray:
-    """g at boundary points (n, d); CoefficientError where it is not finite."""
+    """g at boundary points (n, d); CoefficientError where it is not finite, or nearly not."""
     values = np.asarray(jax.jit(jax.vmap(g))(jnp.asarray(points)), dtype=np.float64)
     bad = ~np.isfinite(values)
     if np.any(bad):
         raise CoefficientError(
             f"g is {values[bad][0]} at the boundary point {points[bad][0].tolist()}. Boundary "
             "values must be finite."
+        )
+    large = np.abs(values) > LARGEST_VALUE
+    if np.any(large):
+        raise CoefficientError(
+            f"g is {values[large][0]:.3g} at the boundary point {points[large][0].tolist()}: "
+            f"numbers up to {LARGEST_VALUE:g} are computed with. Choose another unit."
         )
     return values

@@ -10,7 +10,14 @@ import numpy as np
 from jax import Array
 
 from cordes.domains.boundary_fit import fit_boundary, polygon_points, sample_count
-from cordes.domains.checks import Frozen, check_count, check_directions, freeze, real_array
+from cordes.domains.checks import (
+    Frozen,
+    check_count,
+    check_directions,
+    check_size,
+    freeze,
+    real_array,
+)
 from cordes.domains.domain import (
     AbstractDomain,
     Fit,
@@ -59,6 +66,9 @@ class Polygon(AbstractDomain):
                 f"The polygon has {len(array)} vertices, {MOST_CORNERS} are allowed. Leave "
                 "vertices out where the boundary is nearly straight, or take an Ellipsoid."
             )
+        lower, upper = np.min(array, axis=0, initial=np.inf), np.max(array, axis=0, initial=-np.inf)
+        if np.all(lower < upper):
+            check_size("The polygon", lower, upper)
         self._vertices = tuple(freeze(vertex) for vertex in _counter_clockwise(array))
 
     def __repr__(self) -> str:

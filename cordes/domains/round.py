@@ -108,6 +108,7 @@ class Ball(AbstractRound):
             raise DomainError(f"The radius of the ball is {float(radius)}. It must be positive.")
         if len(center) == 1:
             raise DomainError("A ball needs two or more dimensions. In one dimension use Box.")
+        checks.check_size("The ball", center - radius, center + radius)
         self._center = freeze(center)
         self._radius = float(radius)
 
@@ -185,6 +186,8 @@ class Ellipsoid(AbstractRound):
                 f"{stretches[-1]:.3g} to {stretches[0]:.3g}. Give linearly independent semi-axis "
                 "vectors."
             )
+        reach = axes if axes.ndim == 1 else stretches[0] * np.ones(dimension)
+        checks.check_size("The ellipsoid", center - reach, center + reach)
         self._center = freeze(center)
         self._axes = freeze(axes) if axes.ndim == 1 else tuple(freeze(row) for row in axes)
 

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from cordes.domains.domain import LARGEST_VALUE
 from cordes.errors import CoefficientError
 from cordes.runtime.blocks import BLOCK, in_blocks, is_traced, with_matrices
 from cordes.runtime.plain import show
@@ -18,7 +19,8 @@ from cordes.runtime.plain import show
 # An array with more numbers is taken for a table.
 LARGEST_COEFFICIENT = 9
 
-
+# Of the operator fourth powers are needed; where A is less, nothing made of it is a number.
+LARGEST_OPERATOR, SMALLEST_MATRIX = 1e50, 1e-205
 # What to do instead of jax.grad or jax.vmap around a solve.
 TRACED = (
     "is traced by JAX: jit, grad and vmap go through answers (jax.grad(solution)), not through "
@@ -54,6 +56,8 @@ def as_function(
         )
     if not np.all(np.isfinite(constant)):
         raise CoefficientError(f"{name} = {show(constant)} is not finite.")
+    if np.max(np.abs(constant), initial=0.0) > _largest(name):
+        raise CoefficientError(f"{name} = {show(constant)}: {_too_large(name)}")
     return (lambda *_: jnp.asarray(constant)), True
 
 
@@ -128,8 +132,10 @@ def check_exact(exact: Any, x: Array) -> None:
 def check_finite(
     name: str, values: np.ndarray, points: np.ndarray, where: str = "", which: str = ""
 ) -> None:
-    """No NaN and no infinity; `which` names the control, where there are several."""
-    bad = ~np.all(np.isfinite(values.reshape(len(points), -1)), axis=1)
+    """No NaN, no infinity, and nothing that is nearly one; `which` names the control, where there
+    are several."""
+    size = np.max(np.abs(values.reshape(len(points), -1)), axis=1)
+    bad = ~np.isfinite(size)
     if np.any(bad):
         i = int(np.argmax(bad))
         raise CoefficientError(
@@ -137,6 +143,19 @@ def check_finite(
             f"{name}({show(points[i])}) = {show(values[i])}{_of(which)}. Guard powers and "
             "divisions (jnp.cbrt for cube roots, jnp.where with a safe argument)."
         )
+    if np.any(size > _largest(name)):
+        i = int(np.argmax(size))
+        raise CoefficientError(
+            f"{name}({show(points[i])}) = {show(values[i])}{_of(which)}: {_too_large(name)}"
+        )
+
+
+def _largest(name: str) -> float:
+    return LARGEST_OPERATOR if name in ("A", "b", "c") else LARGEST_VALUE
+
+
+def _too_large(name: str) -> str:
+    return f"numbers up to {_largest(name):g} are computed with here. Choose another unit."
 
 
 def _of(which: str) -> str:
@@ -167,6 +186,12 @@ def check_elliptic(name: str, matrices: np.ndarray, points: np.ndarray, which: s
             f"{name} is not positive definite: {name}({show(points[i])}) = "
             f"{show(matrices[i])}{_of(which)} has the eigenvalue {smallest[i]:.6g}. The equation "
             f"is not elliptic there; {cure}"
+        )
+    if np.any(size < SMALLEST_MATRIX):
+        i = int(np.argmin(size))
+        raise CoefficientError(
+            f"{name}({show(points[i])}) = {show(matrices[i])}{_of(which)} is so small that its "
+            "squares are zero. Multiply the whole equation by a number."
         )
 
 

@@ -53,7 +53,10 @@ def epsilon_at(A: np.ndarray, b: np.ndarray, c: np.ndarray, lambda_: float | Non
     trace, square = np.trace(A, axis1=-2, axis2=-1), np.sum(A**2, axis=(-2, -1))
     if lambda_ is None:
         return trace**2 / square - (d - 1)
-    whole = square + np.sum(b**2, axis=-1) / (2 * lambda_) + c**2 / lambda_**2
+    with np.errstate(over="ignore"):
+        # Infinite where lambda is large enough, and then c does not count.
+        weight = np.square(np.float64(lambda_))
+    whole = square + np.sum(b**2, axis=-1) / (2 * lambda_) + c**2 / weight
     return (trace + c / lambda_) ** 2 / whole - d
 
 

@@ -1,17 +1,13 @@
-"""Files that are there whole or not at all, folders that belong to one run at a time, and whether
-they can be written, asked before any long work."""
+"""Files that are there whole or not at all, and whether they can be written, asked before any long
+work."""
 
 import contextlib
-import json
 import os
-import platform
 import secrets
-import shlex
 import sys
-import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import BinaryIO
 
 from cordes.arguments import as_path
 from cordes.errors import FileError
@@ -19,15 +15,17 @@ from cordes.errors import FileError
 try:
     import fcntl
 except ImportError:
-    # Windows: two runs at once into one folder are not noticed.
+    # Windows: two runs at once into one folder are not noticed, and parts that were left stay.
     fcntl = None
 
 # How the names of files begin that are not whole yet; a kill in the middle leaves one.
 PART = ".part-"
+# Random digits that tell parts of one file apart.
+DIGITS = 8
+# Somebody may have put a pipe or a link there: neither waited for nor followed.
+SEEN = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
 # The longest end of a name that a part takes over: names have at most 255 bytes.
 NAME = 100
-# Records of a run are smaller; anything larger is not one.
-LARGEST_RECORD = 64_000_000
 
 
 def check_writable(path: str | Path) -> Path:
@@ -45,7 +43,7 @@ def check_writable(path: str | Path) -> Path:
 
 def part_of(path: Path) -> Path:
     """A name beside `path` that no other file has; the ending, which says the format, stays."""
-    return path.with_name(f"{PART}{secrets.token_hex(4)}-{path.name[-NAME:]}")
+    return path.with_name(f"{PART}{secrets.token_hex(DIGITS // 2)}-{path.name[-NAME:]}")
 
 
 def write_file(path: str | Path, content: bytes | str) -> Path:
@@ -55,7 +53,7 @@ def write_file(path: str | Path, content: bytes | str) -> Path:
     path = Path(path)
     data = content.encode() if isinstance(content, str) else content
     try:
-        if _is_special(path):
+        if is_special(path):
             path.write_bytes(data)
         else:
             _replace(path, data)
@@ -65,21 +63,74 @@ def write_file(path: str | Path, content: bytes | str) -> Path:
 
 
 def _replace(path: Path, data: bytes) -> None:
-    part = part_of(path)
+    part, file = _begun(path)
     try:
-        with part.open("xb") as file:
+        with file:
             file.write(data)
             file.flush()
             # Else the new name can reach the disk before what the file holds.
             os.fsync(file.fileno())
-        os.replace(part, path)
+            _remove_left(path)
+            if fcntl is not None:
+                # As long as it is held nobody takes it for one that was left.
+                os.replace(part, path)
+        if fcntl is None:
+            # Windows renames no open file.
+            os.replace(part, path)
     except BaseException:
         with contextlib.suppress(OSError):
             part.unlink(missing_ok=True)
         raise
 
 
-def _is_special(path: Path) -> bool:
+def _begun(path: Path) -> tuple[Path, BinaryIO]:
+    """A new part, open, and held until it is closed or its process ends."""
+    while True:
+        part = part_of(path)
+        file = part.open("xb")
+        # Before it was held, another process may have taken it for one that was left.
+        with contextlib.suppress(BlockingIOError, FileNotFoundError):
+            if not hold(file.fileno()) or os.path.samestat(os.fstat(file.fileno()), os.stat(part)):
+                return part, file
+        file.close()
+
+
+def hold(descriptor: int) -> bool:
+    """Whether a file could be locked; raises BlockingIOError where another process holds it."""
+    if fcntl is None:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise
+    except OSError:
+        # A file system without locks.
+        return False
+    return True
+
+
+def _remove_left(path: Path) -> None:
+    """Parts of this file that nobody holds: their writers were killed."""
+    ending, names = f"-{path.name[-NAME:]}", []
+    # A folder may take files and show none.
+    with contextlib.suppress(OSError):
+        names = os.listdir(path.parent)
+    for name in names:
+        if name.startswith(PART) and name[len(PART) + DIGITS :] == ending:
+            with contextlib.suppress(OSError):
+                _remove_unheld(path.with_name(name))
+
+
+def _remove_unheld(part: Path) -> None:
+    file = os.open(part, SEEN)
+    try:
+        if hold(file):
+            part.unlink()
+    finally:
+        os.close(file)
+
+
+def is_special(path: Path) -> bool:
     """Whether something is there that a file must not take the place of, as /dev/null."""
     if path.exists() and not path.is_file():
         return True
@@ -99,216 +150,3 @@ def standard_output_kept() -> Iterator[None]:
     finally:
         os.dup2(kept, 1)
         os.close(kept)
-
-
-# Folders ------------------------------------------------------------------------------------------
-
-# In a folder while a run writes there: who it is, and which files may be its. Gone when it has
-# ended; what was killed leaves it, so that the next run knows what it may replace. Each run adds a
-# line, which is one step: what earlier ones left is not forgotten.
-LOCK = ".cordes.lock"
-OPENED = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
-
-
-class Folder(NamedTuple):
-    """A folder that a run has for itself; `command` are the run's words. `replaced` are the files
-    of an earlier run, which go when this one has something to take their place."""
-
-    path: Path
-    command: list[str]
-    replaced: frozenset[str] = frozenset()
-
-    def put(self, parts: Mapping[str, Path], record: str) -> None:
-        """Give files their names, the record of what is there last, in place of an earlier run. In
-        the middle there is no record: never one of files that are not there."""
-        for name in (record, *sorted(self.replaced - parts.keys())):
-            (self.path / name).unlink(missing_ok=True)
-        for name, part in sorted(parts.items(), key=lambda item: item[0] == record):
-            os.replace(part, self.path / name)
-
-
-class Contents(NamedTuple):
-    """The files that a command may write, those that any command may, and which of these are
-    records of a run: objects with its `command` and its `files`."""
-
-    names: Sequence[str]
-    known: Sequence[str] = ()
-    records: Sequence[str] = ()
-
-
-@contextlib.contextmanager
-def claimed(
-    path: Path, contents: Contents, command: Sequence[str], overwrite: bool = False
-) -> Iterator[Folder]:
-    """Make the folder, and keep it from other runs. Refused: a folder that cannot be written, that
-    another run is writing to, or that holds another run (unless `overwrite`); and, whatever is
-    said, files of these names that no run has written."""
-    # Not Path.exists, which raises for names that are too long.
-    made = [each for each in (path, *path.parents) if not os.path.exists(each)]
-    prepare_folder(path)
-    try:
-        with _locked(path, contents) as (lock, left):
-            known = _known(path, contents, list(command), overwrite) | left
-            _refuse_foreign(path, contents.names, known)
-            replaced = frozenset(known & {*contents.names, *contents.known})
-            note = {"process": os.getpid(), "host": platform.node(), "command": list(command)}
-            note["files"] = sorted(replaced | set(contents.names))
-            try:
-                os.write(lock, json.dumps(note).encode() + b"\n")
-            except OSError as error:
-                raise _cannot_be_written(path, error) from error
-            yield Folder(path, list(command), replaced)
-    finally:
-        # Nothing was written: all is as it was.
-        for folder in made:
-            with contextlib.suppress(OSError):
-                folder.rmdir()
-
-
-def prepare_folder(folder: Path) -> Path:
-    """Make the folder and try to write there: what cannot be written is refused before a solve."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except FileExistsError:
-        raise FileError(f"--out {folder} is a file: give the name of a folder.") from None
-    except OSError as error:
-        raise _cannot_be_written(folder, error) from error
-    return folder
-
-
-def _cannot_be_written(folder: Path, error: OSError) -> FileError:
-    return FileError(
-        f"--out {folder} cannot be written: {error.strerror or error}. Choose another folder."
-    )
-
-
-@contextlib.contextmanager
-def _locked(folder: Path, contents: Contents) -> Iterator[tuple[int, set[str]]]:
-    """The lock, held, and the files that a killed run has left. The system gives a lock back when
-    its process ends, however it ends. Its file goes, unless what a killed run has left is there
-    still, since this run was refused, or ended without an answer."""
-    path = folder / LOCK
-    lock = _open_lock(path)
-    try:
-        left = _notes(path)
-        if left:
-            for part in folder.glob(f"{PART}*"):
-                part.unlink(missing_ok=True)
-        yield lock, set().union(*map(_names_in, left))
-    finally:
-        try:
-            with contextlib.suppress(OSError):
-                if not _unrecorded(folder, contents):
-                    path.unlink()
-        finally:
-            os.close(lock)
-
-
-def _unrecorded(folder: Path, contents: Contents) -> set[str]:
-    """Files of runs that no record names."""
-    records = [_read_object(folder / name) for name in contents.records]
-    named = set(contents.records).union(*(_names_in(record) for record in records if record))
-    noted = set().union(*map(_names_in, _notes(folder / LOCK)))
-    return {name for name in noted - named if os.path.lexists(folder / name)}
-
-
-def _open_lock(path: Path) -> int:
-    while True:
-        if os.path.lexists(path) and not path.is_file():
-            raise FileError(f"{path} is no file: move it, or choose another --out.")
-        try:
-            lock = os.open(path, OPENED, 0o666)
-        except OSError as error:
-            raise FileError(f"{path} cannot be written: {error.strerror or error}.") from error
-        try:
-            if fcntl is not None:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(lock)
-            raise FileError(_taken(path)) from None
-        except OSError:
-            # A file system without locks: two runs at once are not noticed there.
-            pass
-        # Another run may have ended, and removed the file, after it was opened here.
-        with contextlib.suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(lock), os.stat(path)):
-                return lock
-        os.close(lock)
-
-
-def _taken(lock: Path) -> str:
-    owner = (_notes(lock) or [{}])[-1]
-    who = f"process {owner.get('process')} on {owner.get('host')}" if owner else "another process"
-    return (
-        f"--out {lock.parent} is being written by {who}{_told(owner)}: wait for it to end, or "
-        "choose another folder."
-    )
-
-
-def _told(record: Mapping[str, Any]) -> str:
-    """The command of a run, where it is known."""
-    command = record.get("command")
-    if not isinstance(command, list) or not command:
-        return ""
-    return f" (cordes {shlex.join(map(str, command))[:200]})"
-
-
-def _known(folder: Path, contents: Contents, command: list[str], overwrite: bool) -> set[str]:
-    """The files of a run that may be replaced: the same one made again, or any if it is said."""
-    found: set[str] = set()
-    for name in contents.records:
-        record = _read_object(folder / name)
-        if record is None or not isinstance(record.get("files"), list):
-            continue
-        if not overwrite and record.get("command") != command:
-            raise FileError(
-                f"--out {folder} holds another run{_told(record)}: choose another folder, or give "
-                "--overwrite to replace it."
-            )
-        found |= {name, *_names_in(record)}
-    return found
-
-
-def _refuse_foreign(folder: Path, names: Sequence[str], known: set[str]) -> None:
-    for name in names:
-        path = folder / name
-        if os.path.lexists(path) and (name not in known or _is_special(path)):
-            raise FileError(
-                f"{path} was not written by a run of cordes, and would be lost: move it, or choose "
-                "another --out."
-            )
-
-
-def _names_in(record: Mapping[str, Any]) -> set[str]:
-    files = record.get("files")
-    return {Path(name).name for name in files or () if isinstance(name, str)}
-
-
-def _read_object(path: Path) -> dict[str, Any] | None:
-    """The object in a JSON file; None where there is none."""
-    try:
-        # Whoever reads a pipe waits for its writer.
-        regular = path.is_file() and not path.is_symlink()
-        if not regular or path.stat().st_size > LARGEST_RECORD:
-            return None
-        return _as_object(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-
-
-def _notes(lock: Path) -> list[dict[str, Any]]:
-    """What runs have noted in a lock, the last one last; at its start a run has not yet."""
-    with contextlib.suppress(OSError, ValueError):
-        lines = lock.read_text(encoding="utf-8").splitlines()
-        return [note for line in lines if (note := _as_object(line)) is not None]
-    return []
-
-
-def _as_object(text: str) -> dict[str, Any] | None:
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None

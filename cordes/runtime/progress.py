@@ -1,13 +1,34 @@
 """Progress for people: one line with residual, error and time, whatever is solved."""
 
+import contextlib
 import sys
-from typing import Any
+from typing import Any, TextIO, cast
 
 from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
 from cordes.runtime.signals import pause
+
+
+class _Unwatched:
+    """A stream that takes everything, also when nobody reads it any more: the terminal may be
+    closed before the work is done."""
+
+    def __init__(self, stream: Any):
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            self._stream.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 class Progress:
@@ -22,7 +43,7 @@ class Progress:
                 BarColumn(),
                 TextColumn("{task.fields[facts]}"),
                 TimeElapsedColumn(),
-                console=Console(stderr=True),
+                console=Console(file=cast(TextIO, _Unwatched(sys.stderr))),
             )
             self._task = self._bar.add_task(title, total=total, facts="")
 

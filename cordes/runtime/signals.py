@@ -3,7 +3,8 @@
 Python would raise KeyboardInterrupt wherever it happens to be: in a callback of the compiler, which
 swallows it, or in the middle of a table of Sobol numbers, which stays half filled. So a handler
 only notes the signal, and `pause`, which all long work calls between its steps, raises. The second
-signal does not wait.
+signal does not wait, not even for compiled code that is running, during which Python calls no
+handler: in a command a thread listens, too.
 """
 
 import contextlib
@@ -14,21 +15,29 @@ import time
 from collections.abc import Callable, Iterator
 from types import FrameType
 
-HEEDED = (signal.SIGINT, signal.SIGTERM)
+HEEDED = tuple(
+    # A terminal that is closed sends SIGHUP; Windows has none.
+    getattr(signal, name)
+    for name in ("SIGINT", "SIGTERM", "SIGHUP")
+    if hasattr(signal, name)
+)
 # Seconds within which a second signal is the first one again: `timeout` sends two, to the process
 # and to its group.
 AGAIN = 0.5
 NEWS = b"\nStopping at the next pause, with what there is. Another signal ends at once.\n"
+# No signal has this number: the thread that listens may end.
+DONE = b"\0"
 Handler = Callable[[int, FrameType | None], None]
 
 
 class _Signals:
     """The first signal that came, whether it still is to be raised, and how many parts of the
-    program that must not be cut are under way."""
+    program that must not be cut are under way; whether people were told of it."""
 
     first: signal.Signals | None = None
     since = 0.0
     waiting = False
+    told = False
     held = 0
 
 
@@ -72,10 +81,9 @@ def held() -> Iterator[None]:
 
 @contextlib.contextmanager
 def heeded_by_commands() -> Iterator[None]:
-    """For the process of a command: both signals are remembered, and the second ends it at once. A
+    """For the process of a command: the signals are remembered, and the second ends it at once. A
     folder that it has claimed is then as after a kill."""
-
-    with _listening(HEEDED, _end_at_once):
+    with _listening(HEEDED, _end_at_once), _watched():
         yield
 
 
@@ -112,7 +120,53 @@ def _listening(numbers: tuple[signal.Signals, ...], second: Handler) -> Iterator
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-        _STATE.first, _STATE.waiting = None, False
+        _STATE.first, _STATE.waiting, _STATE.told = None, False, False
+
+
+@contextlib.contextmanager
+def _watched() -> Iterator[None]:
+    """Within this context a thread ends the process at the second signal. The system wakes it
+    whatever the main thread is doing."""
+    if not _in_main_thread():
+        yield
+        return
+    reads, writes = os.pipe()
+    os.set_blocking(writes, False)
+    before = signal.set_wakeup_fd(writes, warn_on_full_buffer=False)
+    watcher = threading.Thread(target=_watch, args=(reads,), name="signals", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(before)
+        # Not by its end, which a child of this process may hold open.
+        os.write(writes, DONE)
+        watcher.join()
+        os.close(reads)
+        os.close(writes)
+
+
+def _watch(reads: int) -> None:
+    """Read the numbers of signals as they come. It counts for itself, since the handler of the
+    first one may be called long after it came."""
+    since = None if _STATE.first is None else _STATE.since
+    while (number := os.read(reads, 1)) != DONE:
+        if number[0] not in HEEDED:
+            continue
+        now = time.monotonic()
+        if since is None:
+            since = now
+            _tell()
+        elif now - since > AGAIN:
+            _end_at_once(number[0], None)
+
+
+def _tell() -> None:
+    """Say once that a signal has come, and not through Python's buffer, which may be in use."""
+    if not _STATE.told:
+        _STATE.told = True
+        with contextlib.suppress(OSError):
+            os.write(2, NEWS)
 
 
 def _noting(second: Handler) -> Handler:
@@ -121,9 +175,7 @@ def _noting(second: Handler) -> Handler:
         if _STATE.first is None:
             _STATE.first, _STATE.since, _STATE.waiting = signal.Signals(number), now, True
             if second is _end_at_once:
-                # Not through Python's buffer, which may be in use just now.
-                with contextlib.suppress(OSError):
-                    os.write(2, NEWS)
+                _tell()
         elif now - _STATE.since > AGAIN:
             second(number, frame)
 

@@ -138,15 +138,25 @@ class Search:
         small = len(self.system.hidden[0]) > 0
         return small or min(self.needed, default=0.0) > HOPELESS * LARGEST
 
+    @property
+    def finite(self) -> bool:
+        """Whether the data and the residual are numbers: if not, no more features would help."""
+        return bool(np.isfinite(self.scale) and (self.best is None or np.isfinite(self.residual)))
+
     def has_time(self, width: int, clock: Clock) -> bool:
-        """Whether a stage may begin; the first one always does, since without it there is no
-        answer."""
+        """Whether a stage may begin and may help; the first one always does, since without it there
+        is no answer."""
+        if self.best is not None and not self.finite:
+            return False
         self.late = self.best is not None and (clock.over or not clock.allows(self.cost * width**2))
         return not self.late
 
     @property
     def done(self) -> bool:
-        return self.residual <= (ROUNDING * self.scale if self.tol is None else self.tol)
+        # Without a candidate nothing is, even for data whose norm is infinite.
+        return self.best is not None and self.residual <= (
+            ROUNDING * self.scale if self.tol is None else self.tol
+        )
 
     def judge(
         self,
@@ -333,7 +343,7 @@ class LeastSquares(AbstractSolver):
     def _verdict(self, search: "Search", clock: Clock, interrupted: bool) -> Result:
         if interrupted:
             return Result.interrupted
-        if not np.isfinite(search.residual):
+        if not search.finite:
             return Result.nonfinite
         if (search.late or clock.over) and not search.done:
             return Result.time_out

@@ -6,17 +6,20 @@ from pathlib import Path
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 
 from cordes.ansatz.build import NOTHING, Earlier
 from cordes.arguments import check_arguments
+from cordes.errors import CoefficientError
 from cordes.gallery.names import as_problem
 from cordes.problems.condition import warn_if_violated
 from cordes.problems.features import features_of
+from cordes.problems.linear import Linear
 from cordes.problems.problem import AbstractProblem
 from cordes.results import Result
 from cordes.runtime.clock import Clock
 from cordes.runtime.compilation import Laps
-from cordes.runtime.plain import plain_number
+from cordes.runtime.plain import plain_number, show
 from cordes.runtime.progress import Progress
 from cordes.runtime.signals import heeded_by_solves
 from cordes.runtime.threads import share_cores
@@ -32,6 +35,9 @@ from cordes.solvers.rows.system import AbstractSystem
 from cordes.solvers.solver import AbstractSolver
 from cordes.solvers.tolerance import reach, residual_target
 from cordes.solvers.train import Budget, or_interrupted
+
+# Below it the multiplier of A is no number.
+SMALLEST_SOLVED = 1e-150
 
 
 def solve(
@@ -96,6 +102,7 @@ def solve(
     clock = Clock(max_seconds)
     with laps, heeded_by_solves():
         with share_cores():
+            _refuse_tiny(problem)
             system = make_system(problem, multiplier, choices.ansatz, _earlier(problem, start))
             warn_if_violated(problem)
             problem.warn()
@@ -193,3 +200,15 @@ class LinearRun:
         """Allow a larger size than usual, where the last steps up helped."""
         staged, self.staged = self.staged, False
         return staged and self.last is not None and still_helps(self.last.history)
+
+
+def _refuse_tiny(problem: AbstractProblem) -> None:
+    """Certificates have no squares of A, but the multiplier and singular functions do."""
+    if isinstance(problem, Linear):
+        center = problem.domain.center
+        A = np.asarray(problem.A(jnp.asarray(center)))
+        if np.max(np.abs(A)) < SMALLEST_SOLVED:
+            raise CoefficientError(
+                f"A({show(center)}) = {show(A)} is so small that its square is zero: multiply the "
+                "whole equation by a number."
+            )

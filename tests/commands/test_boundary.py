@@ -6,10 +6,12 @@ import errno
 import io
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 import pytest
 from rich.text import Text
@@ -20,8 +22,9 @@ from cordes.commands.files import _draw
 from cordes.commands.output import Report
 from cordes.runtime import distribution
 from cordes.runtime.clock import Clock
-from cordes.runtime.files import LOCK, Folder
+from cordes.runtime.folders import LOCK, Folder
 from cordes.runtime.progress import Progress
+from cordes.runtime.signals import HEEDED
 from cordes.solutions.solution import Solution
 
 ONE = """
@@ -67,7 +70,7 @@ def sending(number, function):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", HEEDED)
 @pytest.mark.parametrize("moment", ["save", "plot", "to_vtk"])
 def test_a_signal_while_files_are_written_costs_no_answer(
     invoke, one, tmp_path, monkeypatch, number, moment
@@ -84,7 +87,7 @@ def test_a_signal_while_files_are_written_costs_no_answer(
     assert ("report.html" in named(out)) is False
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", HEEDED)
 def test_a_signal_before_there_is_an_answer_leaves_no_trace(
     invoke, one, tmp_path, monkeypatch, number
 ):
@@ -201,6 +204,15 @@ def test_a_message_that_nobody_reads_ends_nothing(number):
         output.complain("Warning: …", "yellow")
 
 
+@pytest.mark.parametrize("number", [errno.EPIPE, errno.EIO])
+def test_progress_that_nobody_watches_any_more_ends_nothing(number):
+    with (
+        contextlib.redirect_stderr(Broken(OSError(number, "nobody"))),
+        Progress("title", show=True) as bar,
+    ):
+        bar.update(residual=1.0)
+
+
 def test_a_solve_without_standard_error(monkeypatch):
     monkeypatch.setattr(sys, "stderr", None)
     with Progress("title") as bar:
@@ -281,3 +293,25 @@ def test_a_signal_to_a_process(one, tmp_path, number, status):
     assert json.loads(stdout)["interrupted"] == number.name
     assert LOCK not in names(out)
     assert "answer.cordes" in named(out)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("ignored", "status"), [(False, 129), (True, 1)], ids=["hangup", "nohup"])
+def test_a_terminal_that_is_closed_costs_no_answer(one, tmp_path, ignored, status):
+    """It sends SIGHUP, and takes no line any more."""
+    out = tmp_path / "out"
+    shell = f"trap {'' if ignored else '-'!r} HUP; exec {sys.executable} -m cordes solve {one}"
+    terminal, other_end = pty.openpty()
+    process = subprocess.Popen(
+        ["setsid", "--ctty", "bash", "-c", f"{shell} --out {out}"],
+        **dict.fromkeys(("stdin", "stdout", "stderr"), other_end),
+    )
+    os.close(other_end)
+    # The first line of progress, and where the signal counts, an answer.
+    assert os.read(terminal, 1)
+    while process.poll() is None and not (ignored or (out / "answer.cordes").exists()):
+        time.sleep(0.001)
+    os.close(terminal)
+    assert process.wait(120) == status
+    assert "answer.cordes" in named(out)
+    assert LOCK not in names(out)

@@ -73,6 +73,10 @@ REFUSED = {
     "g vector": ({"g": lambda x: x}, r"g\(x\) has shape"),
     "g not finite": ({"g": lambda x: jnp.log(x[0])}, "g is not finite .* of the boundary"),
     "g of math": ({"g": lambda x: math.exp(x[0])}, "g cannot be traced"),
+    "A constant too large": ({"A": 1e300}, r"A = .*e\+300.*numbers up to 1e\+50"),
+    "A too small": ({"A": 1e-300}, r"A\(.*\) = .*e-300.* so small that its squares are zero"),
+    "f too large": ({"f": lambda x: jnp.exp(600 + x[0])}, r"f\(.*\) = .*up to 1e\+250"),
+    "c too large": ({"c": 1e101}, r"c = 1.e\+101.*Choose another unit"),
     "interface constant": (
         {"interfaces": [lambda x: jnp.ones(())]},
         r"interfaces\[0\] does not change sign in the domain.*\[1, 1\]",

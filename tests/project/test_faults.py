@@ -2,7 +2,9 @@
 
 import importlib.util
 import os
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -42,6 +44,19 @@ def test_what_no_input_may_do_is_told_apart():
     found = {outcome: count for (_, outcome), count in tally.counts.items()}
     assert found == {"refused": 1, "message": 1, "accepted": 1, "fault": 1}
     assert len(tally.failures) == 2
+
+
+@pytest.mark.parametrize("busy", [True, False])
+def test_what_does_not_end_is_told(monkeypatch, busy):
+    judging = program("judging")
+    monkeypatch.setattr(judging, "MOST_SECONDS" if busy else "MOST_WAIT", 0.1)
+    end = time.monotonic() + 30
+
+    def work():
+        while time.monotonic() < end:
+            time.sleep(0 if busy else 1)
+
+    assert judging.Tally().judge("kind", "note", work) == "hang"
 
 
 def test_formulas():
@@ -99,6 +114,15 @@ def test_what_a_command_did_wrong_is_told(tmp_path, command, told):
     case = surroundings.Surrounding("", command, before="echo mine > mine", out="o")
     _, wrong = surroundings.judged(case, tmp_path / "case", dict(os.environ))
     assert told in wrong
+
+
+@pytest.mark.long
+def test_kills_at_every_write():
+    """In a process that has used no device, since the killed ones are forks of it."""
+    words = [sys.executable, str(FAULTS / "writes.py"), "report"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count(" 0 faults") == 2
 
 
 @pytest.mark.long

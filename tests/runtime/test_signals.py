@@ -3,7 +3,10 @@
 import gc
 import os
 import signal
+import subprocess
+import sys
 import threading
+import time
 
 import pytest
 
@@ -20,10 +23,10 @@ from cordes.runtime.signals import (
     taken,
 )
 
-both = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+each_one = pytest.mark.parametrize("number", signals.HEEDED)
 
 
-@both
+@each_one
 @pytest.mark.parametrize(
     "ask",
     [pause, check_deadline, lambda: Clock().over, lambda: Progress("", False).update(step=1)],
@@ -73,7 +76,7 @@ def quick(monkeypatch):
     monkeypatch.setattr(signals, "AGAIN", 0.0)
 
 
-@both
+@each_one
 @pytest.mark.usefixtures("quick")
 def test_the_second_signal_ends_a_command_at_once(monkeypatch, number):
     ends = []
@@ -82,7 +85,55 @@ def test_the_second_signal_ends_a_command_at_once(monkeypatch, number):
         signal.raise_signal(signal.SIGINT)
         assert not ends
         signal.raise_signal(number)
-    assert ends == [128 + number]
+    # Both the handler and the thread do it.
+    assert set(ends) == {128 + number}
+
+
+COMPILED = """
+import jax, jax.numpy as jnp
+from cordes.runtime.signals import heeded_by_commands
+with heeded_by_commands():
+    print("begun", flush=True)
+    jax.jit(lambda x: jax.lax.while_loop(lambda x: x >= 0.0, lambda x: x + 1.0, x))(0.0).item()
+"""
+
+
+@pytest.mark.long
+def test_the_second_signal_ends_compiled_code_at_once():
+    """While it runs, Python calls no handler."""
+    command = [sys.executable, "-c", COMPILED]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, **pipes, text=True) as process:
+        try:
+            assert process.stdout.readline() == "begun\n"
+            # Long after it was begun, and again long after people were told.
+            time.sleep(5)
+            process.send_signal(signal.SIGTERM)
+            assert process.stderr.read(9).strip() == "Stopping"
+            time.sleep(2 * signals.AGAIN)
+            process.send_signal(signal.SIGINT)
+            assert process.wait(30) == 130
+        finally:
+            process.kill()
+
+
+def test_a_command_leaves_no_listener_behind(monkeypatch):
+    """Even where a child of its process lives on, and holds all that was open."""
+    held_open, pipe = [], os.pipe
+
+    def inherited():
+        ends = pipe()
+        held_open.extend(map(os.dup, ends))
+        return ends
+
+    monkeypatch.setattr(os, "pipe", inherited)
+    before = threading.active_count()
+    with heeded_by_commands():
+        assert threading.active_count() == before + 1
+    assert threading.active_count() == before
+    assert signal.set_wakeup_fd(-1) == -1
+    for descriptor in held_open:
+        os.close(descriptor)
 
 
 def test_one_signal_may_come_twice(monkeypatch):

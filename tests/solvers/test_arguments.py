@@ -129,7 +129,7 @@ SQUARE = cordes.Box([0, 0], [1, 1])
         (lambda _: cordes.Linear(SQUARE, 1.0, 1.0, interfaces=None), "interfaces is None"),
         (lambda _: cordes.Linear(SQUARE, 1.0, 1.0, epsilon="a"), "epsilon = 'a'"),
         (lambda _: cordes.Linear(SQUARE, 1.0, 1.0, name=3), "name = 3: a text"),
-        (lambda _: cordes.Box([-1e308], [1e308]), "wider than the largest number"),
+        (lambda _: cordes.Box([-1e308], [1e308]), "inf wide along axis 0.*another unit"),
         (lambda answer: answer("abc"), r"x = 'abc': points of shape \(..., 2\) are needed"),
         (lambda answer: answer(np.zeros((0, 2))), "there must be one at least"),
         (lambda answer: answer.gradient([[1, "b"]]), "points of shape"),
@@ -141,3 +141,10 @@ SQUARE = cordes.Box([0, 0], [1, 1])
 def test_nonsense_elsewhere_is_refused(call, message, solved):
     with pytest.raises(cordes.CordesError, match=message):
         call(solved(NAME))
+
+
+def test_coefficients_whose_squares_are_zero_are_refused_by_solve():
+    """Certificates need no multiplier, and have bounds."""
+    problem = cordes.Linear(cordes.Box([0], [1]), 1e-199, 1e-199)
+    with pytest.raises(cordes.CoefficientError, match="so small that its square is zero"):
+        cordes.solve(problem)
