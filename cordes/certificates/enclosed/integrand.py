@@ -91,7 +91,7 @@ class Integrand(AbstractIntegrand):
         center, reach = -middle, radius
         if self.features is not None:
             jets = self.features.over(piece["z"].lower, piece["z"].upper)
-            center, reach = _added(center, reach, _factors(piece), jets)
+            center, reach = larger_by(center, reach, factors(piece), jets)
         bound = (np.abs(center) + reach) * (1 + 1e-12)
         return np.where(np.isnan(bound), np.inf, bound)
 
@@ -125,7 +125,7 @@ def _equation(parts: dict[str, Rectangle]) -> Equation:
     return Equation(*(parts[name] for name in Equation._fields))
 
 
-def _factors(piece: dict[str, Interval]) -> tuple[Array, Array]:
+def factors(piece: dict[str, Interval]) -> tuple[Array, Array]:
     """Middle and radius of what the value, the first and the second derivatives by z are multiplied
     with: zeroth, first·z' + second:z'' and z'ᵀ second z'."""
     zeroth, first, second, slope, bend = (_ball(piece[name]) for name in Operator._fields)
@@ -145,7 +145,7 @@ def _factors(piece: dict[str, Interval]) -> tuple[Array, Array]:
     return middle, np.concatenate([zeroth[1][:, None], once[1] + bent[1], flat[1]], axis=1)
 
 
-def _added(
+def larger_by(
     center: Array, reach: Array, factors: tuple[Array, Array], jets: tuple[Array, Array]
 ) -> tuple[Array, Array]:
     """Middle and radius with factor · jet added, for factors and jets with middles and radii."""
@@ -166,8 +166,17 @@ def parts_of(
     if isinstance(candidate, FunctionCandidate):
         return None, functools.partial(_formula, problem, candidate.plain)
     assert isinstance(candidate, AnswerCandidate)
-    solution = candidate.solution
-    network, ansatz = solution.network, solution.ansatz
+    features, used = sines_of(candidate.solution)
+    ansatz = candidate.solution.ansatz
+    if features is None:
+        return None, functools.partial(_formula, problem, ansatz.lift)
+    return features, functools.partial(_frozen, problem, ansatz, used)
+
+
+def sines_of(solution: Any) -> tuple[Features | None, Array]:
+    """The sines of an answer, none where all coefficients are zero, and which of the inputs they
+    use."""
+    network = solution.network
     if np.any(solution.amplitudes):
         raise UnsupportedOperation("singular functions")
     if len(network.layers) > 1 or network.activation != "sine":
@@ -175,9 +184,7 @@ def parts_of(
     weight, bias = (np.asarray(part, float) for part in network.layers[0])
     used = np.flatnonzero(np.any(weight != 0, axis=1))
     features = Features(weight[used], bias, np.asarray(network.coefficients, float))
-    if not np.any(features.coefficients):
-        return None, functools.partial(_formula, problem, ansatz.lift)
-    return features, functools.partial(_frozen, problem, ansatz, used)
+    return features if np.any(features.coefficients) else None, used
 
 
 def _formula(problem: Linear, function: Callable, x: jax.Array) -> dict[str, Any]:

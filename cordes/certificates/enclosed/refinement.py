@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from cordes.certificates.enclosed.abstract import (
@@ -20,16 +19,14 @@ from cordes.certificates.enclosed.abstract import (
     Weight,
 )
 from cordes.certificates.enclosed.charts import ChartCells
+from cordes.certificates.enclosed.cuts import cuts_of
 from cordes.certificates.enclosed.integrand import Integrand
 from cordes.certificates.enclosed.measure import EnclosedMeasure, left_out
 from cordes.certificates.residual.candidate import AbstractCandidate
-from cordes.domains import Box
 from cordes.domains.unit_cube import gauss_rule, tensor_rule
 from cordes.formulas.intervals import UnsupportedOperation
-from cordes.formulas.lookups.lines import grid_lines
 from cordes.formulas.rectangles import Rectangle
 from cordes.problems.linear import Linear
-from cordes.problems.problem import AbstractProblem
 from cordes.runtime.clock import check_deadline
 
 Array = np.ndarray
@@ -55,6 +52,13 @@ class CellBudget(NamedTuple):
     cells: int = 12_000
     points: int = 120_000
     numbers: int = 15_000_000
+
+
+# Points of a formula cost a thousandth of those of a network.
+CHEAP = CellBudget(points=1_000_000, numbers=40_000_000)
+# A norm that is enclosed may be so many times what its points show; where cells ran out before,
+# it is not used.
+TIGHT = 20.0
 
 
 class Pending(NamedTuple):
@@ -358,24 +362,6 @@ def _marked(shares: Array) -> Array:
     chosen = np.zeros(len(shares), bool)
     chosen[order[running > max(0.5, 0.2 * running[-1])]] = True
     return chosen | (shares > FAR)
-
-
-def cuts_of(problem: AbstractProblem) -> list[Array]:
-    """Where boxes are cut first: at straight interfaces along the axes and lines of tables."""
-    domain, found = problem.domain, [[] for _ in range(problem.domain.dimension)]
-    if isinstance(domain, Box):
-        lower, upper = (np.asarray(corner, float) for corner in domain.bounding_box)
-        lines = grid_lines(list(problem.data().values()), lower, upper)
-        found = [each.tolist() for each in lines]
-    points = domain.interior_points(3, 0)
-    for phi in problem.interfaces if isinstance(domain, Box) else ():
-        jet = jax.vmap(jax.value_and_grad(lambda x, phi=phi: jnp.asarray(phi(x), float)))
-        values, slopes = (np.asarray(each) for each in jet(points))
-        axes = np.flatnonzero(np.any(slopes != 0, axis=0))
-        if len(axes) == 1 and np.ptp(slopes[:, axes[0]]) == 0:
-            place = points[:, axes[0]] - values / slopes[:, axes[0]]
-            found[axes[0]].append(float(np.round(np.mean(place), 14)))
-    return [np.array(each) for each in found]
 
 
 def _collected(work: Refinement) -> tuple[Nodes, Smooth, Undecided | None]:

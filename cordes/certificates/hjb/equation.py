@@ -3,12 +3,15 @@ controls are applied, those of a finite set, each with its own multiplier, or of
 multiplier common to all."""
 
 import abc
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, final
 
 import numpy as np
 
+from cordes.certificates.enclosed.controls import ControlMeasure
+from cordes.certificates.enclosed.weights import multiplier
 from cordes.certificates.hjb.coverage import (
     ENCLOSED,
     ContinuumCoverage,
@@ -25,10 +28,16 @@ from cordes.certificates.residual.candidate import (
     not_finite,
     operator_terms,
 )
-from cordes.certificates.residual.norms import Measure
+from cordes.certificates.residual.norms import Measure, Norm, Quadrature
 from cordes.certificates.theorems.contraction import AbstractCoverage, Contraction
 from cordes.certificates.theorems.energy import Local, Pilot, Scheme, TraceSplit
-from cordes.certificates.theorems.energy_bounds import AbstractEquation, Trial
+from cordes.certificates.theorems.energy_bounds import (
+    SEEN,
+    WORTH,
+    AbstractEquation,
+    EnergyBound,
+    Trial,
+)
 from cordes.certificates.theorems.exponential import Transform
 from cordes.jet import Jet
 from cordes.problems.hjb import HJB
@@ -159,6 +168,7 @@ class AbstractControlEquation(AbstractEquation):
     pilot: ControlState
     pilot_points: np.ndarray
     residual_bound: float | None = None
+    enclosed: ControlMeasure | None = None
 
     @property
     def pairs(self) -> Pairs:
@@ -168,6 +178,29 @@ class AbstractControlEquation(AbstractEquation):
     def coverage(self) -> ControlCoverage | ContinuumCoverage:
         """All controls over the whole domain; the pairs are those of the best controls at the pilot
         points first, then others."""
+
+    def proved(self, energies: list[EnergyBound]) -> list[EnergyBound]:
+        found = [energy._replace(norm=self._proved(energy)) for energy in energies]
+        return [energy for energy in found if energy.norm.enclosed or not self.missed]
+
+    def _proved(self, energy: EnergyBound) -> Norm:
+        """The norm that is enclosed, unless cells ran out long before it is as small as the points
+        say."""
+        if self.enclosed is None:
+            return energy.norm
+        norm = self.enclosed.norm_of(multiplier(energy.scheme, energy.matrix))
+        good = norm.enclosed and norm.upper <= WORTH * max(energy.norm.upper, norm.lower)
+        return norm if good else energy.norm
+
+    @functools.cached_property
+    def missed(self) -> bool:
+        """Whether the points of the norms show less of the residual than is proved to be there:
+        then no theorem may rest on them."""
+        if self.enclosed is None or not isinstance(self.measure, Quadrature):
+            return False
+        plain = multiplier(TraceSplit(), np.eye(self.problem.domain.dimension))
+        seen = self.measure.norm(self.evaluated.scaled.size).upper
+        return seen < SEEN * self.enclosed.norm_of(plain).lower
 
     def residual_at(self, points: np.ndarray) -> np.ndarray:
         best = self.compared.evaluate(points).plain
