@@ -80,8 +80,9 @@ class Components:
     def _on_ellipses(self, turned: dict[str, Rectangle], k: int) -> Array:
         size = turned["target"][:, k].size()
         if self.features is not None:
-            each = [turned[name][:, k].size() for name in Operator._fields[:3]]
-            sizes = Operator(*each, turned["slope"].size(), turned["bend"].size())
+            zeroth, first, second = (turned[name][:, k].size() for name in Operator._fields[:3])
+            shared = turned["slope"].size(), turned["bend"].size()
+            sizes = Operator(zeroth, first, second, *shared)
             height = np.maximum(np.abs(turned["z"].below), np.abs(turned["z"].above))
             size = size + self.features.on_ellipses(sizes, height)
         return np.where(np.isnan(size), np.inf, size)

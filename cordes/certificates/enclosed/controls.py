@@ -59,7 +59,7 @@ MOST_CONTROLS = 8
 # by more than what is allowed. Of two controls whose residuals oscillate in one another no cell is
 # small enough: those below a share of the domain may have this multiple, and as much again as the
 # whole norm has for their volume.
-SHARP, SMALL, BLURRED = 0.02, 1 / 60, 2.0
+SHARP, SMALL, SMALL_OF_FORMULAS, BLURRED = 0.02, 1 / 60, 1 / 2000, 2.0
 
 
 class Controlled(NamedTuple):
@@ -158,7 +158,8 @@ class ControlIntegrand(AbstractIntegrand):
         surplus = OnCells(cells, nodes, *known, weight).upper - shown
         few = np.maximum(SHARP * shown, allowed)
         blurred = BLURRED * shown + allowed * (4 / SHARE)
-        return surplus <= np.where(cells.size < SMALL * self.volume, blurred, few)
+        small = self.volume * (SMALL if self.features is not None else SMALL_OF_FORMULAS)
+        return surplus <= np.where(cells.size < small, blurred, few)
 
 
 @np.errstate(all="ignore")
@@ -243,7 +244,8 @@ class OnCells:
         all_sizes, each = np.array(self.sizes), np.arange(len(first))
         sizes = (all_sizes[first, each] + all_sizes[last, each]) / 2
         halves = [np.abs(one + other) / 2 + rounding, np.abs(one - other) / 2 + rounding]
-        return sum(np.sqrt(sum(self._square(half, sizes))) for half in halves) ** 2
+        norms = [np.sqrt(np.add(*self._square(half, sizes))) for half in halves]
+        return (norms[0] + norms[1]) ** 2
 
 
 class ControlMeasure(NamedTuple):

@@ -16,7 +16,7 @@ D²w may jump.
 """
 
 import itertools
-from typing import NamedTuple, final
+from typing import Any, NamedTuple, final
 
 import jax
 import jax.numpy as jnp
@@ -36,7 +36,7 @@ from cordes.certificates.enclosed.components import Components
 from cordes.certificates.enclosed.cuts import cuts_of
 from cordes.certificates.enclosed.interpolation import limits_between
 from cordes.certificates.enclosed.measure import EnclosedMeasure
-from cordes.certificates.enclosed.refinement import CellBudget, Refinement, refined
+from cordes.certificates.enclosed.refinement import CellBudget, Refinement, of_cells, refined
 from cordes.certificates.enclosed.weights import determinant
 from cordes.certificates.residual.candidate import AbstractCandidate
 from cordes.certificates.residual.convexity import (
@@ -55,6 +55,9 @@ from cordes.problems.problem import Coefficients
 Array = np.ndarray
 # An eigenvalue at a point is positive beyond doubt if it is this share of the largest one.
 CERTAIN = 1e-6
+# Cells on which det - f changes its sign are cut until they are this share of the domain, or hold
+# so many times what may stay unproved.
+SMALL, MIXED = 1 / 2000, 20.0
 
 
 class Density(NamedTuple):
@@ -71,7 +74,7 @@ class Determined(NamedTuple):
     """At points: f, det D²w - f with a bound of its rounding, and the smallest eigenvalue of D²w as
     a share of the largest."""
 
-    local: Array
+    local: Any
     residual: Array
     rounding: Array
     smallest: Array
@@ -91,7 +94,7 @@ def density_weight(dimension: int) -> Weight:
     """f^{-(d-1)/d}, made of f in the place of coefficients."""
     power = (dimension - 1) / dimension
 
-    def squared(density) -> Rectangle:
+    def squared(density: Any) -> Rectangle:
         return density.f.power(-2 * power) if dimension > 1 else density.f * 0.0 + 1.0
 
     return Weight(lambda x, f: np.asarray(f) ** -power, squared)
@@ -174,31 +177,65 @@ class DeterminantIntegrand(AbstractIntegrand):
 
     @np.errstate(all="ignore")
     def squares_over(self, equation: Density, residual: Array, weight: Weight) -> Array:
-        return weight.squared(equation).size() * residual[..., 0] ** 2
+        known: Any = equation
+        return weight.squared(known).size() * residual[..., 0] ** 2
 
     @np.errstate(all="ignore")
     def squares(self, x: Array, evaluated: Determined, weight: Weight) -> Array:
         return (weight.at(x, evaluated.local) * evaluated.size) ** 2
 
+    @np.errstate(all="ignore")
+    def sharp(self, cells: Smooth, nodes: Nodes, weight: Weight, allowed: Array) -> Array:
+        """Of a formula cells are cut where det - f changes its sign: they count for both sides of
+        the theorem."""
+        if self.features is not None:
+            return super().sharp(cells, nodes, weight, allowed)
+        low, high = compared(nodes, cells)
+        squares = nodes.weights * self.squares(nodes.x, nodes.evaluated, weight)
+        shown = np.bincount(nodes.cell, squares, len(cells.volume))
+        small = cells.size < SMALL * self.volume
+        return ~((low < 0) & (high > 0)) | small | (shown <= MIXED * allowed)
+
 
 class ConvexMeasure(NamedTuple):
-    """The cells of a domain on which a function is proved to be convex, with det D²w ≥ `share` f;
-    the smallest eigenvalue at the points as a share of the largest one there, and its place."""
+    """The cells of a domain on which a function is proved to be convex, with det D²w ≥ `share` f,
+    and of these the ones on which det D²w may be larger than f, or smaller."""
 
     cells: EnclosedMeasure
+    larger: EnclosedMeasure
+    smaller: EnclosedMeasure
     share: float
     dimension: int
+
+    def norms(self) -> tuple[Norm, Norm]:
+        """Limits of the norms of (det^{1/d} - f^{1/d})⁺ and (f^{1/d} - det^{1/d})⁺ in L^d, from
+        above; `norm` has both together, and a limit from below."""
+        d = self.dimension
+        found = (part.norm_of(density_weight(d), d) for part in (self.larger, self.smaller))
+        # Where det ≥ f the share is one.
+        shares = (1.0, self.share)
+        return tuple(  # pyright: ignore
+            each._replace(lower=0.0, upper=each.upper / _factor(q, d))
+            for each, q in zip(found, shares, strict=True)
+        )
 
     def norm(self) -> Norm:
         """Limits of the norm of |det^{1/d} - f^{1/d}| in L^d, the lower one for det ≤ (2 - share)
         f."""
-        d, shares = self.dimension, (self.share, 2 - self.share)
+        d = self.dimension
         found = self.cells.norm_of(density_weight(d), d)
-        most, least = (sum(q ** (k / d) for k in range(d)) for q in shares)
-        return found._replace(lower=found.lower / least, upper=found.upper / most)
+        lower, upper = (
+            found.lower / _factor(2 - self.share, d),
+            found.upper / _factor(self.share, d),
+        )
+        return found._replace(lower=lower, upper=upper)
 
     def excess(self) -> float:
         return self.cells.excess(density_weight(self.dimension))
+
+
+def _factor(q: float, d: int) -> float:
+    return sum(q ** (k / d) for k in range(d))
 
 
 @np.errstate(all="ignore")
@@ -211,33 +248,47 @@ def convex_measure(
     integrand, d = DeterminantIntegrand(problem, candidate), problem.domain.dimension
     work = Refinement(integrand, [density_weight(d)], cuts_of(problem), limits.points)
     nodes, smooth, rough = refined(work, limits)
-    share = proved_convex(nodes, smooth, rough)
+    off = compared(nodes, smooth)
+    share = proved_convex(off, nodes, smooth, rough)
     if share is None:
         return None
     plain = None if rough is None else rough._replace(residual=rough.residual[..., 0])
-    measure = EnclosedMeasure(nodes.x, nodes.weights, nodes.evaluated, smooth, plain)
-    return ConvexMeasure(measure, share, d)
+
+    def measure(kept: Array) -> EnclosedMeasure:
+        part = of_cells(nodes, kept)
+        return EnclosedMeasure(part.x, part.weights, part.evaluated, smooth.take(kept), plain)
+
+    every = measure(np.ones(len(smooth.volume), bool))
+    return ConvexMeasure(every, measure(off[1] > 0), measure(off[0] < 0), share, d)
 
 
 @np.errstate(all="ignore")
-def proved_convex(nodes: Nodes, smooth: Smooth, rough: Undecided | None) -> float | None:
-    """The q with det D²w ≥ q f > 0 over all cells if D²w is positive definite on all of them, see
-    the module."""
-    count, order = len(smooth.volume), np.argsort(nodes.cell, kind="stable")
-    starts = np.searchsorted(nodes.cell[order], np.arange(count))
+def compared(nodes: Nodes, smooth: Smooth) -> tuple[Array, Array]:
+    """Limits of det D²w - f over the cells, as shares of the smallest f."""
+    order = np.argsort(nodes.cell, kind="stable")
+    starts = np.searchsorted(nodes.cell[order], np.arange(len(smooth.volume)))
     evaluated: Determined = jax.tree.map(lambda leaf: leaf[order], nodes.evaluated)
     rounding = np.maximum.reduceat(evaluated.rounding, starts)
-    low, high = limits_between(evaluated.residual, starts, smooth.orders, smooth.residual, rounding)
+    known = smooth.orders, smooth.residual, rounding
+    low, high = limits_between(evaluated.residual, starts, *known)
     # Every neighbourhood holds the cell.
-    smallest_f = np.max(smooth.equation.f.lower, axis=1)
-    off = np.maximum(-low, high) / smallest_f
-    certain = np.maximum.reduceat(evaluated.smallest, starts) > CERTAIN
-    good = certain & (smallest_f > 0) & (off < 1)
-    worst = [float(np.max(off))]
+    smallest = np.max(smooth.equation.f.lower, axis=1)
+    return tuple(np.where(smallest > 0, each / smallest, np.nan) for each in (low, high))  # pyright: ignore
+
+
+@np.errstate(all="ignore")
+def proved_convex(
+    off: tuple[Array, Array], nodes: Nodes, smooth: Smooth, rough: Undecided | None
+) -> float | None:
+    """The q with det D²w ≥ q f > 0 over all cells if D²w is positive definite on all of them, see
+    the module."""
+    largest = np.full(len(smooth.volume), -np.inf)
+    np.maximum.at(largest, nodes.cell, nodes.evaluated.smallest)
+    worst = np.maximum(-off[0], off[1])
+    good = np.all((largest > CERTAIN) & (worst < 1))
+    shares = [1 - float(np.max(worst))]
     if rough is not None and len(rough.volume):
         bound, least = rough.residual[..., 0], rough.residual[..., 1]
-        each = bound / rough.equation.f.lower
-        good = np.append(good, np.all((least > 0) & (rough.equation.f.lower > 0), axis=1))
-        worst.append(float(np.max(each)))
-    share = 1 - max(worst)
-    return share if np.all(good) and share > 0 else None
+        good = good and np.all((least > 0) & (rough.equation.f.lower > 0))
+        shares.append(1 - float(np.max(bound / rough.equation.f.lower)))
+    return min(shares) if good and min(shares) > 0 else None

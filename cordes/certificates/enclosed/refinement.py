@@ -18,7 +18,7 @@ from cordes.certificates.enclosed.abstract import (
     Undecided,
     Weight,
 )
-from cordes.certificates.enclosed.charts import ChartCells
+from cordes.certificates.enclosed.charts import ChartCells, Identity
 from cordes.certificates.enclosed.cuts import cuts_of
 from cordes.certificates.enclosed.integrand import Integrand
 from cordes.certificates.enclosed.measure import EnclosedMeasure, left_out
@@ -26,6 +26,7 @@ from cordes.certificates.residual.candidate import AbstractCandidate
 from cordes.domains.unit_cube import gauss_rule, tensor_rule
 from cordes.formulas.intervals import UnsupportedOperation
 from cordes.formulas.rectangles import Rectangle
+from cordes.formulas.resolution import more_halvings
 from cordes.problems.linear import Linear
 from cordes.runtime.clock import check_deadline
 
@@ -122,6 +123,8 @@ class Refinement:
         self.looked_at = self.wasted = 0
         self.whole = integrand.volume
         self.extent = np.max(self.new.upper - self.new.lower, axis=0)
+        if isinstance(integrand.atlas, Identity):
+            self.extent = self.extent / 2 ** more_halvings(self.extent)
         self.largest_order = LARGEST_ORDER[self.new.lower.shape[1]]
 
     def work(self, target: Array) -> None:
@@ -181,7 +184,7 @@ class Refinement:
             infinite = np.full((int(np.sum(~kept)), cells.lower.shape[1]), np.inf)
             rest = cells.take(~kept)
             self._wait(rest, infinite, smooth.size[~kept], around.over_cells.take(~kept))
-            smooth, nodes = smooth.take(kept), _of_cells(nodes, kept)
+            smooth, nodes = smooth.take(kept), of_cells(nodes, kept)
             bounds = [bound[kept] for bound in bounds]
         self.total += nodes.weights @ self._squares(nodes.x, nodes.evaluated)
         self.remainder += [np.sum(left_out(each, smooth.orders, smooth.volume)) for each in bounds]
@@ -288,7 +291,7 @@ def _orders(bound: Array, allowed: Array, volume: Array) -> Array:
     return np.where(np.isfinite(need), found, np.inf)
 
 
-def _of_cells(nodes: Nodes, kept: Array) -> Nodes:
+def of_cells(nodes: Nodes, kept: Array) -> Nodes:
     """The points of some cells, which are numbered anew."""
     number, stays = np.cumsum(kept) - 1, kept[nodes.cell]
     evaluated = jax.tree.map(lambda leaf: leaf[stays], nodes.evaluated)
@@ -306,7 +309,8 @@ def _rules(cells: ChartCells, orders: Array) -> tuple[Array, Array, Array, Array
         charts.append(np.repeat(cells.chart[here], len(w)))
         points.append((lower[:, None] + widths[:, None] * y).reshape(-1, len(key)))
         weights.append((np.prod(widths, axis=1)[:, None] * w).ravel())
-    return tuple(np.concatenate(each) for each in (numbers, charts, points, weights))  # pyright: ignore
+    parts = (np.concatenate(each) for each in (numbers, charts, points, weights))
+    return tuple(parts)  # pyright: ignore
 
 
 @np.errstate(all="ignore")

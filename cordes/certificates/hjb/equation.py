@@ -10,7 +10,9 @@ from typing import NamedTuple, final
 
 import numpy as np
 
-from cordes.certificates.enclosed.controls import ControlMeasure
+from cordes.certificates.enclosed.abstract import Weight
+from cordes.certificates.enclosed.controls import ControlMeasure, controlled_measure
+from cordes.certificates.enclosed.refinement import CHEAP
 from cordes.certificates.enclosed.weights import multiplier
 from cordes.certificates.hjb.coverage import (
     ENCLOSED,
@@ -25,6 +27,7 @@ from cordes.certificates.residual.candidate import (
     CHUNK,
     EPSILON,
     AbstractCandidate,
+    FunctionCandidate,
     not_finite,
     operator_terms,
 )
@@ -32,6 +35,7 @@ from cordes.certificates.residual.norms import Measure, Norm, Quadrature
 from cordes.certificates.theorems.contraction import AbstractCoverage, Contraction
 from cordes.certificates.theorems.energy import Local, Pilot, Scheme, TraceSplit
 from cordes.certificates.theorems.energy_bounds import (
+    FEW,
     SEEN,
     WORTH,
     AbstractEquation,
@@ -39,6 +43,7 @@ from cordes.certificates.theorems.energy_bounds import (
     Trial,
 )
 from cordes.certificates.theorems.exponential import Transform
+from cordes.formulas.intervals import UnsupportedOperation
 from cordes.jet import Jet
 from cordes.problems.hjb import HJB
 from cordes.runtime.plain import show
@@ -49,6 +54,9 @@ DIRECT = 3
 # A sampled control that beats the maximiser by more than this, relative to the terms of the
 # equation, refutes it.
 BEATEN = 1e-9
+# A norm that is enclosed with cells for another multiplier may be so many times what points say;
+# else it gets cells of its own.
+CLOSE = 1.2
 # Numbers in the matrices of all pairs of pilot points and controls.
 PILOT_NUMBERS = 2_000_000
 
@@ -180,17 +188,32 @@ class AbstractControlEquation(AbstractEquation):
         points first, then others."""
 
     def proved(self, energies: list[EnergyBound]) -> list[EnergyBound]:
-        found = [energy._replace(norm=self._proved(energy)) for energy in energies]
+        best = min((energy.L2 for energy in energies), default=0.0)
+        found = [
+            energy._replace(norm=self._proved(energy, best == energy.L2)) for energy in energies
+        ]
         return [energy for energy in found if energy.norm.enclosed or not self.missed]
 
-    def _proved(self, energy: EnergyBound) -> Norm:
+    def _proved(self, energy: EnergyBound, again: bool) -> Norm:
         """The norm that is enclosed, unless cells ran out long before it is as small as the points
-        say."""
+        say; `again` makes new cells where those for another multiplier do not serve."""
         if self.enclosed is None:
             return energy.norm
-        norm = self.enclosed.norm_of(multiplier(energy.scheme, energy.matrix))
+        weight = multiplier(energy.scheme, energy.matrix)
+        norm = self.enclosed.norm_of(weight)
+        if again and not norm.upper <= CLOSE * energy.norm.upper:
+            norm = min(norm, self._anew(weight), key=lambda each: each.upper)
         good = norm.enclosed and norm.upper <= WORTH * max(energy.norm.upper, norm.lower)
         return norm if good else energy.norm
+
+    def _anew(self, weight: Weight) -> Norm:
+        try:
+            formula = isinstance(self.compared.candidate, FunctionCandidate)
+            limits = CHEAP if formula else FEW
+            given = self.problem, self.compared.candidate, [weight], limits
+            return controlled_measure(*given).norm_of(weight)
+        except UnsupportedOperation:
+            return Norm(0.0, np.inf)
 
     @functools.cached_property
     def missed(self) -> bool:

@@ -60,7 +60,6 @@ from cordes.certificates.residual.norms import (
     UNENCLOSED,
     UNRESOLVED_REMEDY,
     Measure,
-    Norm,
     Quadrature,
 )
 from cordes.certificates.theorem import Citation, Modifier, Theorem
@@ -123,12 +122,15 @@ def bounds(
         return Certificate(reasons=(why.reason,))
 
 
-def _proved(norm: Norm, sides: Sides) -> Norm | None:
-    """The norm that is enclosed, unless points show much less; if they miss a part of it they count
-    for nothing."""
+def _proved(enclosed: ConvexMeasure, sides: Sides) -> Sides:
+    """With norms that are enclosed, unless points show much less; if they miss a part of it they
+    count for nothing."""
+    larger, smaller = enclosed.norms()
     shown = max(sides.upper.upper, sides.lower.upper)
-    good = norm.upper <= UNENCLOSED * shown or shown < SEEN * norm.lower
-    return norm if norm.enclosed and good else None
+    largest = max(larger.upper, smaller.upper)
+    good = largest <= UNENCLOSED * shown or math.hypot(shown, shown) < SEEN * enclosed.norm().lower
+    sure = good and larger.enclosed and smaller.enclosed
+    return sides._replace(upper=larger, lower=smaller) if sure else sides
 
 
 class _Attempt:
@@ -149,9 +151,8 @@ class _Attempt:
         convexity, shift, local = self._seen_again(convexity, shift, measure, local)
         check_density(self.problem, measure, local.f)
         sides = self._norms(measure, local, shift, gap)
-        proved = None if enclosed is None else _proved(enclosed.norm(), sides)
-        if proved is not None:
-            sides = sides._replace(upper=proved, lower=proved)
+        if enclosed is not None:
+            sides = _proved(enclosed, sides)
         largest = sides.largest(self.domain)
         if convexity is not None:
             # Before the norms are blamed: where convexity is lost they rarely converge.
@@ -355,9 +356,8 @@ class _Attempt:
         if self.dimension == 1:
             theorem = theorem.with_(Modifier.one_dimensional)
         enclosed = sides.upper.enclosed
-        L2, known = largest * math.sqrt(domain.volume), {}
-        if enclosed:
-            known = dict.fromkeys(("Linf", "L2", "rms"), "enclosed")
+        L2, norms = largest * math.sqrt(domain.volume), ["Linf", "L2", "rms"]
+        known: dict[str, str] = {name: "enclosed" for name in norms} if enclosed else {}
         if isinstance(measure, Quadrature):
             norm = measure.norm(sides.pointwise(domain, measure.points))
             if norm.converged and norm.upper * (UNENCLOSED if enclosed else 1.0) < L2:
