@@ -232,7 +232,7 @@ def test_an_answer_that_bends_the_wrong_way_is_not_proved_convex():
 def test_a_fault_in_the_determinant_is_noticed(monkeypatch):
     """Without the points that say which sign the eigenvalues have, -|x|²/2 would be convex."""
     problem = cordes.MongeAmpere(cordes.Ball([0, 0], 1.0), 1.0, g=0.5)
-    candidate = FunctionCandidate(problem, lambda x: 1 - 0.5 * jnp.dot(x, x))
+    candidate = FunctionCandidate(problem, lambda x: 1 - 0.501 * jnp.dot(x, x))
     monkeypatch.setattr(determinant, "CERTAIN", -np.inf)
     assert convex_measure(problem, candidate, CHEAP) is not None
 

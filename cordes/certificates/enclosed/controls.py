@@ -59,7 +59,7 @@ MOST_CONTROLS = 8
 # by more than what is allowed. Of two controls whose residuals oscillate in one another no cell is
 # small enough: those below a share of the domain may have this multiple, and as much again as the
 # whole norm has for their volume.
-SHARP, SMALL, SMALL_OF_FORMULAS, BLURRED = 0.02, 1 / 60, 1 / 2000, 2.0
+SHARP, SMALL, SMALL_OF_FORMULAS, BLURRED = 0.02, 1 / 60, 1 / 20_000, 2.0
 
 
 class Controlled(NamedTuple):

@@ -31,13 +31,12 @@ from cordes.certificates.residual.candidate import (
     not_finite,
     operator_terms,
 )
-from cordes.certificates.residual.norms import Measure, Norm, Quadrature
+from cordes.certificates.residual.norms import UNENCLOSED, Measure, Norm, Quadrature
 from cordes.certificates.theorems.contraction import AbstractCoverage, Contraction
 from cordes.certificates.theorems.energy import Local, Pilot, Scheme, TraceSplit
 from cordes.certificates.theorems.energy_bounds import (
     FEW,
     SEEN,
-    WORTH,
     AbstractEquation,
     EnergyBound,
     Trial,
@@ -56,7 +55,7 @@ DIRECT = 3
 BEATEN = 1e-9
 # A norm that is enclosed with cells for another multiplier may be so many times what points say;
 # else it gets cells of its own.
-CLOSE = 1.2
+CLOSE = 1.05
 # Numbers in the matrices of all pairs of pilot points and controls.
 PILOT_NUMBERS = 2_000_000
 
@@ -188,23 +187,20 @@ class AbstractControlEquation(AbstractEquation):
         points first, then others."""
 
     def proved(self, energies: list[EnergyBound]) -> list[EnergyBound]:
-        best = min((energy.L2 for energy in energies), default=0.0)
-        found = [
-            energy._replace(norm=self._proved(energy, best == energy.L2)) for energy in energies
-        ]
+        found = [energy._replace(norm=self._proved(energy)) for energy in energies]
         return [energy for energy in found if energy.norm.enclosed or not self.missed]
 
-    def _proved(self, energy: EnergyBound, again: bool) -> Norm:
-        """The norm that is enclosed, unless cells ran out long before it is as small as the points
-        say; `again` makes new cells where those for another multiplier do not serve."""
+    def _proved(self, energy: EnergyBound) -> Norm:
+        """The norm that is enclosed, unless points show much less and miss nothing; with new cells
+        where those for another multiplier do not serve."""
         if self.enclosed is None:
             return energy.norm
         weight = multiplier(energy.scheme, energy.matrix)
         norm = self.enclosed.norm_of(weight)
-        if again and not norm.upper <= CLOSE * energy.norm.upper:
+        if not norm.upper <= CLOSE * energy.norm.upper:
             norm = min(norm, self._anew(weight), key=lambda each: each.upper)
-        good = norm.enclosed and norm.upper <= WORTH * max(energy.norm.upper, norm.lower)
-        return norm if good else energy.norm
+        good = self.missed or norm.upper <= UNENCLOSED * energy.norm.upper
+        return norm if norm.enclosed and good else energy.norm
 
     def _anew(self, weight: Weight) -> Norm:
         try:
