@@ -33,12 +33,13 @@ def _cell() -> None:
     follow features one of the finest."""
     accept, follow = refinement.Refinement._accept, CellMesh.follow
 
-    def fewer(self: Any, cells: Any, orders: Any, around: Any, bounds: Any) -> None:
+    def fewer(self: Any, cells: Any, orders: Any, around: Any, bounds: Any, allowed: Any) -> None:
         most = np.prod(cells.upper - cells.lower, axis=1) * np.min(bounds[0], axis=(1, 2))
         keep = np.arange(len(orders)) != np.argmax(most)
         if np.any(keep):
             kept = [bound[keep] for bound in bounds]
-            accept(self, cells.take(keep), orders[keep], around.take(keep), kept)
+            known = cells.take(keep), orders[keep], around.take(keep)
+            accept(self, *known, kept, allowed[keep])
 
     def followed(self: CellMesh, lower: np.ndarray, upper: np.ndarray) -> bool:
         done = follow(self, lower, upper)

@@ -15,7 +15,12 @@ import numpy as np
 from cordes.certificates.assemble import Maxima, best_bounds, chosen, no_maxima, with_gap
 from cordes.certificates.certificate import Certificate
 from cordes.certificates.enclosed.measure import EnclosedMeasure
-from cordes.certificates.enclosed.refinement import CellBudget, enclosed_measure
+from cordes.certificates.enclosed.refinement import (
+    CHEAP,
+    TIGHT,
+    CellBudget,
+    enclosed_measure,
+)
 from cordes.certificates.enclosed.weights import multiplier, over_root
 from cordes.certificates.reason import Reason, Why, contraction_too_large
 from cordes.certificates.residual.candidate import (
@@ -59,12 +64,7 @@ from cordes.runtime.plain import show
 
 # Norms for which one sample serves at most: energy, the two signs of ABP, drift.
 SAMPLE_SEED, NORMS_OF_A_SAMPLE = 5_550_002, 4
-# A norm that is enclosed may be so many times what its points show; where cells ran out before,
-# it is not used.
-TIGHT = 20.0
 LARGEST = 1e60
-# Points of a formula cost a thousandth of those of a network.
-CHEAP = CellBudget(points=1_000_000, numbers=40_000_000)
 Extra = Callable[[MaximumPrinciple], Maximum]
 
 

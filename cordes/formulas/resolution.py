@@ -39,6 +39,8 @@ LATTICE = {1: 9, 2: 5, 3: 3}
 DECIDED, TWO_SIDES, ONE_SIDE, ISLAND = range(4)
 # A side that fewer of the points take is as good as not seen.
 SCARCE = 0.2
+# A side of a box that is so many times as long as the shortest one is cut into pieces first.
+ELONGATED = 4.0
 # Numbers that are held at once; and numbers in a formula beyond which it is no formula that a
 # person wrote, but a network: it has no small features, and rectangles would take long.
 NUMBERS, LARGEST_FORMULA = 10_000_000, 5_000
@@ -174,6 +176,13 @@ def resolved_boxes(functions: Sequence[Callable], domain: AbstractDomain) -> Box
     return Boxes(*(np.concatenate(parts) for parts in zip(*done, strict=True)))
 
 
+def more_halvings(widths: Array) -> Array:
+    """How often the sides of a long box are halved before they are as short as the others: features
+    know nothing of the shape of a domain."""
+    ratio = widths / np.min(widths)
+    return np.where(ratio >= ELONGATED, np.floor(np.log2(ratio)), 0.0)
+
+
 def _formula(function: Callable, domain: AbstractDomain) -> Formula | None:
     try:
         formula = Formula(function, domain)
@@ -210,9 +219,10 @@ def _cut(formulas: Sequence[Formula], boxes: Open, widths: Array) -> Verdict:
     lower, upper, depth = boxes[:3]
     d = lower.shape[1]
     verdict = Verdict(np.zeros(lower.shape, bool), *np.zeros((3, len(lower)), bool))
+    more = more_halvings(widths)
     for k in range(0, len(lower), BATCH):
         rows = slice(k, k + BATCH)
-        share = (upper[rows] - lower[rows]) / widths
+        share = (upper[rows] - lower[rows]) / widths * 2**more
         long = share > 0.51 * np.max(share, axis=1, keepdims=True)
         for formula in formulas:
             formula.look((lower[rows] + upper[rows]) / 2)
@@ -220,7 +230,7 @@ def _cut(formulas: Sequence[Formula], boxes: Open, widths: Array) -> Verdict:
             unclear, one_side = ~np.all(np.isfinite(rest), axis=1), sides == ONE_SIDE
             shallow = unclear & ~(width > VARIATION * formula.scale)
             rough = unclear | (sides >= ONE_SIDE)
-            reached = np.max(depth[rows], axis=1) >= np.where(shallow, DEPTH[d], DEEPEST[d])
+            reached = np.max(depth[rows] - more, axis=1) >= np.where(shallow, DEPTH[d], DEEPEST[d])
             wanted = np.where(rough[:, None], long, rest > ACCURACY * formula.scale)
             wanted = wanted & ((width > ACCURACY * formula.scale) & ~reached)[:, None]
             cut = np.any(wanted, axis=1)

@@ -28,7 +28,13 @@ def features_of(problem: AbstractProblem) -> Boxes:
     for known, boxes in _RECENT:
         if known is problem:
             return boxes
-    found = resolved_boxes(list(problem.data().values()), problem.domain).features()
+    functions = list(problem.data().values())
+    boxes = resolved_boxes(functions, problem.domain)
+    found = boxes.features()
+    if not np.all(boxes.resolved):
+        # The search has ended early: alone, each function gets as many boxes.
+        alone = [resolved_boxes([each], problem.domain).features() for each in functions]
+        found = Boxes(*(np.concatenate(parts) for parts in zip(found, *alone, strict=True)))
     _RECENT.append((problem, found))
     return found
 

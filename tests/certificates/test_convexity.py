@@ -12,8 +12,8 @@ from cordes.certificates.monge_ampere.sides import Sides
 from cordes.certificates.residual.candidate import FunctionCandidate
 from cordes.certificates.residual.convexity import (
     Convexity,
-    _least_eigenvalue,
     edge_points,
+    least_of_matrices,
     proved,
     smallest_eigenvalue,
 )
@@ -156,7 +156,7 @@ def test_eigenvalues_of_interval_matrices(d):
     middle = middle + np.swapaxes(middle, 1, 2)
     radius = rng.uniform(0, 1, (50, d, d))
     radius = np.minimum(radius, np.swapaxes(radius, 1, 2))
-    bound = _least_eigenvalue(Interval(middle - radius, middle + radius))
+    bound = least_of_matrices(Interval(middle - radius, middle + radius))
     least = np.full(50, np.inf)
     for _ in range(300):
         change = rng.choice([-1.0, 1.0], (50, d, d))

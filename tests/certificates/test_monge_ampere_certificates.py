@@ -309,7 +309,12 @@ def test_a_bad_source(value, words):
         return f
 
     problem = SimpleNamespace(
-        domain=SQUARE, interfaces=(), source_density=source, name="bad", data=dict
+        domain=SQUARE,
+        interfaces=(),
+        f=lambda x: jnp.nan,
+        source_density=source,
+        name="bad",
+        data=dict,
     )
     certificate = bounds(problem, FunctionCandidate(SMOOTH, exponential), NOWHERE)
     assert certificate.Linf is None

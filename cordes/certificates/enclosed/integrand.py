@@ -2,18 +2,28 @@
 of sines with coefficients that are formulas."""
 
 import functools
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, final
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from cordes.certificates.enclosed.charts import ChartCells, Identity, atlas
+from cordes.certificates.enclosed.abstract import (
+    RHO,
+    RIM,
+    AbstractIntegrand,
+    Around,
+    Equation,
+    Weight,
+    stacked,
+)
+from cordes.certificates.enclosed.charts import AbstractAtlas, ChartCells, Identity, atlas
 from cordes.certificates.enclosed.features import Features, Operator
 from cordes.certificates.residual.candidate import (
     AbstractCandidate,
     AnswerCandidate,
+    Evaluated,
     FunctionCandidate,
 )
 from cordes.formulas.intervals import Interval, UnsupportedOperation, enclose
@@ -22,47 +32,15 @@ from cordes.jet import Jet, contract, jet_of
 from cordes.problems.linear import Linear
 
 Array = np.ndarray
-# Ellipses around the sides of a cell: small ones for formulas with poles nearby, large ones for
-# small cells.
-RHO = np.array([1.4, 2.0, 3.2, 6.0, 15.0, 60.0])
-# What is left out at the rim of a cell when branches are chosen.
-RIM = 1e-12
 
 
-class Equation(NamedTuple):
-    """Place and coefficients on all neighbourhoods of cells, with axes (C, d·R, …), or over the
-    cells themselves: all that weights are made of."""
-
-    x: Rectangle
-    A: Rectangle
-    b: Rectangle
-    c: Rectangle
-
-    def take(self, cells: Array) -> "Equation":
-        return Equation(*(part[cells] for part in self))
-
-
-class Around(NamedTuple):
-    """What is known around C cells: bounds of |r| and of the Jacobian, (C, d, R), the equation on
-    all neighbourhoods, and over the cells the Jacobian and the equation."""
-
-    residual: Array
-    jacobian: Array
-    equation: Equation
-    largest_jacobian: Array
-    over_cells: Equation
-
-    def take(self, cells: Array) -> "Around":
-        residual, jacobian, equation, largest, over = self
-        parts = residual[cells], jacobian[cells], equation.take(cells), largest[cells]
-        return Around(*parts, over.take(cells))
-
-
-class Integrand:
+@final
+class Integrand(AbstractIntegrand):
     """The residual of a candidate on the charts of a domain."""
 
     def __init__(self, problem: Linear, candidate: AbstractCandidate):
         self.features, data = parts_of(problem, candidate)
+        self.candidate = candidate
         self.atlas, self.volume = atlas(problem.domain), problem.domain.volume
         self.program = RectangleProgram(data, problem.domain.dimension)
         self.pieces = enclose(data)
@@ -75,7 +53,7 @@ class Integrand:
         near = Neighbourhoods(cells.lower, cells.upper, RHO)
         chart, y = np.tile(cells.chart, near.count), near.rectangles()
         over = Rectangle(cells.lower, cells.upper)
-        x, place = self.atlas.place(chart, y), self._decided(cells)
+        x, place = self.atlas.place(chart, y), decided(self.atlas, cells)
         jacobian = self.atlas.jacobian(chart, y).size()
         found = self.program.run(near, placed=(Interval(place.lower, place.upper), x))
         structure = self.program.trace.structure
@@ -96,17 +74,7 @@ class Integrand:
             _equation(reals | {"x": place}),
         )
 
-    def _decided(self, cells: ChartCells) -> Rectangle:
-        """The places of cells without a rim of the width of rounding: cells that end at an
-        interface do not reach across it."""
-        if isinstance(self.atlas, Identity):
-            return Rectangle(cells.lower, cells.upper)
-        rim = RIM * (cells.upper - cells.lower)
-        return self.atlas.place(cells.chart, Rectangle(cells.lower + rim, cells.upper - rim))
-
     def outcomes(self, cells: ChartCells) -> tuple[Array, Equation]:
-        """Bounds of |r| over cells (C, J), for each outcome of what is undecided there, with the
-        equation (C, J, …) that belongs to it: A, f and the answer jump together."""
         place = self.atlas.place(cells.chart, Rectangle(cells.lower, cells.upper))
         x = Interval(place.lower, place.upper)
         pieces = [piece | {"x": x} for piece in self.pieces(place.lower, place.upper)]
@@ -115,7 +83,7 @@ class Integrand:
             for piece in pieces
         ]
         bounds = np.stack([self._largest(piece) for piece in pieces], axis=1)
-        return bounds, Equation(*(_stacked(parts) for parts in zip(*equations, strict=True)))
+        return bounds, Equation(*(stacked(list(parts)) for parts in zip(*equations, strict=True)))
 
     @np.errstate(all="ignore")
     def _largest(self, piece: dict[str, Interval]) -> Array:
@@ -123,25 +91,41 @@ class Integrand:
         center, reach = -middle, radius
         if self.features is not None:
             jets = self.features.over(piece["z"].lower, piece["z"].upper)
-            center, reach = _added(center, reach, _factors(piece), jets)
+            center, reach = larger_by(center, reach, factors(piece), jets)
         bound = (np.abs(center) + reach) * (1 + 1e-12)
         return np.where(np.isnan(bound), np.inf, bound)
 
-    def nodes(self, chart: Array, y: Array) -> tuple[Array, Array]:
-        """Points of the domain, and the Jacobian there."""
-        return self.atlas.place(chart, y), self.atlas.jacobian(chart, y)
+    def evaluate(self, x: Array) -> Evaluated:
+        return self.candidate.evaluate(x)
+
+    @np.errstate(all="ignore")
+    def squares_around(self, around: Around, weight: Weight) -> Array:
+        size = weight.squared(around.equation).size().reshape(around.residual.shape)
+        return size * (around.residual**2 * around.jacobian)
+
+    @np.errstate(all="ignore")
+    def squares_over(self, equation: Equation, residual: Array, weight: Weight) -> Array:
+        return weight.squared(equation).size() * residual**2
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def squares(self, x: Array, evaluated: Evaluated, weight: Weight) -> Array:
+        return (weight.at(x, evaluated.local) * evaluated.size) ** 2
 
 
-def _stacked(parts: Sequence[Rectangle]) -> Rectangle:
-    names = ("lower", "upper", "below", "above")
-    return Rectangle(*(np.stack([getattr(z, name) for z in parts], axis=1) for name in names))
+def decided(charts: AbstractAtlas, cells: ChartCells) -> Rectangle:
+    """The places of cells without a rim of the width of rounding: cells that end at an interface do
+    not reach across it."""
+    if isinstance(charts, Identity):
+        return Rectangle(cells.lower, cells.upper)
+    rim = RIM * (cells.upper - cells.lower)
+    return charts.place(cells.chart, Rectangle(cells.lower + rim, cells.upper - rim))
 
 
 def _equation(parts: dict[str, Rectangle]) -> Equation:
     return Equation(*(parts[name] for name in Equation._fields))
 
 
-def _factors(piece: dict[str, Interval]) -> tuple[Array, Array]:
+def factors(piece: dict[str, Interval]) -> tuple[Array, Array]:
     """Middle and radius of what the value, the first and the second derivatives by z are multiplied
     with: zeroth, first·z' + second:z'' and z'ᵀ second z'."""
     zeroth, first, second, slope, bend = (_ball(piece[name]) for name in Operator._fields)
@@ -161,7 +145,7 @@ def _factors(piece: dict[str, Interval]) -> tuple[Array, Array]:
     return middle, np.concatenate([zeroth[1][:, None], once[1] + bent[1], flat[1]], axis=1)
 
 
-def _added(
+def larger_by(
     center: Array, reach: Array, factors: tuple[Array, Array], jets: tuple[Array, Array]
 ) -> tuple[Array, Array]:
     """Middle and radius with factor · jet added, for factors and jets with middles and radii."""
@@ -182,8 +166,17 @@ def parts_of(
     if isinstance(candidate, FunctionCandidate):
         return None, functools.partial(_formula, problem, candidate.plain)
     assert isinstance(candidate, AnswerCandidate)
-    solution = candidate.solution
-    network, ansatz = solution.network, solution.ansatz
+    features, used = sines_of(candidate.solution)
+    ansatz = candidate.solution.ansatz
+    if features is None:
+        return None, functools.partial(_formula, problem, ansatz.lift)
+    return features, functools.partial(_frozen, problem, ansatz, used)
+
+
+def sines_of(solution: Any) -> tuple[Features | None, Array]:
+    """The sines of an answer, none where all coefficients are zero, and which of the inputs they
+    use."""
+    network = solution.network
     if np.any(solution.amplitudes):
         raise UnsupportedOperation("singular functions")
     if len(network.layers) > 1 or network.activation != "sine":
@@ -191,9 +184,7 @@ def parts_of(
     weight, bias = (np.asarray(part, float) for part in network.layers[0])
     used = np.flatnonzero(np.any(weight != 0, axis=1))
     features = Features(weight[used], bias, np.asarray(network.coefficients, float))
-    if not np.any(features.coefficients):
-        return None, functools.partial(_formula, problem, ansatz.lift)
-    return features, functools.partial(_frozen, problem, ansatz, used)
+    return features if np.any(features.coefficients) else None, used
 
 
 def _formula(problem: Linear, function: Callable, x: jax.Array) -> dict[str, Any]:

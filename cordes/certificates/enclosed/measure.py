@@ -6,32 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cordes.certificates.enclosed.integrand import RHO, Equation
-from cordes.certificates.enclosed.weights import Weight
+from cordes.certificates.enclosed.abstract import RHO, Smooth, Undecided, Weight
 from cordes.certificates.residual.candidate import Evaluated
 from cordes.certificates.residual.norms import Norm
 
 Array = np.ndarray
-
-
-class Smooth(NamedTuple):
-    """K cells with Gauss rules of the given orders (K, d): their volume in the coordinates of the
-    chart, bounds of |r| and of the Jacobian on ellipses (K, d, R), and the equation there."""
-
-    volume: Array
-    orders: Array
-    residual: Array
-    jacobian: Array
-    equation: Equation
-
-
-class Undecided(NamedTuple):
-    """Cells on which nothing but bounds of |r| are known, (K, J) for all outcomes of what is
-    undecided there with the equation (K, J, …) of each, and their volumes in the domain."""
-
-    volume: Array
-    residual: Array
-    equation: Equation
 
 
 def left_out(bound: Array, orders: Array, volume: Array) -> Array:

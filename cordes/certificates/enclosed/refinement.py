@@ -7,19 +7,26 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from cordes.certificates.enclosed.charts import ChartCells
-from cordes.certificates.enclosed.integrand import RHO, Around, Equation, Integrand
-from cordes.certificates.enclosed.measure import EnclosedMeasure, Smooth, Undecided, left_out
-from cordes.certificates.enclosed.weights import Weight
-from cordes.certificates.residual.candidate import AbstractCandidate, Evaluated
-from cordes.domains import Box
+from cordes.certificates.enclosed.abstract import (
+    RHO,
+    AbstractIntegrand,
+    Around,
+    Nodes,
+    Smooth,
+    Undecided,
+    Weight,
+)
+from cordes.certificates.enclosed.charts import ChartCells, Identity
+from cordes.certificates.enclosed.cuts import cuts_of
+from cordes.certificates.enclosed.integrand import Integrand
+from cordes.certificates.enclosed.measure import EnclosedMeasure, left_out
+from cordes.certificates.residual.candidate import AbstractCandidate
 from cordes.domains.unit_cube import gauss_rule, tensor_rule
 from cordes.formulas.intervals import UnsupportedOperation
-from cordes.formulas.lookups.lines import grid_lines
 from cordes.formulas.rectangles import Rectangle
+from cordes.formulas.resolution import more_halvings
 from cordes.problems.linear import Linear
 from cordes.runtime.clock import check_deadline
 
@@ -48,6 +55,13 @@ class CellBudget(NamedTuple):
     numbers: int = 15_000_000
 
 
+# Points of a formula cost a thousandth of those of a network.
+CHEAP = CellBudget(points=1_000_000, numbers=40_000_000)
+# A norm that is enclosed may be so many times what its points show; where cells ran out before,
+# it is not used.
+TIGHT = 20.0
+
+
 class Pending(NamedTuple):
     """Cells that may be cut: their boxes, what they count of each squared norm, (C, W), a guess of
     what they really hold, and along which axes they are cut."""
@@ -58,7 +72,7 @@ class Pending(NamedTuple):
     axes: Array
     volume: Array
     residual: Array
-    equation: Equation
+    equation: Any
 
     def take(self, index: Array) -> "Pending":
         value, guess, axes, volume, residual = (part[index] for part in self[1:-1])
@@ -72,7 +86,7 @@ def together(parts: Sequence[Pending]) -> Pending:
 
     def padded(part: Pending) -> Pending:
         index = np.minimum(np.arange(most), part.residual.shape[1] - 1)
-        equation = Equation(*(each[:, index] for each in part.equation))
+        equation = type(part.equation)(*(each[:, index] for each in part.equation))
         return part._replace(residual=part.residual[:, index], equation=equation)
 
     return joined([padded(part) for part in parts])
@@ -94,21 +108,23 @@ class Refinement:
 
     def __init__(
         self,
-        integrand: Integrand,
+        integrand: AbstractIntegrand,
         weights: Sequence[Weight],
-        candidate: AbstractCandidate,
         cuts: list[Array],
         most_points: int,
     ):
-        self.integrand, self.weights, self.candidate = integrand, weights, candidate
+        self.integrand, self.weights = integrand, weights
         self.pending: list[Pending] = []
         self.smooth: list[Smooth] = []
-        self.nodes: list[tuple[Array, Array, Evaluated]] = []
+        self.nodes: list[Nodes] = []
         self.total, self.remainder = np.zeros(len(weights)), np.zeros(len(weights))
         self.new, self.cuts, self.most_points = integrand.atlas.start(), cuts, most_points
-        self.looked_at = 0
+        # Cells that were looked at, and points of rules that were not accepted.
+        self.looked_at = self.wasted = 0
         self.whole = integrand.volume
         self.extent = np.max(self.new.upper - self.new.lower, axis=0)
+        if isinstance(integrand.atlas, Identity):
+            self.extent = self.extent / 2 ** more_halvings(self.extent)
         self.largest_order = LARGEST_ORDER[self.new.lower.shape[1]]
 
     def work(self, target: Array) -> None:
@@ -124,12 +140,9 @@ class Refinement:
         around = self.integrand.around(cells)
         flat = np.prod(cells.upper - cells.lower, axis=1)
         volume = flat * around.largest_jacobian
-        shape, bounds, orders = around.residual.shape, [], np.zeros(cells.lower.shape)
-        with np.errstate(all="ignore"):
-            counted = around.residual**2 * around.jacobian
+        bounds, orders = [], np.zeros(cells.lower.shape)
         for k, weight in enumerate(self.weights):
-            with np.errstate(all="ignore"):
-                bounds.append(weight.squared(around.equation).size().reshape(shape) * counted)
+            bounds.append(self.integrand.squares_around(around, weight))
             pool = max(target[k] / 4 - self.remainder[k], 0.0) / (4 * len(flat))
             allowed = np.maximum(target[k] / 4 * volume / self.whole, pool)
             orders = np.maximum(orders, _orders(bounds[-1], allowed, flat))
@@ -139,28 +152,47 @@ class Refinement:
         good = np.all(orders <= self.largest_order, axis=1)
         if np.any(good):
             kept = [bound[good] for bound in bounds]
-            self._accept(cells.take(good), orders[good].astype(int), around.take(good), kept)
+            share = target / 4 * volume[good, None] / self.whole
+            self._accept(cells.take(good), orders[good].astype(int), around.take(good), kept, share)
         if not np.all(good):
             bad = ~good
             self._wait(cells.take(bad), orders[bad], volume[bad], around.over_cells.take(bad))
 
     def _accept(
-        self, cells: ChartCells, orders: Array, around: Around, bounds: Sequence[Array]
+        self,
+        cells: ChartCells,
+        orders: Array,
+        around: Around,
+        bounds: Sequence[Array],
+        allowed: Array,
     ) -> None:
         if self._points + int(np.sum(np.prod(orders, axis=1))) > self.most_points:
             raise UnsupportedOperation(f"more than {self.most_points:,} points")
-        chart, y, weights = _rules(cells, orders)
+        cell, chart, y, weights = _rules(cells, orders)
         x, jacobian = self.integrand.nodes(chart, y)
-        weights = weights * jacobian
-        evaluated = self.candidate.evaluate(x)
-        self.total += weights @ self._squares(x, evaluated)
+        nodes = Nodes(x, weights * jacobian, cell, self.integrand.evaluate(x))
         volume = np.prod(cells.upper - cells.lower, axis=1)
-        self.remainder += [np.sum(left_out(bound, orders, volume)) for bound in bounds]
-        self.nodes.append((x, weights, evaluated))
         known = around.residual, around.jacobian, around.equation
-        self.smooth.append(Smooth(volume, orders, *known))
+        smooth = Smooth(volume, volume * around.largest_jacobian, orders, *known)
+        sharp = [
+            self.integrand.sharp(smooth, nodes, weight, share)
+            for weight, share in zip(self.weights, allowed.T, strict=True)
+        ]
+        kept = np.all(sharp, axis=0)
+        if not np.all(kept):
+            self.wasted += len(x)
+            infinite = np.full((int(np.sum(~kept)), cells.lower.shape[1]), np.inf)
+            rest = cells.take(~kept)
+            self._wait(rest, infinite, smooth.size[~kept], around.over_cells.take(~kept))
+            smooth, nodes = smooth.take(kept), of_cells(nodes, kept)
+            bounds = [bound[kept] for bound in bounds]
+        self.total += nodes.weights @ self._squares(nodes.x, nodes.evaluated)
+        self.remainder += [np.sum(left_out(each, smooth.orders, smooth.volume)) for each in bounds]
+        number = sum(len(part.volume) for part in self.smooth)
+        self.nodes.append(nodes._replace(cell=nodes.cell + number))
+        self.smooth.append(smooth)
 
-    def _wait(self, cells: ChartCells, orders: Array, volume: Array, over: Equation) -> None:
+    def _wait(self, cells: ChartCells, orders: Array, volume: Array, over: Any) -> None:
         """Cells without ellipses count with their suprema; of those that need many points nothing
         more is asked, they are cut."""
         analytic = np.all(np.isfinite(orders), axis=1)
@@ -169,8 +201,8 @@ class Refinement:
         axes = np.where(analytic[:, None], orders > self.largest_order, long)
         axes = axes & (size > NARROWEST)
         if np.any(analytic):
-            one = Equation(*(part[:, None] for part in over.take(analytic)))
-            unknown = np.full((int(np.sum(analytic)), 1), np.inf)
+            one = type(over)(*(part[:, None] for part in over.take(analytic)))
+            unknown = self.integrand.unknown(int(np.sum(analytic)))
             self._keep(cells.take(analytic), axes[analytic], volume[analytic], unknown, one)
         rough = ~analytic
         if np.any(rough):
@@ -178,22 +210,20 @@ class Refinement:
             self._keep(part, axes[rough], volume[rough], *self.integrand.outcomes(part))
 
     def _keep(
-        self, cells: ChartCells, axes: Array, volume: Array, residual: Array, equation: Equation
+        self, cells: ChartCells, axes: Array, volume: Array, residual: Array, equation: Any
     ) -> None:
-        with np.errstate(all="ignore"):
-            each = [weight.squared(equation).size() * residual**2 for weight in self.weights]
-            largest = [np.max(np.where(np.isnan(part), np.inf, part), axis=1) for part in each]
+        each = [self.integrand.squares_over(equation, residual, weight) for weight in self.weights]
+        largest = [np.max(np.where(np.isnan(part), np.inf, part), axis=1) for part in each]
         value = volume[:, None] * np.stack(largest, axis=1)
         x, _ = self.integrand.nodes(cells.chart, (cells.lower + cells.upper) / 2)
-        guess = volume[:, None] * self._squares(x, self.candidate.evaluate(x))
+        guess = volume[:, None] * self._squares(x, self.integrand.evaluate(x))
         guess = np.where(np.isfinite(guess), guess, 0.0)
         self.pending.append(Pending(cells, value, guess, axes, volume, residual, equation))
 
-    def _squares(self, x: Array, evaluated: Evaluated) -> Array:
+    def _squares(self, x: Array, evaluated: Any) -> Array:
         """(weight · r)² at points, (N, W)."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            at = [weight.at(x, evaluated.local) * evaluated.size for weight in self.weights]
-            return np.stack(at, axis=1) ** 2
+        each = [self.integrand.squares(x, evaluated, weight) for weight in self.weights]
+        return np.stack(each, axis=1)
 
     def cut(self, chosen: Array) -> None:
         """Cut the chosen pending cells."""
@@ -234,7 +264,7 @@ class Refinement:
 
     @property
     def _points(self) -> int:
-        return sum(len(weights) for _, weights, _ in self.nodes)
+        return self.wasted + sum(len(part.x) for part in self.nodes)
 
 
 def _places(lower: Array, upper: Array, cuts: Array) -> Array:
@@ -261,17 +291,26 @@ def _orders(bound: Array, allowed: Array, volume: Array) -> Array:
     return np.where(np.isfinite(need), found, np.inf)
 
 
-def _rules(cells: ChartCells, orders: Array) -> tuple[Array, Array, Array]:
-    """Charts, points and weights of tensor rules on cells, in the coordinates of the charts."""
-    charts, points, weights = [], [], []
+def of_cells(nodes: Nodes, kept: Array) -> Nodes:
+    """The points of some cells, which are numbered anew."""
+    number, stays = np.cumsum(kept) - 1, kept[nodes.cell]
+    evaluated = jax.tree.map(lambda leaf: leaf[stays], nodes.evaluated)
+    return Nodes(nodes.x[stays], nodes.weights[stays], number[nodes.cell[stays]], evaluated)
+
+
+def _rules(cells: ChartCells, orders: Array) -> tuple[Array, Array, Array, Array]:
+    """Cells, charts, points and weights of tensor rules, in the coordinates of the charts."""
+    numbers, charts, points, weights = [], [], [], []
     for key in {tuple(row) for row in orders.tolist()}:
         here = np.all(orders == key, axis=1)
         y, w = tensor_rule([gauss_rule(n) for n in key])
         lower, widths = cells.lower[here], (cells.upper - cells.lower)[here]
+        numbers.append(np.repeat(np.flatnonzero(here), len(w)))
         charts.append(np.repeat(cells.chart[here], len(w)))
         points.append((lower[:, None] + widths[:, None] * y).reshape(-1, len(key)))
         weights.append((np.prod(widths, axis=1)[:, None] * w).ravel())
-    return np.concatenate(charts), np.concatenate(points), np.concatenate(weights)
+    parts = (np.concatenate(each) for each in (numbers, charts, points, weights))
+    return tuple(parts)  # pyright: ignore
 
 
 @np.errstate(all="ignore")
@@ -285,8 +324,14 @@ def enclosed_measure(
     proved. An operation without enclosure raises `UnsupportedOperation`, a domain without charts
     `DomainError`."""
     limits = limits or CellBudget()
-    integrand = Integrand(problem, candidate)
-    work = Refinement(integrand, weights, candidate, _cuts(problem), limits.points)
+    work = Refinement(Integrand(problem, candidate), weights, cuts_of(problem), limits.points)
+    nodes, smooth, rough = refined(work, limits)
+    return EnclosedMeasure(nodes.x, nodes.weights, nodes.evaluated, smooth, rough)
+
+
+@np.errstate(all="ignore")
+def refined(work: "Refinement", limits: CellBudget) -> tuple[Nodes, Smooth, Undecided | None]:
+    """Cells cut until all but a share of the squared norms is proved, or until they run out."""
     target = _first_target(work)
     while True:
         work.work(target)
@@ -303,9 +348,9 @@ def enclosed_measure(
 
 def _first_target(work: Refinement) -> Array:
     """From ∫(weight · r)² by a few points: sets the goal and nothing else."""
-    chart, y, weights = _rules(work.new, np.full(work.new.lower.shape, 4))
+    _, chart, y, weights = _rules(work.new, np.full(work.new.lower.shape, 4))
     x, jacobian = work.integrand.nodes(chart, y)
-    squares = work._squares(x, work.candidate.evaluate(x))
+    squares = work._squares(x, work.integrand.evaluate(x))
     found = np.nansum((weights * jacobian)[:, None] * squares, axis=0)
     return np.maximum(SHARE * found, TINY)
 
@@ -323,34 +368,10 @@ def _marked(shares: Array) -> Array:
     return chosen | (shares > FAR)
 
 
-def _cuts(problem: Linear) -> list[Array]:
-    """Where boxes are cut first: at straight interfaces along the axes and lines of tables."""
-    domain, found = problem.domain, [[] for _ in range(problem.domain.dimension)]
-    if isinstance(domain, Box):
-        lower, upper = (np.asarray(corner, float) for corner in domain.bounding_box)
-        lines = grid_lines(list(problem.data().values()), lower, upper)
-        found = [each.tolist() for each in lines]
-    points = domain.interior_points(3, 0)
-    for phi in problem.interfaces if isinstance(domain, Box) else ():
-        jet = jax.vmap(jax.value_and_grad(lambda x, phi=phi: jnp.asarray(phi(x), float)))
-        values, slopes = (np.asarray(each) for each in jet(points))
-        axes = np.flatnonzero(np.any(slopes != 0, axis=0))
-        if len(axes) == 1 and np.ptp(slopes[:, axes[0]]) == 0:
-            place = points[:, axes[0]] - values / slopes[:, axes[0]]
-            found[axes[0]].append(float(np.round(np.mean(place), 14)))
-    return [np.array(each) for each in found]
-
-
-def _collected(work: Refinement) -> EnclosedMeasure:
+def _collected(work: Refinement) -> tuple[Nodes, Smooth, Undecided | None]:
     if not work.smooth:
         raise UnsupportedOperation("a residual that is analytic nowhere")
-    x, weights, evaluated = zip(*work.nodes, strict=True)
+    nodes = jax.tree.map(lambda *leaves: np.concatenate(leaves), *work.nodes)
     waiting = [together(work.pending)] if work.pending else []
     rough = [Undecided(part.volume, part.residual, part.equation) for part in waiting]
-    return EnclosedMeasure(
-        np.concatenate(x),
-        np.concatenate(weights),
-        jax.tree.map(lambda *leaves: np.concatenate(leaves), *evaluated),
-        joined(work.smooth),
-        rough[0] if rough else None,
-    )
+    return nodes, joined(work.smooth), rough[0] if rough else None

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cordes.certificates.enclosed.abstract import RHO
 from cordes.certificates.enclosed.charts import AbstractAtlas, ChartCells, Identity, atlas
-from cordes.certificates.enclosed.integrand import RHO
 from cordes.domains.domain import AbstractDomain
 from cordes.formulas.intervals import Interval, UnsupportedOperation
 from cordes.formulas.rectangles import Neighbourhoods, Rectangle, RectangleProgram

@@ -6,19 +6,12 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from cordes.certificates.enclosed.integrand import Equation
+from cordes.certificates.enclosed.abstract import Equation, Weight
 from cordes.certificates.theorems.energy import Local, Scheme, inverse_root
 from cordes.certificates.theorems.exponential import Transform
 from cordes.formulas.rectangles import Rectangle
 
 Array = np.ndarray
-
-
-class Weight(NamedTuple):
-    """`at(x, local)` are the weights at points, `squared(equation)` encloses their squares."""
-
-    at: Callable[[Array, Local], Array]
-    squared: Callable[[Equation], Rectangle]
 
 
 UNIT = Weight(lambda x, local: np.ones(len(x)), lambda equation: equation.c * 0.0 + 1.0)

@@ -10,6 +10,7 @@ the control a' that is best for u and that nobody knows. So ϱ⁻ with the equat
 - u), and ϱ⁺ with the worst of all equations sup(u - u_θ). For an infimum the sides change places.
 """
 
+from dataclasses import replace
 from functools import partial
 
 import jax.numpy as jnp
@@ -18,6 +19,9 @@ from jax import Array
 
 from cordes.certificates.assemble import Maxima, best_bounds, chosen, no_maxima, with_gap
 from cordes.certificates.certificate import Certificate
+from cordes.certificates.enclosed.controls import ControlMeasure, controlled_measure
+from cordes.certificates.enclosed.refinement import CHEAP, TIGHT, CellBudget
+from cordes.certificates.enclosed.weights import multiplier
 from cordes.certificates.hjb.coverage import ContinuumCoverage, ControlCoverage, local_of
 from cordes.certificates.hjb.equation import (
     AbstractControlEquation,
@@ -29,7 +33,11 @@ from cordes.certificates.hjb.equation import (
 )
 from cordes.certificates.linear import SAMPLE_SEED
 from cordes.certificates.reason import Reason, Why
-from cordes.certificates.residual.candidate import AbstractCandidate, Evaluated
+from cordes.certificates.residual.candidate import (
+    AbstractCandidate,
+    AnswerCandidate,
+    Evaluated,
+)
 from cordes.certificates.residual.hypotheses import boundary_gap, not_seen, refusal
 from cordes.certificates.residual.measured import (
     Sampling,
@@ -53,6 +61,8 @@ from cordes.certificates.theorems.maximum import (
     unbounded_drift,
 )
 from cordes.certificates.theorems.preconditioner import preconditioners
+from cordes.errors import DomainError
+from cordes.formulas.intervals import UnsupportedOperation
 from cordes.formulas.regularity import jump
 from cordes.problems.hjb import HJB
 
@@ -75,26 +85,46 @@ def certify_hjb(
     pilot = compared.evaluate(pilot_points)
     if reason := unusable(problem, pilot, pilot_points):
         return Certificate(reasons=(reason,))
-    own = candidate.formulas, candidate.exact, candidate.scales
+    enclosed = _enclosed(problem, candidate)
+    # What nothing can hide from needs no search for what may hide.
+    own = () if enclosed is not None else candidate.formulas, candidate.exact, candidate.scales
     watched = Watched(compared.evaluate, compared.densities, *own)
     sampling = Sampling(SAMPLE_SEED, NORMS_OF_A_SAMPLE, confidence)
     sampling = sampling.with_matrices(problem.domain.dimension)
     measure, state, layers = measured_closely(problem, watched, sampling, singular, _limits)
     if reason := (
         unusable(problem, state, measure.points)
-        or not_seen(problem, candidate, measure.points)
+        or not_seen(problem, candidate, measure.points, enclosed is not None)
         or refusal_of(layers)
     ):
         return Certificate(reasons=(reason,))
     kind = ControlledEquation if problem.maximiser is None else ContinuumEquation
-    equation = kind(problem, compared, measure, state, pilot, pilot_points)
+    known = compared, measure, state, pilot, pilot_points
+    equation = kind(problem, *known, enclosed=enclosed)
     coverage = equation.coverage()
     certificate = controlled_bounds(equation, coverage)
+    gap = boundary_gap(problem, candidate)
+    if not gap.proved:
+        certificate = replace(certificate, known={}, level=certificate.level and measure.level)
     return with_gap(
-        boundary_gap(problem, candidate),
+        gap,
         certificate,
         lambda: no_maximum_principle(equation, coverage, certificate.contraction is not None),
     )
+
+
+def _enclosed(problem: HJB, candidate: AbstractCandidate) -> ControlMeasure | None:
+    """Cells from which nothing can hide, where the controls are few, the formulas have enclosures
+    and cells do not run out."""
+    if problem.domain.dimension > 3:
+        return None
+    plain = multiplier(TraceSplit(), np.eye(problem.domain.dimension))
+    budget = CellBudget() if isinstance(candidate, AnswerCandidate) else CHEAP
+    try:
+        found = controlled_measure(problem, candidate, [plain], budget)
+    except (UnsupportedOperation, DomainError):
+        return None
+    return found if found.excess(plain) <= TIGHT else None
 
 
 def _limits(state: ControlState) -> tuple[np.ndarray, np.ndarray]:
@@ -116,6 +146,9 @@ def maximum_of(equation: AbstractControlEquation, coverage: AnyCoverage, cordes:
     is none; `cordes`: the Cordès condition is known to hold for all controls."""
     if why := no_maximum_principle(equation, coverage, cordes):
         return Maxima(None, [], why)
+    if equation.missed:
+        sentence = "no bound of the largest error: the points of the norms miss a part of r"
+        return no_maxima(Why.unseen, sentence)
     best, points = equation.evaluated.plain, equation.measure.points
     local = local_of(equation.problem, points, equation.evaluated.control)
     evaluated = Evaluated(local, (best.lower + best.upper) / 2, (best.upper - best.lower) / 2)

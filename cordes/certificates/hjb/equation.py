@@ -3,12 +3,17 @@ controls are applied, those of a finite set, each with its own multiplier, or of
 multiplier common to all."""
 
 import abc
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, final
 
 import numpy as np
 
+from cordes.certificates.enclosed.abstract import Weight
+from cordes.certificates.enclosed.controls import ControlMeasure, controlled_measure
+from cordes.certificates.enclosed.refinement import CHEAP
+from cordes.certificates.enclosed.weights import multiplier
 from cordes.certificates.hjb.coverage import (
     ENCLOSED,
     ContinuumCoverage,
@@ -22,14 +27,22 @@ from cordes.certificates.residual.candidate import (
     CHUNK,
     EPSILON,
     AbstractCandidate,
+    FunctionCandidate,
     not_finite,
     operator_terms,
 )
-from cordes.certificates.residual.norms import Measure
+from cordes.certificates.residual.norms import UNENCLOSED, Measure, Norm, Quadrature
 from cordes.certificates.theorems.contraction import AbstractCoverage, Contraction
 from cordes.certificates.theorems.energy import Local, Pilot, Scheme, TraceSplit
-from cordes.certificates.theorems.energy_bounds import AbstractEquation, Trial
+from cordes.certificates.theorems.energy_bounds import (
+    FEW,
+    SEEN,
+    AbstractEquation,
+    EnergyBound,
+    Trial,
+)
 from cordes.certificates.theorems.exponential import Transform
+from cordes.formulas.intervals import UnsupportedOperation
 from cordes.jet import Jet
 from cordes.problems.hjb import HJB
 from cordes.runtime.plain import show
@@ -40,6 +53,9 @@ DIRECT = 3
 # A sampled control that beats the maximiser by more than this, relative to the terms of the
 # equation, refutes it.
 BEATEN = 1e-9
+# A norm that is enclosed with cells for another multiplier may be so many times what points say;
+# else it gets cells of its own.
+CLOSE = 1.05
 # Numbers in the matrices of all pairs of pilot points and controls.
 PILOT_NUMBERS = 2_000_000
 
@@ -159,6 +175,7 @@ class AbstractControlEquation(AbstractEquation):
     pilot: ControlState
     pilot_points: np.ndarray
     residual_bound: float | None = None
+    enclosed: ControlMeasure | None = None
 
     @property
     def pairs(self) -> Pairs:
@@ -168,6 +185,41 @@ class AbstractControlEquation(AbstractEquation):
     def coverage(self) -> ControlCoverage | ContinuumCoverage:
         """All controls over the whole domain; the pairs are those of the best controls at the pilot
         points first, then others."""
+
+    def proved(self, energies: list[EnergyBound]) -> list[EnergyBound]:
+        found = [energy._replace(norm=self._proved(energy)) for energy in energies]
+        return [energy for energy in found if energy.norm.enclosed or not self.missed]
+
+    def _proved(self, energy: EnergyBound) -> Norm:
+        """The norm that is enclosed, unless points show much less and miss nothing; with new cells
+        where those for another multiplier do not serve."""
+        if self.enclosed is None:
+            return energy.norm
+        weight = multiplier(energy.scheme, energy.matrix)
+        norm = self.enclosed.norm_of(weight)
+        if not norm.upper <= CLOSE * energy.norm.upper:
+            norm = min(norm, self._anew(weight), key=lambda each: each.upper)
+        good = self.missed or norm.upper <= UNENCLOSED * energy.norm.upper
+        return norm if norm.enclosed and good else energy.norm
+
+    def _anew(self, weight: Weight) -> Norm:
+        try:
+            formula = isinstance(self.compared.candidate, FunctionCandidate)
+            limits = CHEAP if formula else FEW
+            given = self.problem, self.compared.candidate, [weight], limits
+            return controlled_measure(*given).norm_of(weight)
+        except UnsupportedOperation:
+            return Norm(0.0, np.inf)
+
+    @functools.cached_property
+    def missed(self) -> bool:
+        """Whether the points of the norms show less of the residual than is proved to be there:
+        then no theorem may rest on them."""
+        if self.enclosed is None or not isinstance(self.measure, Quadrature):
+            return False
+        plain = multiplier(TraceSplit(), np.eye(self.problem.domain.dimension))
+        seen = self.measure.norm(self.evaluated.scaled.size).upper
+        return seen < SEEN * self.enclosed.norm_of(plain).lower
 
     def residual_at(self, points: np.ndarray) -> np.ndarray:
         best = self.compared.evaluate(points).plain

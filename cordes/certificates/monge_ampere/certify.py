@@ -9,9 +9,10 @@ and f_w = det D²w. Then for every x
 
 norms in L^d: Minkowski's inequality for determinants, comparison, and Aleksandrov's estimate.
 Without convexity this is false: on the unit disk w = (1 - |x|²)/2 has the determinant of u = -w. So
-the smallest eigenvalue of D²w is looked for first (`convexity`), and where it is as low as -δ the
-theorem is applied to the convex function w + δ|x - c|²/2 instead, whose boundary values lie between
-g and g + δR²/2 if the ball of radius R around c holds the domain:
+the smallest eigenvalue of D²w is looked for first (`convexity`), unless it is proved to be positive
+by way of the determinant (`enclosed/determinant`). Where it is as low as -δ the theorem is applied
+to the convex function w + δ|x - c|²/2 instead, whose boundary values lie between g and g + δR²/2 if
+the ball of radius R around c holds the domain:
 
     -(δ/2)(R² - |x - c|²) - … ≤ u(x) - w(x) ≤ (δ/2)|x - c|² + …
 
@@ -22,10 +23,13 @@ samples bounds nothing between them.
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 
 from cordes.certificates.certificate import Certificate, Picture
+from cordes.certificates.enclosed.determinant import ConvexMeasure, convex_measure
+from cordes.certificates.enclosed.refinement import CHEAP, TIGHT, CellBudget
 from cordes.certificates.monge_ampere.sides import (
     SEARCH_SEED,
     Densities,
@@ -34,7 +38,11 @@ from cordes.certificates.monge_ampere.sides import (
     root_differences,
 )
 from cordes.certificates.reason import NoBoundError, Reason, Why
-from cordes.certificates.residual.candidate import AbstractCandidate, FunctionCandidate
+from cordes.certificates.residual.candidate import (
+    AbstractCandidate,
+    AnswerCandidate,
+    FunctionCandidate,
+)
 from cordes.certificates.residual.convexity import (
     Convexity,
     cofactor_rounding,
@@ -49,12 +57,16 @@ from cordes.certificates.residual.hypotheses import boundary_gap, not_seen, refu
 from cordes.certificates.residual.measured import Sampling, Watched, measured
 from cordes.certificates.residual.norms import (
     AGREEMENT,
+    UNENCLOSED,
     UNRESOLVED_REMEDY,
     Measure,
     Quadrature,
 )
 from cordes.certificates.theorem import Citation, Modifier, Theorem
+from cordes.certificates.theorems.energy_bounds import SEEN
 from cordes.domains.constants import circumscribed, largest_polar_factor
+from cordes.errors import DomainError
+from cordes.formulas.intervals import UnsupportedOperation
 from cordes.problems.monge_ampere import MongeAmpere
 from cordes.runtime.plain import show
 
@@ -88,8 +100,11 @@ def certify_monge_ampere(
     points around which the residual may be large."""
     if reason := refusal(problem, candidate):
         return Certificate(reasons=_Attempt(problem, candidate).with_convexity(reason))
-    gap = boundary_gap(problem, candidate).addition
-    return bounds(problem, candidate, singular, confidence, gap)
+    gap = boundary_gap(problem, candidate)
+    found = bounds(problem, candidate, singular, confidence, gap.addition)
+    if found.known and not gap.proved:
+        return replace(found, known={}, level="quadrature")
+    return found
 
 
 def bounds(
@@ -107,6 +122,17 @@ def bounds(
         return Certificate(reasons=(why.reason,))
 
 
+def _proved(enclosed: ConvexMeasure, sides: Sides) -> Sides:
+    """With norms that are enclosed, unless points show much less; if they miss a part of it they
+    count for nothing."""
+    larger, smaller = enclosed.norms()
+    shown = max(sides.upper.upper, sides.lower.upper)
+    largest = max(larger.upper, smaller.upper)
+    good = largest <= UNENCLOSED * shown or math.hypot(shown, shown) < SEEN * enclosed.norm().lower
+    sure = good and larger.enclosed and smaller.enclosed
+    return sides._replace(upper=larger, lower=smaller) if sure else sides
+
+
 class _Attempt:
     """One problem with one answer."""
 
@@ -115,20 +141,38 @@ class _Attempt:
         self.dimension = problem.domain.dimension
 
     def certificate(self, singular: np.ndarray, confidence: float, gap: float) -> Certificate:
-        convexity = self._search()
+        enclosed = self._enclosed()
+        sure = enclosed is not None
+        convexity = None if sure else self._search()
         shift = self._shift(convexity)
         measure, local = self._measured(singular, confidence, shift)
-        if unseen := not_seen(self.problem, self.candidate, measure.points):
+        if unseen := not_seen(self.problem, self.candidate, measure.points, sure):
             return Certificate(reasons=(unseen,))
         convexity, shift, local = self._seen_again(convexity, shift, measure, local)
         check_density(self.problem, measure, local.f)
         sides = self._norms(measure, local, shift, gap)
+        if enclosed is not None:
+            sides = _proved(enclosed, sides)
         largest = sides.largest(self.domain)
         if convexity is not None:
             # Before the norms are blamed: where convexity is lost they rarely converge.
             self._check_use(convexity, sides, largest)
         self._check_convergence(sides, largest)
-        return self._assemble(measure, sides, largest, convexity)
+        found = self._assemble(measure, sides, largest, convexity)
+        source = "interval" if sure else found.epsilon_source
+        return replace(found, epsilon_source=source)
+
+    def _enclosed(self) -> ConvexMeasure | None:
+        """Cells from which nothing can hide, where the answer is proved to be convex and they do
+        not run out."""
+        if self.dimension > 3:
+            return None
+        budget = CellBudget() if isinstance(self.candidate, AnswerCandidate) else CHEAP
+        try:
+            found = convex_measure(self.problem, self.candidate, budget)
+        except (UnsupportedOperation, DomainError):
+            return None
+        return found if found is not None and found.excess() <= TIGHT else None
 
     # Convexity
 
@@ -312,10 +356,13 @@ class _Attempt:
             theorem = theorem.with_(Modifier.shifted)
         if self.dimension == 1:
             theorem = theorem.with_(Modifier.one_dimensional)
-        L2 = largest * math.sqrt(domain.volume)
+        enclosed = sides.upper.enclosed
+        L2, norms = largest * math.sqrt(domain.volume), ["Linf", "L2", "rms"]
+        known: dict[str, str] = {name: "enclosed" for name in norms} if enclosed else {}
         if isinstance(measure, Quadrature):
             norm = measure.norm(sides.pointwise(domain, measure.points))
-            L2 = min(L2, norm.upper) if norm.converged else L2
+            if norm.converged and norm.upper * (UNENCLOSED if enclosed else 1.0) < L2:
+                L2, known = norm.upper, {name: known[name] for name in known if name == "Linf"}
         reasons = [NO_ENERGY]
         if convexity is not None and sides.shift > 0:
             values = {"eigenvalue": convexity.smallest, "point": convexity.point}
@@ -335,7 +382,8 @@ class _Attempt:
             Linf=largest,
             citation=theorem,
             maximum_citation=theorem,
-            level=measure.level,
+            level="enclosed" if "L2" in known else measure.level,
+            known=known,
             confidence=measure.confidence,
             epsilon_source=convexity.source if convexity is not None else "analytic",
             reasons=tuple(reasons),

@@ -260,7 +260,7 @@ def least_eigenvalue(
 
     def bound(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
         with np.errstate(over="ignore", invalid="ignore"):
-            return np.min([_least_eigenvalue(piece) for piece in enclosure(lower, upper)], axis=0)
+            return np.min([least_of_matrices(piece) for piece in enclosure(lower, upper)], axis=0)
 
     cells = CELLS[domain.dimension]
     try:
@@ -269,7 +269,7 @@ def least_eigenvalue(
         return None
 
 
-def _least_eigenvalue(hessian: Interval) -> np.ndarray:
+def least_of_matrices(hessian: Interval) -> np.ndarray:
     """The smallest eigenvalue of symmetric matrices whose entries lie in intervals M ± R, rounded
     down.
 

@@ -16,11 +16,11 @@ from cordes.certificates.residual.cells import (
     Cells,
     joined_cells,
 )
+from cordes.certificates.residual.lines import unit_lines
 from cordes.certificates.residual.norms import AGREEMENT, Measure, Quadrature, Sample
 from cordes.domains import Box
 from cordes.domains.domain import AbstractDomain
 from cordes.errors import DomainError
-from cordes.formulas.lookups.lines import grid_lines
 from cordes.formulas.resolution import Boxes, resolved_boxes
 from cordes.problems.features import features_of
 from cordes.problems.problem import AbstractProblem
@@ -29,8 +29,6 @@ from cordes.runtime.plain import show
 # Points after which refinement ends, by dimension; most answers need a quarter of them.
 BUDGETS = {1: 20_000, 2: 120_000, 3: 200_000}
 SAMPLE_POINTS = 1 << 15
-# Cells of a table of data at whose lines cells are cut from the start.
-LARGEST_GRID = 4400
 # Numbers in the matrices of all points of a sample, and the least number of its points: in many
 # dimensions fewer points are used.
 SAMPLE_NUMBERS, LEAST_SAMPLE = 1 << 25, 2048
@@ -156,20 +154,10 @@ def _mesh(
     except DomainError:
         return None
     if isinstance(problem.domain, Box):
-        mesh.cut(_unit_lines(problem))
+        mesh.cut(unit_lines(problem))
     for corner in corners:
         mesh.grade(corner, CORNER_LEVELS)
     return mesh
-
-
-def _unit_lines(problem: AbstractProblem) -> list[np.ndarray]:
-    """Where linear tables among the data have kinks, in units of the box: interfaces that nobody
-    has to declare. Too many of them make no cells."""
-    lower, upper = (np.asarray(corner, float) for corner in problem.domain.bounding_box)
-    lines = grid_lines(list(problem.data().values()), lower, upper, kinks=True)
-    if np.prod([len(each) + 1.0 for each in lines]) > LARGEST_GRID:
-        return []
-    return [(x - low) / (high - low) for x, low, high in zip(lines, lower, upper, strict=True)]
 
 
 def measured_closely(

@@ -11,6 +11,7 @@ from typing import NamedTuple, final
 
 import numpy as np
 
+from cordes.certificates.enclosed.controls import ControlMeasure
 from cordes.certificates.enclosed.measure import EnclosedMeasure
 from cordes.certificates.enclosed.refinement import CellBudget, enclosed_measure
 from cordes.certificates.enclosed.weights import Weight, multiplier
@@ -83,7 +84,7 @@ class AbstractEquation(abc.ABC):
     pilot_points: np.ndarray
     residual_bound: float | None
     # Cells from which nothing can hide, where there are any.
-    enclosed: EnclosedMeasure | None = None
+    enclosed: EnclosedMeasure | ControlMeasure | None = None
 
     @property
     def domain(self) -> AbstractDomain:

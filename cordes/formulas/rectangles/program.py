@@ -267,10 +267,8 @@ def _moved(step: Step, choice: Choice, rectangles: tuple[Rectangle, ...]) -> lis
     def spread(part: Array) -> Array:
         return np.broadcast_to(part, (rows, *part.shape[1:]))
 
-    parts = [
-        step.move(*(spread(getattr(z, name)) for z in rectangles))
-        for name in ("lower", "upper", "below", "above")
-    ]
+    names = ("lower", "upper", "below", "above")
+    parts = [step.move(*(spread(getattr(z, name)) for z in rectangles)) for name in names]
     return [Rectangle(*each) for each in zip(*parts, strict=True)]
 
 
@@ -309,9 +307,25 @@ def _reduced(name: str, z: Rectangle, axes: tuple[int, ...], choice: Choice) -> 
     if name == "reduce_sum":
         return z.sum(axes)
     if name != "reduce_prod":
-        return _unknown(choice, [z])
+        sign = {"reduce_max": 1.0, "reduce_min": -1.0}.get(name)
+        return _extreme(choice, z, axes, sign) if sign else _unknown(choice, [z])
     for axis in sorted(axes, reverse=True):
         z = reduce(operator.mul, (z[(slice(None),) * axis + (i,)] for i in range(z.shape[axis])))
+    return z
+
+
+def _extreme(choice: Choice, z: Rectangle, axes: tuple[int, ...], sign: float) -> Rectangle:
+    """The largest entry, or the smallest (sign -1): the one that is known to be it on the cell."""
+    real = choice.operands[0] if sign > 0 else -choice.operands[0]
+    for axis in sorted(axes, reverse=True):
+        entries = [(slice(None),) * axis + (i,) for i in range(z.shape[axis])]
+        most, found = real.map(lambda part, at=entries[0]: part[at]), z[entries[0]]
+        for entry in entries[1:]:
+            other = real.map(lambda part, at=entry: part[at])
+            known = most.lower >= other.upper, most.upper <= other.lower
+            found = choice.branch(*known, found, z[entry], _moves(found, z[entry]))
+            most = Interval(*map(np.maximum, (most.lower, most.upper), (other.lower, other.upper)))
+        real, z = most, found
     return z
 
 
@@ -359,9 +373,8 @@ def _rank(interval: Interval, rank: int) -> Interval:
 
 def _passes(step: Step) -> bool:
     """A conversion that does not round."""
-    return step.name == "convert_element_type" and not (
-        step.inputs[0].dtype.kind == "f" and step.dtype.kind in "iu"
-    )
+    rounds = step.inputs[0].dtype.kind == "f" and step.dtype.kind in "iu"
+    return step.name == "convert_element_type" and not rounds
 
 
 def _power(z: list[Rectangle], real: list[Interval]) -> Rectangle:
@@ -379,9 +392,8 @@ def _power(z: list[Rectangle], real: list[Interval]) -> Rectangle:
 
 def _unknown(choice: Choice, rectangles: Any) -> Rectangle:
     """An operation without a rule: known on the cell, and nowhere else, unless nothing moves."""
-    moving = [np.any(_moves(z).reshape(len(z.lower), -1), axis=1) for z in rectangles]
     rows = len(choice.results[0].lower) * choice.count
-    somewhere = np.logical_or.reduce([np.broadcast_to(mask, rows) for mask in moving])
+    somewhere = np.broadcast_to(_somewhere(0, rectangles), rows)
     result = choice.results[0]
     spread = Rectangle(choice.spread(result.lower), choice.spread(result.upper))
     return spread.nowhere_analytic(somewhere.reshape((-1,) + (1,) * (result.lower.ndim - 1)))
