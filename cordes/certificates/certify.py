@@ -34,7 +34,7 @@ from cordes.problems.linear import Linear
 from cordes.problems.monge_ampere import MongeAmpere
 from cordes.problems.problem import AbstractProblem
 from cordes.problems.transport import Transport
-from cordes.runtime.kinds import load_kinds
+from cordes.runtime.packages import load_kinds
 from cordes.runtime.plain import plain_number, show
 from cordes.solutions.solution import Solution
 

@@ -1,6 +1,8 @@
 """The packages that cordes asks for, as its installation or else pyproject.toml says."""
 
+import importlib
 import importlib.metadata
+import pkgutil
 import re
 import tomllib
 from collections.abc import Iterator
@@ -54,3 +56,10 @@ def numbers(version: str) -> tuple[int, ...]:
     """A version as numbers that can be compared; what follows a letter does not count."""
     plain = re.split(r"[a-z+]", version, maxsplit=1)[0]
     return tuple([*map(int, re.findall(r"\d+", plain)), 0, 0, 0, 0][:4])
+
+
+def load_kinds(package: str) -> None:
+    """Import every module of a package, so that what they register is registered: a new kind
+    of problem is a file, and no list is told of it."""
+    for module in pkgutil.iter_modules(importlib.import_module(package).__path__):
+        importlib.import_module(f"{package}.{module.name}")

@@ -12,7 +12,7 @@ from cordes.certificates.residual.cells import (
     GRADED_LEVELS,
     CellMesh,
     CellNodes,
-    Cells,
+    UnitCells,
     _embedded_change,
 )
 from cordes.certificates.residual.measured import adaptive_nodes
@@ -88,7 +88,7 @@ def test_cutting_keeps_the_volume(name):
     cells, d = mesh.cells, domain.dimension
     rng = np.random.default_rng(0)
 
-    def volume(some: Cells) -> float:
+    def volume(some: UnitCells) -> float:
         return float(np.sum(mesh.nodes(some).fine))
 
     some = cells.take(rng.permutation(len(cells.patch))[: len(cells.patch) // 2 + 1])

@@ -273,7 +273,8 @@ def compared(nodes: Nodes, smooth: Smooth) -> tuple[Array, Array]:
     low, high = limits_between(evaluated.residual, starts, *known)
     # Every neighbourhood holds the cell.
     smallest = np.max(smooth.equation.f.lower, axis=1)
-    return tuple(np.where(smallest > 0, each / smallest, np.nan) for each in (low, high))  # pyright: ignore
+    low, high = (np.where(smallest > 0, each / smallest, np.nan) for each in (low, high))
+    return low, high
 
 
 @np.errstate(all="ignore")

@@ -42,32 +42,32 @@ LARGEST_START = {1: 1_000, 2: 1_500, 3: 1_500}
 GRADATION = 4.0
 
 
-class Cells(NamedTuple):
+class UnitCells(NamedTuple):
     """Boxes lower < y < upper in the unit cubes of the patches."""
 
     patch: np.ndarray
     lower: np.ndarray
     upper: np.ndarray
 
-    def take(self, index: np.ndarray) -> "Cells":
-        return Cells(*(part[index] for part in self))
+    def take(self, index: np.ndarray) -> "UnitCells":
+        return UnitCells(*(part[index] for part in self))
 
-    def children(self) -> "Cells":
+    def children(self) -> "UnitCells":
         """Each cell cut in the middle of every axis."""
         d = self.lower.shape[1]
         middle = (self.lower + self.upper) / 2
         corners = np.array(list(itertools.product((False, True), repeat=d)))
         lower = np.where(corners, middle[:, None], self.lower[:, None]).reshape(-1, d)
         upper = np.where(corners, self.upper[:, None], middle[:, None]).reshape(-1, d)
-        return Cells(np.repeat(self.patch, 2**d), lower, upper)
+        return UnitCells(np.repeat(self.patch, 2**d), lower, upper)
 
-    def halves(self, axis: np.ndarray) -> "Cells":
+    def halves(self, axis: np.ndarray) -> "UnitCells":
         """Each cell cut in the middle of one axis."""
         rows = np.arange(len(self.patch))
         middle = (self.lower[rows, axis] + self.upper[rows, axis]) / 2
         lower, upper = self.lower.copy(), self.upper.copy()
         lower[rows, axis], upper[rows, axis] = middle, middle
-        return Cells(
+        return UnitCells(
             np.tile(self.patch, 2),
             np.concatenate([self.lower, lower]),
             np.concatenate([upper, self.upper]),
@@ -107,12 +107,12 @@ class CellMesh:
         for location in np.zeros((0, self.dimension)) if singular is None else singular:
             self.grade(location)
 
-    def _start(self) -> Cells:
+    def _start(self) -> UnitCells:
         parts = []
         for k, patch in enumerate(self.patches):
             lower = np.array(list(itertools.product(*(cuts[:-1] for cuts in patch.cuts))))
             upper = np.array(list(itertools.product(*(cuts[1:] for cuts in patch.cuts))))
-            parts.append(Cells(np.full(len(lower), k), lower, upper))
+            parts.append(UnitCells(np.full(len(lower), k), lower, upper))
         return joined_cells(parts)
 
     def cut(self, lines: Sequence[np.ndarray]) -> None:
@@ -121,7 +121,7 @@ class CellMesh:
             for place in places:
                 lower, upper = self.cells.lower[:, axis], self.cells.upper[:, axis]
                 crossed = self.cells.take((lower < place) & (place < upper))
-                below, above = (Cells(*(part.copy() for part in crossed)) for _ in range(2))
+                below, above = (UnitCells(*(part.copy() for part in crossed)) for _ in range(2))
                 below.upper[:, axis] = above.lower[:, axis] = place
                 whole = self.cells.take((upper <= place) | (place <= lower))
                 self.cells = joined_cells([whole, below, above])
@@ -155,7 +155,7 @@ class CellMesh:
             self.cells = parts
         return float(np.max(excess, initial=0.0))
 
-    def _cut(self, coarse: np.ndarray) -> Cells:
+    def _cut(self, coarse: np.ndarray) -> UnitCells:
         """The cells cut along the axes marked; in patches that turn axes along all of them."""
         if not self._straight:
             some = np.any(coarse, axis=1)
@@ -168,14 +168,14 @@ class CellMesh:
             coarse = np.concatenate([coarse[~here], coarse[here], coarse[here]])
         return cells
 
-    def _lattice_points(self, cells: Cells) -> np.ndarray:
+    def _lattice_points(self, cells: UnitCells) -> np.ndarray:
         """Images of the 3ᵈ corners, middles of edges and centres of each cell, (K, 3ᵈ, d)."""
         lattice = np.array(list(itertools.product((0.0, 0.5, 1.0), repeat=self.dimension)))
         y = cells.lower[:, None] + lattice * (cells.upper - cells.lower)[:, None]
         x, _ = self._map(np.repeat(cells.patch, len(lattice)), y.reshape(-1, self.dimension))
         return x.reshape(y.shape)
 
-    def too_large(self, cells: Cells, heavy: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def too_large(self, cells: UnitCells, heavy: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Which cells are much larger than a heavy one nearby, and the axis along which each cell
         is longest.
 
@@ -204,7 +204,7 @@ class CellMesh:
                 x[here], jacobian[here] = each.map(y[here])
         return x, jacobian
 
-    def _transversal(self, cells: Cells) -> tuple[np.ndarray, np.ndarray]:
+    def _transversal(self, cells: UnitCells) -> tuple[np.ndarray, np.ndarray]:
         """For each cell the axis along which an interface that cuts it changes most (the last one
         if none does), and whether it is cut."""
         axis, cut = np.full(len(cells.patch), self.dimension - 1), np.zeros(len(cells.patch), bool)
@@ -227,7 +227,7 @@ class CellMesh:
             cut |= changes[:, k]
         return axis, cut
 
-    def nodes(self, cells: Cells) -> CellNodes:
+    def nodes(self, cells: UnitCells) -> CellNodes:
         """The points of the coarse and the fine rule on each cell."""
         axis, cut = self._transversal(cells)
         coarse, fine = (self._rule(cells, axis, cut, order) for order in ORDERS[self.dimension])
@@ -235,7 +235,7 @@ class CellMesh:
         fine = fine._replace(coarse=np.zeros_like(fine.coarse))
         return CellNodes(*(np.concatenate(pair) for pair in zip(coarse, fine, strict=True)))
 
-    def _rule(self, cells: Cells, axis: np.ndarray, cut: np.ndarray, order: int) -> CellNodes:
+    def _rule(self, cells: UnitCells, axis: np.ndarray, cut: np.ndarray, order: int) -> CellNodes:
         """The points of one rule, whose weights stand for both."""
         d, count = self.dimension, len(cells.patch)
         nodes, weights = gauss_rule(order)
@@ -278,7 +278,7 @@ class CellMesh:
         return CellNodes(x, weight, weight, owner, weight[:, None] * relative.reshape(-1, d))
 
     def _pieces(
-        self, cells: Cells, line: "_Lines", cut: np.ndarray
+        self, cells: UnitCells, line: "_Lines", cut: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Each line cut at the zeros of the interface functions: number of the line, start and end
         of each piece in (0, 1)."""
@@ -370,5 +370,5 @@ class _Lines(NamedTuple):
     cell: np.ndarray
 
 
-def joined_cells(parts: Sequence[Cells]) -> Cells:
-    return Cells(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+def joined_cells(parts: Sequence[UnitCells]) -> UnitCells:
+    return UnitCells(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))

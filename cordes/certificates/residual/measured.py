@@ -13,7 +13,7 @@ from cordes.certificates.residual.cells import (
     CORNER_LEVELS,
     CellMesh,
     CellNodes,
-    Cells,
+    UnitCells,
     joined_cells,
 )
 from cordes.certificates.residual.lines import unit_lines
@@ -305,7 +305,7 @@ def adaptive_nodes(
     have been evaluated. Whether the totals agree is for the caller to judge.
     """
     cells, used, previous = mesh.cells, 0, None
-    kept: list[tuple[CellNodes, Any, Cells]] = []
+    kept: list[tuple[CellNodes, Any, UnitCells]] = []
     while True:
         nodes = mesh.nodes(cells)
         used += len(nodes.x)
@@ -341,7 +341,7 @@ def adaptive_nodes(
     return _collected(kept)
 
 
-def _collected(kept: list[tuple[CellNodes, Any, Cells]]) -> tuple[CellNodes, Any]:
+def _collected(kept: list[tuple[CellNodes, Any, UnitCells]]) -> tuple[CellNodes, Any]:
     """All points with what is known at them, the cells numbered through."""
     start = np.cumsum([0, *(len(cells.patch) for _, _, cells in kept)])
     numbered = [
@@ -368,7 +368,7 @@ def _cell_sums(
     return sums(nodes.coarse), sums(nodes.fine), doubt
 
 
-def _remove(kept: list, refined: np.ndarray, axis: np.ndarray) -> tuple[list, Cells]:
+def _remove(kept: list, refined: np.ndarray, axis: np.ndarray) -> tuple[list, UnitCells]:
     """Take the cells to be refined out of what is kept, and return their slices, halved `refined`
     times along the given axes."""
     left, halves, start = [], [], 0

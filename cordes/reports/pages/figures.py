@@ -19,7 +19,7 @@ from cordes.reports.pages.fields import (
     planes_of,
     with_overlays,
 )
-from cordes.runtime.kinds import load_kinds
+from cordes.runtime.packages import load_kinds
 from cordes.solutions.solution import Solution
 
 # The sections of maps, and the quantities in each.
