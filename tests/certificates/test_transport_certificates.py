@@ -331,7 +331,9 @@ def test_the_image_of_the_boundary():
 
 def test_sampled_curvature():
     inner = FunctionCandidate(benchmark(), cosine(1e-3, 1))
-    values = SimpleNamespace(jet=inner.jet, applied=inner.applied, value=inner.value, formulas=())
+    values = SimpleNamespace(
+        jet=inner.jet, applied=inner.applied, value=inner.value, formulas=(), scales=None
+    )
     certificate = bounds(benchmark(), values)
     error, _ = truth(benchmark(), jax.grad(benchmark_potential), cosine(1e-3, 1))
     assert certificate.epsilon_source == "sampled"

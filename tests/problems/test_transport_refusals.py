@@ -99,7 +99,9 @@ def test_second_derivatives_of_another_map():
 
     certificate = bounds(
         uniform_square(),
-        SimpleNamespace(jet=jet, applied=inner.applied, value=inner.value, formulas=()),
+        SimpleNamespace(
+            jet=jet, applied=inner.applied, value=inner.value, formulas=(), scales=None
+        ),
     )
     assert "mass balance" in certificate.reason
 

@@ -48,6 +48,7 @@ def hidden(function):
         value=inner.value,
         kink=lambda: None,
         formulas=(),
+        scales=None,
     )
 
 

@@ -15,7 +15,9 @@ which move by 1e-11 with the number of threads and the libraries beneath alone; 
 below 1e-11 and bounds below 1e-8 are that rounding, and are compared within a factor of two.
 Another processor rounds otherwise, and sizes and theorems are chosen by comparing such numbers:
 there u must agree to what the answer itself is known to (ten times its error, or its bound), and ε
-to 1e-6, with the same method and the same end of the solve.
+to 1e-6, with the same method and the same end of the solve. The ε of an equation that is frozen at
+the answer (determinants, transport) is as uncertain as second derivatives of the answer are: there
+whether it is positive must agree.
 """
 
 import contextlib
@@ -142,9 +144,19 @@ def differences_elsewhere(name: str, old: Answer, new: Answer) -> list[str]:
     lines = moved(name, old, new, max(ELSEWHERE * largest(old), ERRORS_ELSEWHERE * doubt))
     for key in ("problem", "method", "result"):
         lines += differences(old[0][key], new[0][key], f"{name}.{key}")
+    if frozen_at_answer(name):
+        old_sign, new_sign = (facts["condition"]["satisfied"] for facts, _ in (old, new))
+        return lines + differences(old_sign, new_sign, f"{name}.condition.satisfied")
     before, after = (facts["condition"]["epsilon"] for facts, _ in (old, new))
     same = before == after or math.isclose(before, after, rel_tol=EPSILON_ELSEWHERE)
     return lines + ([] if same else [f"{name}.condition.epsilon: {before!r} -> {after!r}"])
+
+
+def frozen_at_answer(name: str) -> bool:
+    """Whether the matrices of the Cordès condition are those of the answer."""
+    import cordes
+
+    return name in cordes.gallery and cordes.gallery[name].convex
 
 
 def uncertainty(facts: dict) -> float:

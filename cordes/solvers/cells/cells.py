@@ -26,6 +26,9 @@ DEGREE, LEAST_DEGREE, LARGEST_DEGREE = 10, 4, 24
 HALVINGS = 2
 # Cells beyond which nothing is split any more.
 USUAL, DEMANDING = 1500, 4000
+# Unknowns of the sparse system beyond which nothing is split, and levels without a smaller residual
+# that are put up with: a layer is resolved late.
+UNKNOWNS, MOST_UNKNOWNS, PATIENCE = 25_000, 60_000, 3
 # Of a nonlinear equation, which is solved several times on the same cells.
 NONLINEAR = 500
 # Without a tolerance an answer whose error is expected to be below this share of its size is good
@@ -111,7 +114,7 @@ class CellLevels:
         self.residual, self.points, self.late = math.inf, 0, False
         # What the last level showed, and how much the next one is expected to change.
         self.before: Looked | None = None
-        self.expected, self.lasted = math.inf, 0.0
+        self.expected, self.lasted, self.idle = math.inf, 0.0, 0
         self.history: list[dict[str, Any]] = []
 
     def level(self, growth: Growth) -> Looked:
@@ -120,7 +123,9 @@ class CellLevels:
         growth.solve()
         looked = growth.look()
         self.looked, self.lasted = looked, self.budget.clock.seconds - began
+        self.idle += 1
         if self.best is None or looked.residual < self.residual:
+            self.idle = 0
             self.best, self.residual = growth.network, looked.residual
             self.points = growth.tree.count * (growth.degree + 1) ** 2
         self.history.append(
@@ -140,7 +145,11 @@ class CellLevels:
         assert looked is not None
         self._expect(looked, growth.parents)
         growth.parents = np.arange(growth.tree.count)
-        if self._done(looked):
+        assert growth.joined is not None
+        largest = UNKNOWNS if self.budget.tol is None else MOST_UNKNOWNS
+        # Steps of a nonlinear equation are judged by the outer loop.
+        idle = growth.system.problem.linear and self.idle >= PATIENCE
+        if self._done(looked) or idle or growth.joined.unknowns > largest:
             return False
         marked = self._marked(looked)
         usual = USUAL if growth.system.problem.linear else NONLINEAR
