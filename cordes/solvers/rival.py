@@ -1,11 +1,14 @@
 """`auto` goes by evidence: where features have found nothing that is good enough, cells are tried,
 and the better answer goes on."""
 
+import math
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from cordes.ansatz.build import BuiltAnsatz
 from cordes.results import Result
 from cordes.solutions.answer import Answer, Weights
+from cordes.solutions.solution import Solution
 from cordes.solvers.rows.system import AbstractSystem
 from cordes.solvers.solver import AbstractSolver
 
@@ -34,6 +37,8 @@ class WithRival:
     ):
         self.run, self.system, self.rival, self.make = run, system, rival, make
         self.switched = self.fresh = False
+        # The answer that was not kept, and its ansatz.
+        self.beaten: tuple[Answer, BuiltAnsatz] | None = None
 
     def __call__(self, tol: float | None, start: Weights | None) -> Answer:
         answer = self._marked(self.run(tol, None if self.fresh else start))
@@ -45,7 +50,9 @@ class WithRival:
             found = self._marked(self.run(None, None))
         except KeyboardInterrupt:
             found = answer._replace(result=Result.interrupted)
+        self.beaten = answer, place
         if not _rank(found) < _rank(answer):
+            self.beaten = None
             self.system.place, self.run, self.switched = place, own, False
             late = Result.interrupted if found.result is Result.interrupted else answer.result
             return answer._replace(result=late)
@@ -54,6 +61,13 @@ class WithRival:
     def extend(self) -> bool:
         """A larger size of the same method, then the other one."""
         return self.run.extend() or self.switch()
+
+    def better(self, found: Solution, certified: Callable[[Answer], Solution]) -> Solution:
+        """What has the smaller bound: a smaller residual need not have it."""
+        if self.beaten is None or found.converged or found.certificate is None:
+            return found
+        answer, self.system.place = self.beaten
+        return min(found, certified(answer), key=_bound)
 
     def switch(self) -> bool:
         """On to the other method, once; its first solve begins anew."""
@@ -69,6 +83,13 @@ class WithRival:
             return answer
         facts: dict[str, Any] = {"method": self.rival.method, "solver": self.rival.data()}
         return answer._replace(facts={**answer.facts, **facts})
+
+
+def _bound(solution: Solution) -> float:
+    """Of the largest error, or else of the root mean square."""
+    certificate = solution.certificate
+    bounds = () if certificate is None else (certificate.Linf, certificate.rms)
+    return next((float(bound) for bound in bounds if bound is not None), math.inf)
 
 
 def _rank(answer: Answer) -> tuple[bool, float]:
