@@ -47,6 +47,7 @@ GUIDES = {
     "15_two_processes": ("Many devices, many hosts", "distribution.md"),
     "16_multiplier": ("The paper, reproduced", "reproduction.md"),
     "17_image": ("Tables, images, samples", "tables.md"),
+    "18_small_scales": ("How to choose a method", "methods.md#questions-that-decide"),
 }
 OUTPUT = re.compile(r"^It prints\n\n```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
