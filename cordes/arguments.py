@@ -1,10 +1,11 @@
 """What an argument may be, in the same words wherever it is given: in Python, on the command line,
 or in a file. A rule takes the name and the value, and refuses what it does not allow."""
 
+import dataclasses
 import errno
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
@@ -78,11 +79,22 @@ def one_of(what: str, names: Iterable[str]) -> Rule:
     return rule
 
 
-def check_arguments(rules: Mapping[str, Rule], values: Mapping[str, Any]) -> None:
-    """Ask the rules of all values that are given; None stands for one that is not."""
+def check_arguments(
+    rules: Mapping[str, Rule], values: Mapping[str, Any], optional: Container[str] = ()
+) -> None:
+    """Ask the rules of all values that are given. Of what is `optional`, None stands for a value
+    that is not."""
     for name, rule in rules.items():
-        if values.get(name) is not None:
+        if name in values and (values[name] is not None or name not in optional):
             rule(name, values[name])
+
+
+def check_fields(rules: Mapping[str, Rule], given: Any) -> None:
+    """Ask the rules of the fields of a dataclass, of which those are optional that are None unless
+    they are said."""
+    fields = dataclasses.fields(given)
+    optional = {field.name for field in fields if field.default is None}
+    check_arguments(rules, {field.name: getattr(given, field.name) for field in fields}, optional)
 
 
 def as_path(given: Any, what: str = "path") -> Path:

@@ -4,6 +4,7 @@ python benchmarks/faults/arguments.py [WORD …]     those whose names hold one 
 """
 
 import collections
+import dataclasses
 import sys
 import time
 import warnings
@@ -12,6 +13,8 @@ from collections.abc import Callable
 import numpy as np
 
 import cordes
+from cordes.ansatz.build import AnsatzOptions
+from cordes.solvers.options import SOLVERS, OuterOptions
 
 NAN, INFINITE = float("nan"), float("inf")
 BOX = cordes.Box([0, 0], [1, 1])
@@ -23,13 +26,13 @@ POSITIVE = (0, -1.0, NAN, INFINITE, "a", True, [1.0], {})
 WORD = ("half", 3, ["sine"], {})
 SOLVE = {
     "tol": POSITIVE,
-    "seed": (-1, 1.5, "a", True, NAN, [1]),
-    "multiplier": ("no", 2, [1]),
+    "seed": (-1, 1.5, "a", True, NAN, [1], None),
+    "multiplier": ("no", 2, [1], None),
     "start": ("file", 3, [1]),
     "max_seconds": (0, -1, NAN, "a"),
     "progress": ("yes", 3),
-    "certify": ("no", 3),
-    "method": (3, "newton", ["adam"], b"adam"),
+    "certify": ("no", 3, None),
+    "method": (3, "newton", ["adam"], b"adam", None),
     "nonsense": (1,),
 }
 OPTIONS = {
@@ -65,6 +68,11 @@ ANSATZ = {
 }
 
 
+def always(options: type) -> set[str]:
+    """Those that have a value whatever is said, so that None is none."""
+    return {field.name for field in dataclasses.fields(options) if field.default is not None}
+
+
 def calls() -> dict[str, Callable[[], object]]:
     """Every call by its name."""
     found: dict[str, Callable[[], object]] = {}
@@ -82,6 +90,11 @@ def calls() -> dict[str, Callable[[], object]]:
             for value in values:
                 named = {"method": method, **METHODS[method], name: value}
                 add(f"{method} {name}", value, cordes.solve, NAME, **named)
+        for name in always(SOLVERS[method]) | always(AnsatzOptions):
+            named = {"method": method, **METHODS[method], name: None}
+            add(f"{method} {name}", None, cordes.solve, NAME, **named)
+    for name in always(OuterOptions):
+        add(f"outer {name}", None, cordes.solve, "ex4.5-hjb", "adam", **{"epochs": 10, name: None})
     for value in (None, 3, "nothing-of-this-name", [NAME], cordes.Linear, b"x", "", "a\0b"):
         for function in (cordes.solve, cordes.check, cordes.problem):
             add(function.__name__, value, function, value)
@@ -92,9 +105,9 @@ def calls() -> dict[str, Callable[[], object]]:
         add("certify answer", value, cordes.certify, NAME, value)
     for name, values in {
         "norm": WORD,
-        "confidence": (0, 1, NAN, "a"),
+        "confidence": (0, 1, NAN, "a", None),
         "residual_bound": POSITIVE,
-        "barrier": ("a", 3),
+        "barrier": ("a", 3, None),
     }.items():
         for value in values:
             add(f"certify {name}", value, cordes.certify, NAME, lambda x: 0 * x[0], **{name: value})

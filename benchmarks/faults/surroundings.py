@@ -137,7 +137,7 @@ STREAMS = [
 FOLDERS = [
     solve("--out is a file", "--out mine", status=(2,), before="echo mine > mine"),
     solve("--out below a file", "--out mine/o", status=(2,), before="echo mine > mine"),
-    solve("--out is empty", "--out ''"),
+    solve("--out is empty", "--out ''", status=(2,), says="it is empty"),
     solve("--out has a line break", "--out $'a\\nb'", out="a\nb"),
     solve("--out is no UTF-8", "--out $'\\xff'", status=(0, 1)),
     solve("--out of 300 characters", f"--out {'n' * 300}", status=(2,)),

@@ -15,7 +15,7 @@ import numpy as np
 from cordes.ansatz.ansatz import Ansatz
 from cordes.ansatz.singular import SingularFunctions, SingularPoint, curves, find_singular_points
 from cordes.ansatz.singular.kinks import KinkPart, kink_parts, kinked
-from cordes.arguments import check_arguments, flag, number, one_of, positive
+from cordes.arguments import check_fields, flag, number, one_of, positive
 from cordes.domains.domain import Fit
 from cordes.errors import OptionError, shown
 from cordes.problems.problem import AbstractProblem
@@ -53,7 +53,7 @@ class AnsatzOptions:
                 f"boundary = {shown(self.boundary)}: 'hard' (exact by construction) or 'soft' (the "
                 "paper's composite loss); Neumann and Robin conditions are not supported."
             )
-        check_arguments(RULES, vars(self))
+        check_fields(RULES, self)
 
     @property
     def hard(self) -> bool:

@@ -77,6 +77,7 @@ RULES = {
     "confidence": number(0.5, below=1.0),
     "residual_bound": positive,
 }
+OPTIONAL = ("norm", "residual_bound")
 
 
 def certify(
@@ -104,7 +105,7 @@ def certify(
         raise OptionError(f"answer = {shown(answer)}: {wanted}.")
     numbers = {"confidence": confidence, "residual_bound": residual_bound}
     numbers = {name: plain_number(value) for name, value in numbers.items()}
-    check_arguments(RULES, {"norm": norm, "barrier": barrier, **numbers})
+    check_arguments(RULES, {"norm": norm, "barrier": barrier, **numbers}, OPTIONAL)
     if barrier and norm not in (None, "Linf"):
         raise OptionError(f"barrier=True bounds the largest error: pass norm='Linf', not {norm!r}.")
     if barrier and (problem.domain.dimension > 3 or residual_bound is not None):

@@ -57,6 +57,17 @@ def json_option() -> Any:
     )
 
 
+def _place(text: str | Path) -> Path:
+    """Most who give an empty name have a variable that is not set."""
+    if not str(text):
+        raise typer.BadParameter("it is empty. Give a name; the current folder is a dot.")
+    return Path(text)
+
+
+def out_option(sentence: str, default: Path | None = None, metavar: str = "DIR") -> Any:
+    return option(default, sentence, metavar=metavar, parser=_place)
+
+
 def overwrite_option() -> Any:
     return option(False, "Replace another run in the folder, when this one is done.", "--overwrite")
 
@@ -74,9 +85,7 @@ class CheckArguments:
     violation is no failure: the exit status is 0."""
 
     problem: str = problem_argument()
-    out: Path | None = option(
-        None, "Write report.html, check.json and condition.png here.", metavar="DIR"
-    )
+    out: Path | None = out_option("Write report.html, check.json and condition.png here.")
     overwrite: bool = overwrite_option()
     as_json: bool = json_option()
 
@@ -121,11 +130,9 @@ class SolveArguments:
         "Print every theorem that gives no bound with its reason, not only the nearest.",
         "--verbose",
     )
-    out: Path | None = option(
-        None,
+    out: Path | None = out_option(
         "Write report.html, result.json, solution.png, policy.png (HJB), certificate.png, "
-        "answer.cordes, solution.vtu here.",
-        metavar="DIR",
+        "answer.cordes, solution.vtu here."
     )
     overwrite: bool = overwrite_option()
     coordinator: str | None = option(
@@ -153,7 +160,7 @@ class ReportArguments:
     pictures."""
 
     folders: list[Path] = argument("DIR DIR…", "Folders that `cordes solve --out DIR` wrote.")
-    out: Path = option(Path("comparison.html"), "The page.", metavar="FILE")
+    out: Path = out_option("The page.", Path("comparison.html"), "FILE")
     as_json: bool = json_option()
 
 
@@ -183,10 +190,8 @@ class SurfaceArguments:
         False, "The conformal map and the classical transport alone.", "--no-network"
     )
     seed: int = seed_option()
-    out: Path | None = option(
-        None,
-        "Write report.html, surface.obj, surface.ply (with uv), surface.png, report.json here.",
-        metavar="DIR",
+    out: Path | None = out_option(
+        "Write report.html, surface.obj, surface.ply (with uv), surface.png, report.json here."
     )
     overwrite: bool = overwrite_option()
     as_json: bool = json_option()
@@ -219,11 +224,10 @@ class StudyArguments:
         None,
         "Surfaces for the last figure of --all; may be repeated. Without one, a folded surface.",
     )
-    out: Path = option(
-        Path("study"),
+    out: Path = out_option(
         "States, study.json, report.html and figures go to DIR/NAME. A study that was stopped "
         "goes on from there.",
-        metavar="DIR",
+        Path("study"),
     )
     as_json: bool = json_option()
 

@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -128,7 +128,17 @@ def write_all(
         timed()
         noted(facts, DONE)
         rewritten = _written(folder.path / record, lambda path: _write_facts(path, facts))
+        if not rewritten:
+            # The record that is there names none of what was drawn.
+            _remove(folder.path / name for name in drawn)
+            facts["files"] = _told(folder, safe)
     return rewritten and not failed and len(facts["files"]) == len(kept) + len(drawn) + 1
+
+
+def _remove(paths: Iterable[Path]) -> None:
+    for path in paths:
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
 
 
 def _told(folder: Folder, names: set[str]) -> list[str]:
@@ -164,9 +174,7 @@ def _keep(folder: Folder, record: str, facts: dict[str, Any], kept: Writers) -> 
     except OSError as error:
         complain(f"Warning: {folder.path} could not be written: {error}", "yellow")
     finally:
-        for part in parts.values():
-            with contextlib.suppress(OSError):
-                part.unlink(missing_ok=True)
+        _remove(parts.values())
     facts["files"] = []
     return False
 

@@ -25,7 +25,7 @@ from cordes.runtime.compilation import Laps
 from cordes.runtime.signals import held
 from cordes.solutions.solution import Solution
 from cordes.solvers.certified import cut_short
-from cordes.solvers.options import SOLVE_RULES
+from cordes.solvers.options import OPTIONAL, SOLVE_RULES
 
 # Options of a method: passed on where they are given.
 PASSED_ON = (
@@ -56,7 +56,7 @@ def make_report(given: SolveArguments, call: Call) -> Report | int:
     same["contents"] = contents_of(given.problem) if given.coordinator else None
     # Before the problem is made, since that already uses a device.
     session = distribution.session(given.coordinator, given.processes, given.process_id, same)
-    check_arguments(SOLVE_RULES, values)
+    check_arguments(SOLVE_RULES, values, OPTIONAL)
     clock = Clock(given.max_seconds)
     with laps, session:
         problem = cordes.problem(given.problem)

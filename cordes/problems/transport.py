@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from cordes.arguments import flag
 from cordes.domains import Box
 from cordes.domains.domain import AbstractDomain
 from cordes.domains.polygon_shape import edge_lines
@@ -82,6 +83,7 @@ class Transport(AbstractProblem):
                 f"The domain has {domain.dimension} dimensions, the target domain "
                 f"{self.target_domain.dimension}: they must be the same."
             )
+        flag("normalise", normalise)
         self.name = name or "transport"
         self.exact = exact
         given, _ = as_function("source", source, ())

@@ -92,8 +92,8 @@ def _check_entry(label: str, value: Any) -> None:
         raise FileError(f"{label} = {shown(value)} is not a finite number.")
     elif isinstance(value, str) and len(value) > MAX_LENGTH:
         raise FileError(
-            f"{label}: the expression has {len(value)} characters, {MAX_LENGTH} are allowed. "
-            "Split it with [definitions]."
+            f"{label}: the text has {len(value)} characters, {MAX_LENGTH} are allowed. Split an "
+            "expression with [definitions]."
         )
 
 

@@ -66,6 +66,16 @@ def error_points(domain: Any) -> np.ndarray:
     return points[domain.contains(points, tolerance=1e-12 * float(np.max(upper - lower)))]
 
 
+def apart(values: np.ndarray, truth: np.ndarray) -> np.ndarray:
+    """Values minus those of a reference, which may be a function of somebody."""
+    if truth.shape != values.shape or truth.dtype.kind not in "fiub":
+        raise OptionError(
+            f"reference gives {truth.dtype} of shape {truth.shape}, but numbers of shape "
+            f"{values.shape} are needed."
+        )
+    return values - truth
+
+
 class OutsideDomainWarning(UserWarning):
     """An answer was asked for its values outside of the domain, where there is no equation."""
 
@@ -251,7 +261,7 @@ class AbstractSolution(abc.ABC):
 
     def _difference(self, points: np.ndarray, truth: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The error at points, and what it is relative to."""
-        return self(points) - truth, truth
+        return apart(self(points), truth), truth
 
     def _truth(self, reference: Callable[..., Any] | None, points: np.ndarray) -> np.ndarray | None:
         """What the answer is compared with: a function of points, else the exact solution."""

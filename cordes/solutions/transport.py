@@ -9,7 +9,7 @@ import numpy as np
 from cordes.errors import OptionError
 from cordes.problems.transport import Transport
 from cordes.runtime.blocks import is_traced
-from cordes.solutions.solution import EVERY, AbstractSolution, error_points
+from cordes.solutions.solution import EVERY, AbstractSolution, apart, error_points
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -127,7 +127,7 @@ class TransportSolution(AbstractSolution):
     def _difference(self, points: np.ndarray, truth: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The error of the map (exact, or a function of points (n, d) -> (n, d)), relative to how
         far the map moves."""
-        error, moved = self.map(points) - truth, truth - points
+        error, moved = apart(self.map(points), truth), truth - points
         return np.linalg.norm(error, axis=1), np.linalg.norm(moved, axis=1)
 
     def plot(self, path: str | Path | None = None) -> "Figure":

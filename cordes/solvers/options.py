@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from cordes.ansatz.build import AnsatzOptions
-from cordes.arguments import check_arguments, flag, lasting, one_of, positive, whole
+from cordes.arguments import check_fields, flag, lasting, one_of, positive, whole
 from cordes.errors import OptionError, shown, unknown
 from cordes.problems.problem import AbstractProblem
 from cordes.solutions.solution import Solution
@@ -46,6 +46,7 @@ SOLVE_RULES = {
     "progress": flag,
     "certify": flag,
 }
+OPTIONAL = ("tol", "max_seconds", "progress")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,7 +64,7 @@ class OuterOptions:
     inner_epochs: int = 1000
 
     def __post_init__(self) -> None:
-        check_arguments(OUTER_RULES, vars(self))
+        check_fields(OUTER_RULES, self)
 
     @property
     def choices(self) -> dict[str, Any]:
@@ -152,6 +153,8 @@ def solver_class(
     second; Gauss–Newton beyond."""
     if isinstance(method, AbstractSolver):
         return type(method)
+    if isinstance(method, type) and issubclass(method, AbstractSolver):
+        raise OptionError(f"method = {method.__name__} is a class: write {method.__name__}().")
     if not isinstance(method, str) or method not in METHODS:
         raise unknown("method", method, METHODS)
     if method != "auto":

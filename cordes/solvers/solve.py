@@ -27,7 +27,7 @@ from cordes.solutions.answer import Answer, Weights
 from cordes.solutions.solution import Solution
 from cordes.solvers.certified import Finish
 from cordes.solvers.least_squares import still_helps
-from cordes.solvers.options import SOLVE_RULES, Choices, choose
+from cordes.solvers.options import OPTIONAL, SOLVE_RULES, Choices, choose
 from cordes.solvers.outer.nonlinear import nonlinear_run
 from cordes.solvers.rival import WithRival
 from cordes.solvers.rows.kinds import make_system
@@ -95,7 +95,7 @@ def solve(
         "max_seconds": max_seconds,
     }
     own = {name: plain_number(value) for name, value in own.items()}
-    check_arguments(SOLVE_RULES, own | {"progress": progress, "certify": certify})
+    check_arguments(SOLVE_RULES, own | {"progress": progress, "certify": certify}, OPTIONAL)
     tol, seed, multiplier, max_seconds = own.values()
     options = {name: plain_number(value) for name, value in options.items()}
     choices = choose(problem, method, start, options)

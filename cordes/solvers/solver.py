@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 
 import equinox as eqx
 
-from cordes.arguments import Rule, check_arguments
+from cordes.arguments import Rule, check_fields
 from cordes.problems.problem import AbstractProblem
 from cordes.solutions.answer import Answer
 from cordes.solvers.rows.system import AbstractSystem
@@ -35,7 +35,7 @@ class AbstractSolver(eqx.Module):
     rules: ClassVar[Mapping[str, Rule]] = {}
 
     def __check_init__(self) -> None:
-        check_arguments(self.rules, self.data())
+        check_fields(self.rules, self)
 
     @abc.abstractmethod
     def run(self, system: AbstractSystem, budget: Budget, start: Weights | None) -> Answer:

@@ -12,17 +12,19 @@ import subprocess
 import sys
 import tempfile
 import time
+from pathlib import Path
 
 import pytest
 from rich.text import Text
 
 import cordes
-from cordes.commands import output
-from cordes.commands.files import _draw
+from cordes.commands import files, output
+from cordes.commands.files import KNOWN, RECORDS, _draw
 from cordes.commands.output import Report
+from cordes.errors import FileError
 from cordes.runtime import distribution
 from cordes.runtime.clock import Clock
-from cordes.runtime.folders import LOCK, Folder
+from cordes.runtime.folders import LOCK, Contents, Folder, claimed
 from cordes.runtime.progress import Progress
 from cordes.runtime.signals import HEEDED
 from cordes.solutions.solution import Solution
@@ -155,6 +157,30 @@ def test_a_full_disk_leaves_the_earlier_run(invoke, one, tmp_path, monkeypatch):
     assert (status, json.loads(stdout)["files"]) == (1, [])
     assert f"{out} is left as it was" in stderr
     assert {path: path.read_bytes() for path in out.iterdir()} == before
+
+
+def test_a_disk_that_is_full_of_pictures_holds_a_run_without_them(tmp_path, monkeypatch, capsys):
+    wrote = files.write_file
+
+    def full_at_the_end(path, content):
+        # The first record has the name of a part.
+        if Path(path).name == "result.json":
+            raise FileError("No space left on device")
+        return wrote(path, content)
+
+    monkeypatch.setattr(files, "write_file", full_at_the_end)
+    facts, kept = {}, {"answer.cordes": lambda path: path.write_text("answer")}
+    drawn = {"solution.png": lambda path: path.write_text("drawn")}
+    with claimed(tmp_path, Contents(["answer.cordes"], KNOWN, RECORDS), ["solve"]) as folder:
+        assert not files.write_all(folder, "result.json", facts, kept, drawn)
+    assert "No space left" in capsys.readouterr().err
+    assert names(tmp_path) == named(tmp_path) == {"answer.cordes", "result.json"}
+    assert {Path(file).name for file in facts["files"]} == names(tmp_path)
+
+
+def test_an_output_without_a_name_is_refused(invoke, one):
+    status, stdout, _ = invoke("solve", one, "--out", "", "--json")
+    assert (status, "it is empty" in stdout) == (2, True)
 
 
 def test_time_that_is_up_is_not_spent_on_pictures(invoke, one, tmp_path):

@@ -28,8 +28,10 @@ NAME = "ex4.2-continuous"
 def test_what_is_right_is_taken(rule, values):
     for value in values:
         check_arguments({"name": rule}, {"name": value})
-    check_arguments({"name": rule}, {"name": None})
+    check_arguments({"name": rule}, {"name": None}, ("name",))
     check_arguments({"name": rule}, {})
+    with pytest.raises(OptionError):
+        check_arguments({"name": rule}, {"name": None})
 
 
 @pytest.mark.parametrize(
@@ -104,6 +106,11 @@ def test_a_number_that_cannot_be_computed_with_is_none():
         ({"start": "file"}, "start = 'file': a solution is needed"),
         ({"multiplier": "no"}, "multiplier = 'no': True or False is needed"),
         ({"method": None}, "There is no method 'None'"),
+        ({"method": cordes.Adam}, "method = Adam is a class: write Adam()"),
+        ({"seed": None}, "seed = None: a whole number of at least 0"),
+        ({"certify": None}, "certify = None: True or False"),
+        ({"oversampling": None}, "oversampling = None"),
+        ({"delta": None}, "delta = None"),
     ],
 )
 def test_nonsense_is_refused_before_any_work(options, message):
@@ -136,6 +143,9 @@ SQUARE = cordes.Box([0, 0], [1, 1])
         (lambda answer: answer.save(None), "path = None: the path of a file is needed"),
         (lambda answer: answer.save("a\0b"), "the path of a file is needed"),
         (lambda answer: answer.error("x"), "reference = 'x': a function of points"),
+        (lambda answer: answer.error(lambda x: x), r"shape \(40000, 2\).*\(40000,\) are needed"),
+        (lambda answer: answer.error(lambda x: "a"), "reference gives"),
+        (lambda _: cordes.Transport(SQUARE, 1.0, normalise="no"), "normalise = 'no': True or"),
     ],
 )
 def test_nonsense_elsewhere_is_refused(call, message, solved):
