@@ -50,10 +50,9 @@ class Rough(NamedTuple):
         return (
             f"No convex function with bounded second derivatives fits these data: {self.why}. "
             "There is a convex solution (Aleksandrov's), but its D²u is not bounded there: "
-            "expect a long solve that loses convexity at that point and ends without a bound. "
+            "expect a longer solve, and an answer that loses convexity there and has no bound. "
             "Change g (a multiple of |x|² makes it more convex along the edges), make f smaller "
-            "there, or take a domain with a curved boundary (Ball, Ellipsoid); a solve with few "
-            "features shows what can be had in seconds."
+            "there, or take a domain with a curved boundary (Ball, Ellipsoid)."
         )
 
 

@@ -130,7 +130,11 @@ def choose(
         outer.refuse(problem, solver)
     inputs = kind.inputs if preset.get("interface_inputs", True) else "coordinates"
     ansatz = _ansatz_options(problem, kind, inputs, start, options)
-    return Choices(solver, ansatz, outer, _rival(problem, method, start, options, ansatz))
+    rival = _rival(problem, method, start, options, ansatz)
+    if rival is not None and problem.rough is not None:
+        # Features would not follow it, after a long time.
+        solver, rival = rival, None
+    return Choices(solver, ansatz, outer, rival)
 
 
 def _rival(
