@@ -122,6 +122,9 @@ def certify(
         certificate = Certificate(reasons=(reason,))
     except NoBoundError as error:
         certificate = Certificate(reasons=(error.reason,))
+    except MemoryError as error:
+        # An answer has been found, or was brought: it is not lost.
+        certificate = Certificate(reasons=(Reason(Why.memory, f"no memory is left: {error}"),))
     return _without_kinks(answer, certificate) if isinstance(answer, Solution) else certificate
 
 

@@ -44,6 +44,7 @@ class Why(enum.StrEnum):
     not_covered = enum.auto()
     no_theorem = enum.auto()
     not_asked_for = enum.auto()
+    memory = enum.auto()
     # Convexity, and maps.
     convexity_lost = enum.auto()
     negative_eigenvalue = enum.auto()

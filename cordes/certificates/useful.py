@@ -1,6 +1,7 @@
 """Bounds of the error that say nothing: those above the size that the solution has for other
 reasons."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -67,16 +68,18 @@ def _by_the_data(problem: Linear, x: np.ndarray) -> float:
         return 0.0
     local = Local(A, b, c)
     operators = Operators.of(local)
-    ready = list(profiles(problem.domain, x, operators.limits, problem.has_drift))
+    # One at a time: each holds a matrix at every point.
+    ready = profiles(problem.domain, x, operators.limits, problem.has_drift)
     if problem.has_drift:
         constant = problem.constant_coefficients
         coverage = Coverage(
             problem.domain, lambda x: problem.linearise(x)[:3], None, x, local, constant
         )
-        ready += [
+        moving = (
             Profile(each.coordinate.name, *each.at(x), each.peak)
             for each in traversals(coverage)[0]
-        ]
+        )
+        ready = itertools.chain(ready, moving)
     heights = [
         each.peak * float(np.max(np.abs(f) / minus))
         for each in ready

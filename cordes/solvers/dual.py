@@ -61,7 +61,17 @@ FIRST, FIRST_POLISH = 15.0, 3.0
 MATRICES = 6
 # When a run without a time limit gives up.
 PATIENCE = Patience(0.99, 120, 0.4)
+# Points that judge.
 FRESH = 1024
+# Numbers in one matrix at each point of a step, and how few points there may be.
+NUMBERS, FEWEST = 12_000_000, 256
+
+
+def fewer(count: int, dimension: int) -> int:
+    """So many points, or less in more than a hundred dimensions; where too few would be left, the
+    memory there is decides."""
+    most = NUMBERS // dimension**2
+    return min(count, most) if most >= FEWEST else count
 
 
 class PointEquation:

@@ -24,6 +24,7 @@ from cordes.ansatz.ansatz import Rows
 from cordes.ansatz.networks.activations import ACTIVATIONS
 from cordes.ansatz.networks.network import AbstractNetwork
 from cordes.arguments import Rule, flag, number, one_of, whole
+from cordes.problems.coefficients import DiagonalPlusRank
 from cordes.runtime import distribution
 from cordes.runtime.signals import held
 from cordes.solutions.answer import Answer
@@ -230,20 +231,23 @@ class GaussNewton(AbstractSolver):
     ) -> Answer:
         """Fresh points in every step, the dual form, and the last layer solved for now and then."""
         dual.check_problem(system)
-        equation, seed, sizes = dual.equation_of(system), budget.seed, self.sized(DUAL_SIZES)
-        # How many directions there are depends on the structure of A; one there is at least.
+        equation, seed, dimension = dual.equation_of(system), budget.seed, system.domain.dimension
+        sizes = self.sized(DUAL_SIZES._replace(points=dual.fewer(DUAL_SIZES.points, dimension)))
         shape = sizes.points, sizes.width, sizes.depth
-        require_training(system, shape, directions=1, matrices=dual.MATRICES, jacobian=False)
+        # One direction at least where A is given by few.
+        directions = 1 if isinstance(system.problem.A, DiagonalPlusRank) else dimension
+        require_training(system, shape, directions, matrices=dual.MATRICES, jacobian=False)
         weights = initial_weights(
             system, start, sizes.width, sizes.depth, sizes.activation, seed, "glorot"
         )
         template = weights.network
-        plan = self._plan(sizes.points, system.domain.dimension)
+        plan = self._plan(sizes.points, dimension)
         # The points that judge are the same all along, and no step sees them.
-        fresh = equation.sources(seed + 1_000_003, 0, 1, dual.FRESH)[0]
+        judges = dual.fewer(dual.FRESH, dimension)
+        fresh = equation.sources(seed + 1_000_003, 0, 1, judges)[0]
 
         def judged(network: AbstractNetwork) -> float:
-            return float(dual.judge(network, fresh, equation, dual.FRESH))
+            return float(dual.judge(network, fresh, equation, judges))
 
         def polished(network: AbstractNetwork, before: float) -> tuple[AbstractNetwork, float]:
             nonlocal polishing

@@ -1,12 +1,16 @@
 """Memory is estimated before it is taken."""
 
 import re
+import tracemalloc
 
 import numpy as np
 import pytest
 
 import cordes
-from cordes.runtime import memory
+from cordes.certificates.residual.measured import pilot_points_of
+from cordes.certificates.useful import _by_the_data
+from cordes.runtime import blocks, memory
+from cordes.runtime.blocks import in_blocks, slices_with_matrices
 from cordes.runtime.memory import free_memory, in_words, largest_that_fits, require_memory
 from cordes.solvers.least_squares import LeastSquares, Search
 
@@ -108,3 +112,41 @@ def test_matrices_at_points_count_in_many_dimensions(little):
     little(7e7)
     with pytest.raises(cordes.MemoryLimitError, match=r"points = 1000 .* points = \d+ would fit"):
         cordes.solve(problem, "gauss-newton", progress=False)
+
+
+@pytest.mark.parametrize("count", [1, 7, 64, 65, 1000])
+def test_blocks_are_smaller_where_rows_are_large(count, monkeypatch):
+    monkeypatch.setattr(blocks, "HELD", 4 * blocks.COPIES * 300)
+    seen, x = [], np.arange(count * 12.0).reshape(count, 3, 4)
+
+    def doubled(part):
+        seen.append(len(part))
+        return 2 * part, np.sum(part, axis=(1, 2))
+
+    twice, sums = in_blocks(doubled, (x,))
+    assert np.array_equal(twice, 2 * x)
+    assert np.array_equal(sums, np.sum(x, axis=(1, 2)))
+    assert set(seen) == {100}
+    parts = slices_with_matrices(count, 4)
+    assert np.array_equal(np.concatenate([x[part] for part in parts]), x)
+    assert all(len(x[part]) <= 75 for part in parts)
+
+
+def test_a_certificate_that_does_not_fit_says_so_and_costs_no_answer(little):
+    cube = cordes.Linear(cordes.Box([0] * 5, [1] * 5), 1.0, 1.0)
+    little(1e6)
+    certificate = cordes.certify(cube, lambda x: 0 * x[0])
+    assert certificate.rms is None
+    assert "A certificate in 5 dimensions" in certificate.reason
+
+
+def test_the_size_of_a_solution_holds_one_barrier_at_a_time():
+    """One for each coordinate, with a matrix at each point: in 200 dimensions 41 GB."""
+    d = 40
+    problem = cordes.Linear(cordes.Box(np.zeros(d), np.ones(d)), 1.0, 1.0)
+    x = pilot_points_of(problem.domain)
+    tracemalloc.start()
+    assert _by_the_data(problem, x) == pytest.approx(0.125, rel=1e-6)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 * 8 * len(x) * d**2

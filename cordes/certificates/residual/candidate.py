@@ -154,7 +154,8 @@ class AnswerCandidate(AbstractCandidate):
 
     def value(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         n, d = x.shape
-        value, rounding = self.applied(x, np.zeros((n, d, d)), np.zeros((n, d)), -np.ones(n))
+        nothing = np.broadcast_to(0.0, (n, d, d)), np.broadcast_to(0.0, (n, d))
+        value, rounding = self.applied(x, *nothing, -np.ones(n))
         # Singular functions vanish on the edges by cancellation: there the size of their values
         # says nothing about their rounding.
         amplitudes = float(np.sum(np.abs(self.solution.amplitudes)))

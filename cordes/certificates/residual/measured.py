@@ -24,6 +24,7 @@ from cordes.errors import DomainError
 from cordes.formulas.resolution import Boxes, resolved_boxes
 from cordes.problems.features import features_of
 from cordes.problems.problem import AbstractProblem
+from cordes.runtime.memory import require_memory
 from cordes.runtime.plain import show
 
 # Points after which refinement ends, by dimension; most answers need a quarter of them.
@@ -31,8 +32,10 @@ BUDGETS = {1: 20_000, 2: 120_000, 3: 200_000}
 SAMPLE_POINTS = 1 << 15
 # Numbers in the matrices of all points of a sample, and the least number of its points: in many
 # dimensions fewer points are used.
-SAMPLE_NUMBERS, LEAST_SAMPLE = 1 << 25, 2048
+SAMPLE_NUMBERS, LEAST_SAMPLE = 1 << 25, 512
 PILOT_SEED, PILOT_POINTS = 5_550_001, 512
+# Matrices at all points that are held at once.
+COPIES = 5.0
 LAYER_SEED, LAYER_POINTS, DIRECTIONS = 5_550_003, 64, 8
 # How close is looked, in half sizes of the domain. Closer, coordinates themselves are rounded.
 SHARES = 10.0 ** -np.arange(3.0, 13.0)
@@ -59,8 +62,14 @@ class Sampling(NamedTuple):
     proved: bool = False
 
     def with_matrices(self, dimension: int) -> "Sampling":
-        """Fewer points where each of them has large matrices."""
+        """Fewer points where each of them has large matrices; refused where so few would not fit
+        into memory."""
         most = int(np.clip(SAMPLE_NUMBERS // dimension**2, LEAST_SAMPLE, SAMPLE_POINTS))
+        require_memory(
+            8.0 * COPIES * (most + PILOT_POINTS) * dimension**2,
+            f"A certificate in {dimension} dimensions, with matrices at {most} points,",
+            "it needs a larger machine.",
+        )
         return self._replace(points=most)
 
 

@@ -31,6 +31,7 @@ from scipy.optimize import minimize
 
 from cordes.certificates.theorem import Citation, Theorem
 from cordes.problems.condition import best_lambda
+from cordes.runtime.blocks import slices_with_matrices
 
 
 class Local(NamedTuple):
@@ -42,14 +43,22 @@ class Local(NamedTuple):
 
     def whitened(self, matrix: np.ndarray) -> "Local":
         """In the coordinates y = M^{-1/2} x."""
+        if is_identity(matrix):
+            return self
         root = inverse_root(matrix)
         return Local(root @ self.A @ root, self.b @ root, self.c)
 
-    def take(self, index: np.ndarray) -> "Local":
+    def take(self, index: np.ndarray | slice) -> "Local":
         return Local(self.A[index], self.b[index], self.c[index])
 
     def invariants(self, matrix: np.ndarray | None = None) -> "Invariants":
         """All that the theorems see of the coefficients, in the coordinates of M."""
+        d = self.A.shape[-1]
+        parts = [self.take(part) for part in slices_with_matrices(len(self.c), d)]
+        found = [part._invariants(matrix)[1:] for part in parts]
+        return Invariants(d, *map(np.concatenate, zip(*found, strict=True)))
+
+    def _invariants(self, matrix: np.ndarray | None) -> "Invariants":
         A, b, c = self if matrix is None else self.whitened(matrix)
         d = A.shape[-1]
         trace = np.trace(A, axis1=-2, axis2=-1)

@@ -148,7 +148,7 @@ class LinearEquation(AbstractEquation):
         return find_transform(self.problem, self.pilot_points, self.pilot.local)
 
     def pilot_local(self, coverage: AbstractCoverage) -> Local:
-        return coverage.local.take(np.arange(len(self.pilot_points)))
+        return coverage.local.take(slice(len(self.pilot_points)))
 
     def pilot_for(
         self, local: Local, matrix: np.ndarray, eigenvalue: float, transform: Transform | None
@@ -159,8 +159,8 @@ class LinearEquation(AbstractEquation):
         return Pilot.of(local, matrix, size, eigenvalue, *terms)
 
     def scaled(self, trial: Trial) -> tuple[np.ndarray, np.ndarray]:
-        measured = np.arange(len(self.pilot_points), len(trial.coverage.points))
-        at = trial.coverage.local.take(measured).invariants(trial.matrix)
+        measured = trial.coverage.local.take(slice(len(self.pilot_points), None))
+        at = measured.invariants(trial.matrix)
         multiplier, transform = trial.scheme.multiplier(at), trial.transform
         growth = 1.0 if transform is None else transform.growth(self.measure.points)
         return multiplier * (self.evaluated.size * growth), multiplier * self.evaluated.least

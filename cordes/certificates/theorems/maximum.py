@@ -25,6 +25,7 @@ from cordes.domains.constants import circumscribed, largest_polar_factor, polar_
 from cordes.domains.domain import AbstractDomain
 from cordes.formulas.regularity import jump
 from cordes.problems.problem import AbstractProblem
+from cordes.runtime.blocks import slices_with_matrices
 
 # Shares of the points at which a barrier dominates the residual: all, or all but the worst, whose
 # violation the ABP term takes.
@@ -101,8 +102,12 @@ class Limits(NamedTuple):
 
 def determinant_root(A: np.ndarray) -> np.ndarray:
     """det A^{1/d}, scaled first: determinants of tiny matrices underflow."""
-    size = np.max(np.abs(A), axis=(1, 2))
-    return size * np.linalg.det(A / size[:, None, None]) ** (1 / A.shape[-1])
+
+    def of(A: np.ndarray) -> np.ndarray:
+        size = np.max(np.abs(A), axis=(1, 2))
+        return size * np.linalg.det(A / size[:, None, None]) ** (1 / A.shape[-1])
+
+    return np.concatenate([of(A[part]) for part in slices_with_matrices(*A.shape[:2])])
 
 
 class Operators(NamedTuple):
@@ -122,7 +127,7 @@ class Operators(NamedTuple):
         drift = np.max(np.abs(b), axis=0)
 
         def minus_operator(profile: Profile) -> np.ndarray:
-            second = np.sum(A * profile.curvature, axis=(1, 2))
+            second = np.einsum("nij,nij->n", A, profile.curvature)
             return c * profile.value - second - np.sum(b * profile.gradient, axis=1)
 
         limits = Limits(np.min(diagonal, axis=0), drift, float(np.min(c)))
@@ -235,12 +240,15 @@ def profiles(
     center, radius = circumscribed(domain)
     offset = points - center
     w = (radius**2 - np.sum(offset**2, axis=1)) / 2
-    ones = np.ones((n, 1, 1))
-    yield Profile("paraboloid", w, -offset, -ones * np.eye(d), radius**2 / 2)
+
+    def everywhere(matrix: np.ndarray) -> np.ndarray:
+        return np.broadcast_to(matrix, (n, d, d))
+
+    yield Profile("paraboloid", w, -offset, everywhere(-np.eye(d)), radius**2 / 2)
     for i, unit in enumerate(np.eye(d)):
         width, s = upper[i] - lower[i], points[:, i] - (upper[i] + lower[i]) / 2
         w, twice = (width**2 / 4 - s**2) / 2, np.outer(unit, unit)
-        yield Profile(f"parabola x{i + 1}", w, -s[:, None] * unit, -ones * twice, width**2 / 8)
+        yield Profile(f"parabola x{i + 1}", w, -s[:, None] * unit, everywhere(-twice), width**2 / 8)
         if drift:
             barrier = exponential_barrier(width, float(limits.diagonal[i]), float(limits.drift[i]))
             w, slope, curvature = (part[:, None] for part in barrier(s))
@@ -249,7 +257,7 @@ def profiles(
                 name = f"exponential x{i + 1}"
                 yield Profile(name, w[:, 0], slope * unit, curvature[..., None] * twice, peak)
     if limits.reaction > 0:
-        yield Profile("constant", np.ones(n), np.zeros((n, d)), 0 * ones * np.eye(d), 1.0)
+        yield Profile("constant", np.ones(n), np.zeros((n, d)), everywhere(np.zeros((d, d))), 1.0)
 
 
 def best_of(found: Sequence[Maximum]) -> Maximum:
