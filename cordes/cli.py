@@ -26,6 +26,7 @@ from cordes.commands.arguments import COMMANDS
 from cordes.commands.output import DONE, Refusal, Report
 from cordes.commands.process import Call, load_names
 from cordes.errors import CordesError
+from cordes.runtime.memory import require_addresses
 from cordes.runtime.signals import heeded_by_commands, pause
 
 # Commands that compute nothing.
@@ -95,6 +96,7 @@ def _command(name: str, arguments: type[Any]) -> Callable[..., Any]:
     def make(given: Any, call: Call) -> Report | int:
         pause()
         if name not in LIGHT:
+            require_addresses()
             load_names()
         pause()
         module = importlib.import_module(f"cordes.commands.{name}")

@@ -245,7 +245,8 @@ FOLDERS = [
 ]
 LIMITS = [
     Surrounding("20 open files", "ulimit -n 20; $C check one.toml", (0, 2)),
-    Surrounding("2 GB of addresses", "ulimit -v 2000000; $C check one.toml", (0, 2, 70)),
+    Surrounding("2 GB of addresses", "ulimit -v 2000000; $C check one.toml"),
+    Surrounding("1.6 GB of addresses", "ulimit -v 1600000; $C check one.toml", (2,), says="JAX"),
     Surrounding("one core", f"taskset -c 0 {SOLVE}"),
     check("strange numbers of threads", "OMP_NUM_THREADS=abc OPENBLAS_NUM_THREADS=-3"),
     check("single precision", "JAX_ENABLE_X64=0"),

@@ -14,6 +14,8 @@ with contextlib.suppress(ImportError):
 
 # What the rest of the program, and whoever else works here, may still need.
 SHARE = 0.9
+# Addresses that JAX, its compiler and their threads take.
+ADDRESSES = 1.9e9
 # A container's limit and what it has taken, of the second and of the first kind of control groups.
 CONTAINER = (
     ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
@@ -66,6 +68,17 @@ def _process() -> float:
         return limit - size * int(Path("/proc/self/statm").read_text().split()[0])
     except (NameError, OSError, ValueError, IndexError):
         return float("inf")
+
+
+def require_addresses() -> None:
+    """Refuse a limit of addresses within which libraries would end the process, without a word to
+    Python."""
+    free = _process()
+    if free < ADDRESSES:
+        raise MemoryLimitError(
+            f"The limit of this process leaves {in_words(free)} of addresses, and JAX needs "
+            f"{in_words(ADDRESSES)}, most of which it never uses: raise it (ulimit -v unlimited)."
+        )
 
 
 def require_memory(needed: float, what: str, remedy: str) -> None:

@@ -41,6 +41,13 @@ def test_the_least_of_all_limits_counts(monkeypatch, tmp_path):
     assert free_memory() > 1e6
 
 
+def test_too_few_addresses_are_refused_before_a_library_aborts(monkeypatch):
+    memory.require_addresses()
+    monkeypatch.setattr(memory, "_process", lambda: 1.5e9)
+    with pytest.raises(cordes.MemoryLimitError, match="leaves 1.5 GB of addresses, and JAX needs"):
+        memory.require_addresses()
+
+
 def test_the_largest_size_fits_and_the_next_does_not(little):
     little(8e6)
     assert largest_that_fits(lambda n: 8.0 * n * n, 10**30) == 1000
