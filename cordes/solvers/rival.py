@@ -37,8 +37,8 @@ class WithRival:
     ):
         self.run, self.system, self.rival, self.make = run, system, rival, make
         self.switched = self.fresh = False
-        # Where a method begins: singular functions that another has added do not help it.
-        self.origin = system.place
+        # Singular functions that were found at another answer, which was no good, do not help.
+        self.origin = None if system.problem.linear else system.place
         # The answer that was not kept, and its ansatz.
         self.beaten: tuple[Answer, BuiltAnsatz] | None = None
 
@@ -75,7 +75,7 @@ class WithRival:
         """On to the other method, once; its first solve begins anew."""
         if self.switched:
             return False
-        self.system.place = self.origin
+        self.system.place = self.origin or self.system.place
         self.run, self.switched, self.fresh = self.make(self.rival), True, True
         return True
 
