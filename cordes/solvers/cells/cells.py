@@ -15,6 +15,7 @@ from cordes.errors import OptionError
 from cordes.problems.problem import AbstractProblem
 from cordes.results import Result
 from cordes.solutions.answer import Answer
+from cordes.solvers.cells.first import Polynomials
 from cordes.solvers.cells.growth import FRACTION, Growth, Looked, first_tree
 from cordes.solvers.rows.system import AbstractSystem
 from cordes.solvers.solver import AbstractSolver
@@ -42,7 +43,7 @@ EVEN, HIGH = 0.6, 14
 MOST_RICH = 0.1
 # The next level is expected to last so many times longer than this one.
 LONGER = 3.0
-MOST_LEVELS = 40
+MOST_LEVELS, MOST_DIMENSIONS = 40, 3
 
 
 class Cells(AbstractSolver):
@@ -66,13 +67,17 @@ class Cells(AbstractSolver):
     @staticmethod
     def serves(problem: AbstractProblem) -> bool:
         """Whether a problem is one for cells."""
-        domain = problem.domain
-        return isinstance(domain, Box) and domain.dimension == 2 and problem.takes_boundary_values
+        return problem.domain.dimension <= MOST_DIMENSIONS and problem.takes_boundary_values
+
+    @staticmethod
+    def splits(problem: AbstractProblem) -> bool:
+        """Whether the domain of a problem can be cut into cells."""
+        return isinstance(problem.domain, Box) and problem.domain.dimension == 2
 
     def refuse(self, problem: AbstractProblem, others: frozenset[str]) -> None:
         if not self.serves(problem):
             raise OptionError(
-                f"method = 'cells' is for boxes in the plane with given boundary values, not for "
+                f"method = 'cells' is for up to three dimensions and given boundary values, not for "
                 f"{type(problem).__name__} on {problem.domain!r}: leave the method out."
             )
 
@@ -90,7 +95,17 @@ class Cells(AbstractSolver):
         return Growth(system, self.degree or DEGREE, first_tree(system, HALVINGS))
 
     def run(self, system: AbstractSystem, budget: Budget, start: Weights | None) -> Answer:
+        """Polynomials first, where no degree is asked for and nothing was split yet."""
+        earlier: list[dict[str, Any]] = []
+        split = start is not None and isinstance(start.network, CellPolynomials)
+        if system.hard and not (self.degree or split):
+            first = Polynomials(system, budget, start)
+            if first.run() or first.late or not self.splits(system.problem):
+                return first.answer(self.small)
+            first.give_up()
+            earlier = first.history
         growth, search = self.growth(system, start), CellLevels(self, budget)
+        search.history += earlier
         interrupted = False
         try:
             for _ in range(MOST_LEVELS):
