@@ -19,6 +19,7 @@ import numpy as np
 
 import cordes
 from cordes.ansatz.build import AnsatzOptions, Earlier, make_place
+from cordes.ansatz.cells.levels import levels_of
 from cordes.ansatz.cells.network import CellPolynomials, from_arrays
 from cordes.ansatz.cells.pieces import Pieces, from_pieces
 from cordes.ansatz.networks.mlp import MLP
@@ -144,7 +145,8 @@ def _restored(
     ansatz = make_place(problem, AnsatzOptions.kept_in(settings), earlier).ansatz
     if facts["network"]["kind"] == "cells":
         ansatz = ansatz.without_distance()
-        network = from_arrays(arrays, problem.domain.bounding_box, ansatz.inputs, ansatz.singular)
+        levels = levels_of(problem.domain)
+        network = from_arrays(arrays, levels, ansatz.inputs, ansatz.singular)
     elif facts["network"]["kind"] == "pieces":
         vanishing = isinstance(problem.domain, Box)
         ansatz = ansatz.without_distance(alone=False) if vanishing else ansatz

@@ -69,14 +69,17 @@ class Ansatz:
         self._lift = base if not hard else _lift(domain, g, interfaces, fit, kinks)
         # Whether networks vanish on the boundary by themselves, and have all singular functions.
         self._vanishing = self._alone = False
+        # What is compiled, with the distance and without: it serves all copies.
+        self._programs: dict[bool, tuple] = {}
         self._compile()
 
     def _compile(self) -> None:
-        self._freeze = jax.jit(self.freeze_block)
-        self._value = jax.jit(self._value_block)
-        self._sum = jax.jit(self._sum_block)
-        self._jet = jax.jit(self._jet_block)
-        self._network_jet = jax.jit(lambda network, x: network.jet(x))
+        if self._vanishing not in self._programs:
+            blocks = self.freeze_block, self._value_block, self._sum_block, self._jet_block
+            network_jet = jax.jit(lambda network, x: network.jet(x))
+            self._programs[self._vanishing] = (*map(jax.jit, blocks), network_jet)
+        programs = self._programs[self._vanishing]
+        self._freeze, self._value, self._sum, self._jet, self._network_jet = programs
 
     def with_singular(self, singular: SingularFunctions) -> "Ansatz":
         """The same ansatz with other singular functions; what is compiled stays compiled."""
@@ -91,8 +94,7 @@ class Ansatz:
             return self
         other = copy.copy(self)
         other._vanishing, other._alone = True, alone
-        if not self._vanishing:
-            other._compile()
+        other._compile()
         return other
 
     def distance(self, x: Array) -> Array:

@@ -13,6 +13,7 @@ import numpy as np
 from jax import Array
 
 from cordes.ansatz.cells.axis import Axis, axes_of
+from cordes.ansatz.cells.jets import all_orders, as_jet, second_orders
 from cordes.ansatz.networks.inputs import Inputs
 from cordes.ansatz.networks.network import AbstractHostNetwork
 from cordes.errors import OptionError
@@ -71,12 +72,7 @@ class Pieces(AbstractHostNetwork):
         return tensor_of(self.axes, self.coefficients)
 
     def jet_at(self, x: np.ndarray) -> Jet:
-        d = len(self.axes)
-        rows = self._summed(np.asarray(x, float), self.tensor, False)
-        hessian = np.empty((len(x), d, d))
-        for (i, j), part in zip(second_orders(d), rows[1 + d :], strict=True):
-            hessian[:, i, j] = hessian[:, j, i] = part
-        return Jet(rows[0], np.stack(rows[1 : 1 + d], axis=1), hessian)
+        return as_jet(np.stack(self._summed(np.asarray(x, float), self.tensor, False)))
 
     def applied(
         self, x: np.ndarray, A: np.ndarray, b: np.ndarray, c: np.ndarray
@@ -134,19 +130,6 @@ class Pieces(AbstractHostNetwork):
         for k in reversed(range(len(self.axes))):
             total = total @ self.axes[k].values(x[k], jnp)
         return total
-
-
-@functools.lru_cache(maxsize=8)
-def all_orders(dimension: int) -> list[tuple[int, ...]]:
-    """Orders along each axis of the value, the first and the second derivatives."""
-    unit = np.eye(dimension, dtype=int)
-    found = [tuple(np.zeros(dimension, int)), *(tuple(row) for row in unit)]
-    found += [tuple(unit[i] + unit[j]) for i, j in second_orders(dimension)]
-    return [tuple(int(n) for n in orders) for orders in found]
-
-
-def second_orders(dimension: int) -> list[tuple[int, int]]:
-    return [(i, j) for i in range(dimension) for j in range(i, dimension)]
 
 
 @functools.lru_cache(maxsize=64)

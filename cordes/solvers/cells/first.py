@@ -32,7 +32,7 @@ class Polynomials:
         target = self.budget.tol or 0.0
         try:
             while self.step().residual > target:
-                if not (self.ladder.promising(target) and self._has_time() and self.rise()):
+                if not (self.ladder.promising(target) and self._has_time() and self.ladder.rise()):
                     break
         except KeyboardInterrupt:
             if self.ladder.best is None:
@@ -52,9 +52,6 @@ class Polynomials:
         self.history.append(facts)
         self.budget.progress.update(degree=degree, residual=fitted.residual)
         return fitted
-
-    def rise(self) -> bool:
-        return self.ladder.rise()
 
     def _has_time(self) -> bool:
         # A degree that is a third higher takes about six times as long.

@@ -87,7 +87,8 @@ class Ladder:
         self.steps = [0] * len(self.lines)
         self.best: Fitted | None = None
         self.last: Fitted | None = None
-        self.trail: list[tuple[float, float]] = []
+        # What was left by each size, in numbers along an axis.
+        self.trail: dict[float, float] = {}
         self.renew()
 
     def renew(self) -> None:
@@ -119,14 +120,14 @@ class Ladder:
         """Whether a larger degree is worth its time: not where the residual is at the target, and
         neither where it has stopped falling, nor where it falls so slowly that it will not get
         anywhere."""
-        (_, before), (size, now) = ([(0.0, math.inf)] + self.trail)[-2:]
+        (smaller, before), (size, now) = [(0.0, math.inf), *self.trail.items()][-2:]
         if not np.isfinite(now) or now <= max(target, ROUNDING * self.scale):
             return False
         if len(self.trail) < LOOKS:
             return True
         if now > FALLS * before:
             return False
-        rate = math.log(now / before) / (size - self.trail[-2][0])
+        rate = math.log(now / before) / (size - smaller)
         largest = MOST_NUMBERS[len(self.lines)] ** (1 / len(self.lines))
         return now * math.exp(rate * (largest - size)) <= max(HOPED * self.scale, target)
 
@@ -160,7 +161,7 @@ class Ladder:
         residual, tails = float(np.linalg.norm(left)), _tails(axes, weights)
         fitted = Fitted(network, solution[count:], residual, len(points.x), tails)
         self.last = fitted
-        self.trail.append((self.count ** (1 / len(axes)), residual))
+        self.trail[self.count ** (1 / len(axes))] = residual
         if self.best is None or not residual >= self.best.residual:
             self.best = fitted
         return fitted
