@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cordes.certificates.enclosed.charts import AbstractAtlas, ChartCells
-from cordes.certificates.enclosed.features import Features
+from cordes.certificates.enclosed.features import AbstractFeatures
 from cordes.certificates.theorems.energy import Local
 from cordes.formulas.rectangles import Rectangle
 
@@ -96,10 +96,10 @@ class Nodes(NamedTuple):
 
 class AbstractIntegrand(abc.ABC):
     """Something that is bounded on ellipses around cells, over cells, and evaluated at points.
-    `features` are the sines in it, `cost` the numbers that one cell takes, `volume` is that of the
+    `features` are the sines or polynomials in it, `cost` the numbers that one cell takes, `volume` is that of the
     domain."""
 
-    features: Features | None
+    features: AbstractFeatures | None
     atlas: AbstractAtlas
     volume: float
     cost: int
