@@ -6,7 +6,7 @@ import abc
 import dataclasses
 import functools
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple, cast, final
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +16,7 @@ from cordes.ansatz.networks.directional import apply_operator
 from cordes.ansatz.networks.network import MANY, AbstractHostNetwork
 from cordes.certificates.theorems.energy import Local
 from cordes.domains import Ball, Box, Ellipsoid, Polygon
+from cordes.domains.cylinder import Cylinder
 from cordes.domains.domain import AbstractDomain
 from cordes.formulas.intervals import UnsupportedOperation, enclose
 from cordes.formulas.regularity import kink
@@ -166,10 +167,17 @@ class AnswerCandidate(AbstractCandidate):
         singular functions are C¹ across their rays by construction."""
         made, domain = self.solution.problem, self.problem.domain
         parts: list[tuple[str, Callable]] = []
-        if not isinstance(made.domain, BUILT_IN) or not _same(made.domain, domain):
+        base = made.domain.base if isinstance(made.domain, Cylinder) else made.domain
+        if not isinstance(base, BUILT_IN) or not _same(made.domain, domain):
             parts.append(("the distance function of the domain", made.domain.distance))
             if not made.zero_g:
                 parts.append(("the lift of the domain", self.solution.lift))
+        elif made.clock is not None:
+            initial, lateral, _ = cast(Any, made.g)
+            found = None if made.zero_g else kink(initial, base)
+            if found is not None:
+                return f"the initial values: {found}"
+            parts.append(("g", lambda z: lateral(z[:-1], z[-1])))
         elif not made.zero_g and not made.boundary_shape.kinks:
             # The lifts of our own domains are as smooth as the boundary values that they extend.
             parts.append(("g", made.g))

@@ -166,7 +166,8 @@ class AbstractSystem(abc.ABC):
         """The Cordès multiplier, or one."""
         if not self.multiplier:
             return np.ones(len(coefficients.f))
-        return cordes_multiplier(np.asarray(coefficients.A), self.options.delta)
+        A = self.problem.measured_matrix(np.asarray(coefficients.A))
+        return cordes_multiplier(A, self.options.delta)
 
 
 class System(AbstractSystem):
