@@ -67,7 +67,14 @@ def certified(problem: AbstractProblem, request: Request) -> Certificate:
 
 certified.register(Linear, lambda problem, how: certify_linear(problem, *how))
 certified.register(Parabolic, lambda problem, how: certify_in_time(problem, *how[:3]))
-certified.register(HJB, lambda problem, how: certify_hjb(problem, *how[:3]))
+
+@certified.register
+def _controls(problem: HJB, request: Request) -> Certificate:
+    certify_it = certify_hjb if problem.clock is None else certify_in_time
+    return certify_it(problem, *request[:3])
+
+
+
 certified.register(MongeAmpere, lambda problem, how: certify_monge_ampere(problem, *how[:3]))
 certified.register(
     Transport, lambda problem, how: certify_transport(problem, how.candidate, how.confidence)

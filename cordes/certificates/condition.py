@@ -188,7 +188,7 @@ def _points(domain: AbstractDomain) -> np.ndarray:
 
 def _sampled(problem: AbstractProblem, points: np.ndarray, equations: Coefficients) -> Sampled:
     local = Local(*problem.measured(equations)[:3])
-    lambda_ = best_lambda(*local) if problem.has_drift or problem.has_reaction else None
+    lambda_ = best_lambda(*local) if problem.measures_lower_order else None
     return Sampled(points, local, lambda_, epsilon_at(*local, lambda_))
 
 

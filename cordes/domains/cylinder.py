@@ -15,18 +15,19 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from cordes.domains.boundary_fit import fit_boundary
+from cordes.domains.boundary_fit import best_fit, chebyshev, coefficient_tensor, contracted
 from cordes.domains.box import Box, face_blend
 from cordes.domains.checks import check_count
-from cordes.domains.domain import AbstractDomain, Fit, Lift, PointFunction, Scalar
+from cordes.domains.domain import AbstractDomain, Basis, Fit, Lift, PointFunction, Scalar
 from cordes.domains.polygon import Polygon, corner_blend
 from cordes.domains.round import AbstractRound
 from cordes.domains.unit_cube import cube_points, gauss_rule, tensor_rule
 from cordes.errors import DomainError
 
-# Points of the sides to which boundary values are fitted, for each function of the richest basis,
-# and shares of the values that are rounding.
-FITTED, FIT_SEED = 2500, 20_260
+# Points of the boundary to which values are fitted at each of so many times less one, and a share
+# that is rounding.
+FITTED, FIT_SEED = 2000, 20_260
+IN_TIME, NEGLIGIBLE = 24, 1e-15
 # Points of the boundary on the bottom, of all.
 BOTTOM = 0.4
 
@@ -189,23 +190,19 @@ def lift_in_time(
     return Lift(lift, None if fitted is None else fitted.fit)
 
 
-def _side_values(
-    domain: Cylinder, left: PointFunction
-) -> tuple[np.ndarray, np.ndarray] | None:
-    """Points of the sides, and what is left to lift there; None where that is rounding all over
-    them and the formula does not depend on the point."""
+def _side_values(domain: Cylinder, left: PointFunction) -> np.ndarray | None:
+    """What is left to lift at points of the sides; None where it is zero all over them by its
+    formula."""
     x, _ = domain.base.boundary_points(FITTED, FIT_SEED)
     if domain.base.vertices is not None:
         x = np.concatenate([x, domain.base.vertices])
     generator = np.random.default_rng(FIT_SEED)
-    # Denser towards the ends, as fits by polynomials need.
-    share = (1 - np.cos(np.pi * generator.random(len(x)))) / 2
-    share[: len(x) // 8], share[-(len(x) // 8) :] = 0.0, 1.0
-    points = np.column_stack([x, domain.start + domain.length * generator.permutation(share)])
+    t = domain.start + domain.length * generator.random(len(x))
+    points = np.column_stack([x, t])
     values = np.asarray(jax.jit(jax.vmap(left))(jnp.asarray(points)), float)
     if not np.any(values) and _constant(left, points[0]):
         return None
-    return points, values
+    return values
 
 
 def _constant(function: PointFunction, point: np.ndarray) -> bool:
@@ -219,18 +216,52 @@ def _constant(function: PointFunction, point: np.ndarray) -> bool:
 
 
 def _fitted(
-    domain: Cylinder,
-    left: PointFunction,
-    found: tuple[np.ndarray, np.ndarray],
-    fit: Fit | None,
+    domain: Cylinder, left: PointFunction, values: np.ndarray, fit: Fit | None
 ) -> Lift | None:
-    points, values = found
+    """Polynomials in x whose coefficients are polynomials in t: fits of the boundary values at
+    Chebyshev's times. Basis.multiplier is the degree in t."""
     if float(np.max(np.abs(values))) == 0.0:
         return None
-    lower, upper = domain.bounding_box
-    return fit_boundary(
-        left, points, lambda z: (2 * z - lower - upper) / (upper - lower), (), fit
-    )
+    found = fit if fit is not None else _fit_in_time(domain, left, float(np.max(np.abs(values))))
+    (lower, upper), d = domain.bounding_box, domain.base.dimension
+    degree, times = found.basis.degree, found.basis.multiplier
+    rows = found.coefficients.reshape(times + 1, -1)
+    tensor = np.stack([coefficient_tensor(row, degree, d) for row in rows])
+
+    def fitted(z: Array) -> Array:
+        table = chebyshev(2 * (z - lower) / (upper - lower) - 1, max(degree, times))
+        in_time = contracted(table[:d, : degree + 1], tensor)
+        return table[d, : times + 1] @ in_time
+
+    return Lift(fitted, found)
+
+
+def _fit_in_time(domain: Cylinder, left: PointFunction, scale: float) -> Fit:
+    x, _ = domain.base.boundary_points(FITTED, FIT_SEED)
+    if domain.base.vertices is not None:
+        x = np.concatenate([x, domain.base.vertices])
+    lower, upper = domain.base.bounding_box
+    angles = (np.arange(IN_TIME + 1) + 0.5) * np.pi / (IN_TIME + 1)
+    at = jax.jit(jax.vmap(left))
+    fits = []
+    for share in (1 + np.cos(angles)) / 2:
+        points = np.column_stack([x, np.full(len(x), domain.start + domain.length * share)])
+        values = np.asarray(at(jnp.asarray(points)), float)
+        if np.max(np.abs(values)) <= NEGLIGIBLE * scale:
+            fits.append(Fit(Basis(0), np.zeros(1)))
+        else:
+            fits.append(best_fit((2 * x - lower - upper) / (upper - lower), [], values))
+    degree = max(fit.basis.degree for fit in fits)
+    count = max(len(fit.coefficients) for fit in fits)
+    # The functions of a basis come first in the next.
+    rows = np.stack([np.pad(fit.coefficients, (0, count - len(fit.coefficients))) for fit in fits])
+    # From values at Chebyshev's times to coefficients of Chebyshev's polynomials.
+    turn = 2 / (IN_TIME + 1) * np.cos(np.outer(np.arange(IN_TIME + 1), angles))
+    turn[0] /= 2
+    coefficients = turn @ rows
+    large = np.max(np.abs(coefficients), axis=1) > NEGLIGIBLE * np.max(np.abs(coefficients))
+    times = int(np.flatnonzero(large)[-1])
+    return Fit(Basis(degree, (), times), coefficients[: times + 1].ravel())
 
 
 @functools.singledispatch

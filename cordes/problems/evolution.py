@@ -21,6 +21,7 @@ from scipy.optimize import minimize_scalar
 from cordes.domains.cylinder import Cylinder
 from cordes.domains.domain import AbstractDomain
 from cordes.errors import CoefficientError, shown
+from cordes.jet import Jet
 from cordes.problems.coefficients import as_function, check_finite, check_shape, sample
 from cordes.runtime.plain import show
 
@@ -56,6 +57,15 @@ class Clockwork(NamedTuple):
     def turned(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """A function of the user's (x, t, …) as one of (z, …)."""
         return lambda z, *more: function(z[:-1], self.time(z[-1]), *more)
+
+    def turned_maximiser(self, maximiser: Callable[..., Any]) -> Callable[[Array, Jet], Any]:
+        """A user's function of (x, t, jet), the jet in space, as one of (z, jet)."""
+
+        def turned(z: Array, jet: Jet) -> Any:
+            in_space = Jet(jet.value, jet.gradient[:-1], jet.hessian[:-1, :-1])
+            return maximiser(z[:-1], self.time(z[-1]), in_space)
+
+        return turned
 
     def function(
         self, name: str, given: Any, shape: tuple[int, ...], signature: str = "(x, t)"
@@ -118,6 +128,15 @@ def clockwork(
     return Clockwork(Cylinder(domain, float(horizon)), backwards), (
         terminal if backwards else initial
     )
+
+
+def refuse_times(initial: Any, terminal: Any) -> None:
+    """Values at a time say nothing where there is no time."""
+    given = [name for name, value in (("initial", initial), ("terminal", terminal)) if value is not None]
+    if given:
+        raise CoefficientError(
+            f"{given[0]} is given, but no horizon: pass horizon=T for a problem in time."
+        )
 
 
 def values_of(clock: Clockwork, g: Any, first: Any) -> tuple[Values, bool]:

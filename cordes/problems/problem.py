@@ -195,10 +195,17 @@ class AbstractProblem(abc.ABC):
     def measured(self, equation: Coefficients) -> Coefficients:
         """The equation whose Cordès condition and multiplier are meant. In time u_t counts as k u_tt
         would, k = `rate`: (tr A + k)² over |A|² + k² is what the condition of Smears and Süli
-        (2016) asks of A and k = 1/ω, and their multiplier that of this matrix."""
+        (2016) asks of A and k = 1/ω, and their multiplier that of this matrix. Drift and reaction do
+        not count: they may grow or decay in time."""
         if self.clock is None:
             return equation
-        return equation._replace(A=self.measured_matrix(equation.A), b=equation.b + self._last)
+        A = self.measured_matrix(equation.A)
+        return equation._replace(A=A, b=0.0 * equation.b, c=0.0 * equation.c)
+
+    @property
+    def measures_lower_order(self) -> bool:
+        """Whether drift and reaction count in the Cordès condition."""
+        return self.clock is None and (self.has_drift or self.has_reaction)
 
     def measured_matrix(self, A: Any) -> Any:
         """The matrix of `measured`."""

@@ -27,6 +27,10 @@ EVALUATIONS, TOLERANCE, STEP = 400, 1e-3, 0.6
 NEARLY_ONE = 0.999
 # The most pairs of points and controls that a search looks at.
 MOST_PAIRS = 4000
+# Exponents of the factor that grows in time.
+MOST_GROWTH = 60.0
+# Prices of what is hard to bound in cells.
+STEEP, NEAR = 0.01, 0.5
 
 
 class Trial(NamedTuple):
@@ -102,7 +106,7 @@ class Pilot:
         share = 0.0 if constant else 1 / (1 + bounded_exponential(-theta[6]))
         # Without drift and reaction nothing is gained from them.
         plain = not (self.drift or self.reaction)
-        shift = 0.0 if plain else float(np.clip(theta[7], -30, 30)) / self.length
+        shift = 0.0 if plain else float(np.clip(theta[7], -MOST_GROWTH, MOST_GROWTH)) / self.length
         if plain:
             lambda_ = zeroth = 0.0
         alpha = share * omega**2 * (1 - 1e-12)
@@ -123,7 +127,28 @@ class Pilot:
         middle = 2 / (
             float(np.max(self.worst.trace)) / d + float(np.min(self.worst.trace)) / d
         )
+        # As the shift grows, drift counts less and less, and the trace twice.
+        fast = float(np.max(self.worst.drift**2 / self.worst.trace)) + max(
+            -float(np.min(self.worst.reaction)), 0.0
+        )
+        shifted = [
+            (
+                np.array(
+                    [
+                        *np.log([middle, 1 / d, 1.0, 2 * middle * mu, (middle * mu) ** 2]),
+                        math.log(middle * mu),
+                        0.0,
+                        mu * self.length,
+                    ]
+                ),
+                constant,
+            )
+            for mu in (2 * fast, 10 * fast)
+            for constant in (False, True)
+            if self.drift or self.reaction
+        ]
         return [
+            *shifted,
             (np.array([*np.log([omega, 1 / d, 1.0, 2 * guess, guess**2, guess]), 6.0, 0.0]), False),
             (
                 np.array(
@@ -144,7 +169,7 @@ class Pilot:
                 s = self.contraction(scheme)
                 if not s < NEARLY_ONE:
                     return 1e3 + min(s, 1e3)
-                return math.log(max(self.promise(scheme, s), 1e-300))
+                return math.log(max(self.promise(scheme, s), 1e-300)) + steepness(scheme, s)
 
             best = nelder_mead(objective, start, STEP, EVALUATIONS, TOLERANCE)
             # The search may start from the best there is: a contraction of zero.
@@ -155,3 +180,11 @@ class Pilot:
                 Trial(scheme, self.matrix, self.eigenvalue, s, self.promise(scheme, s))
             )
         return sorted(found, key=lambda trial: (trial.promise, trial.contraction))
+
+
+def steepness(scheme: InTime, contraction: float) -> float:
+    """What a search pays, as a logarithm, for a Q that is hard to bound in cells: near one, or with
+    small weights, which make it steep."""
+    shares = (scheme.alpha / scheme.omega**2, scheme.weights[0])
+    small = sum(STEEP / share for share in shares if share > 0)
+    return small - NEAR * math.log(1 - contraction)

@@ -225,7 +225,10 @@ def weight_of(scheme: InTime, matrix: np.ndarray, start: float) -> Weight:
         g: Any = scheme.multiplier(invariants(in_space, matrix))  # pyright: ignore
         if scheme.shift == 0:
             return g.square()
-        return g.square() * np.exp((x[..., -1] - start) * (-2 * scheme.shift))
+        since = x[..., -1] - start
+        # One time for all controls.
+        since = since.map(lambda part: part.reshape(part.shape + (1,) * (g.lower.ndim - part.ndim)))
+        return g.square() * np.exp(since * (-2 * scheme.shift))
 
     return Weight(at, squared)
 
@@ -250,14 +253,19 @@ def _chosen(
             length = domain.length  # pyright: ignore
             trials += Pilot(seen, times, matrix, eigenvalue, length, still).trials()
     trials.sort(key=lambda trial: (trial.promise, trial.contraction))
-    failures = []
+    failures, sampled = [], None
     for trial in trials[:TRIED]:
         found = coverage.contraction(trial.scheme, trial.matrix)
-        if found.value < 1:
+        if found.value < 1 and found.source != "sampled":
             return trial, found, ()
+        if found.value < 1:
+            sampled = sampled or (trial, found)
+            continue
         failures.append(
             contraction_too_large(trial.scheme.theorem, trial.matrix, found.value, found.point)
         )
+    if sampled is not None:
+        return *sampled, ()
     return None, None, tuple({str(failure): failure for failure in failures}.values())
 
 
@@ -292,7 +300,7 @@ def _enclosed(
     operators: Operators, candidate: AbstractCandidate, weights: list[Weight]
 ) -> ControlMeasure | None:
     """Cells from which nothing can hide, in up to three dimensions of space and time together."""
-    if operators.domain.dimension > 3:
+    if operators.domain.dimension > 3 or _polynomial(candidate):
         return None
     budget = CellBudget() if isinstance(candidate, AnswerCandidate) else CHEAP
     try:
@@ -300,6 +308,11 @@ def _enclosed(
     except (UnsupportedOperation, DomainError):
         return None
     return found if found.excess(weights[0]) <= WIDEST else None
+
+
+def _polynomial(candidate: AbstractCandidate) -> bool:
+    """Whether there are polynomials of high degree in the lift, which rectangles cannot follow."""
+    return isinstance(candidate, AnswerCandidate) and bool(candidate.solution.fits)
 
 
 def _norm(
