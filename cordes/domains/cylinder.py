@@ -137,13 +137,14 @@ class Cylinder(AbstractDomain):
     def lift(
         self, g: PointFunction, interfaces: Sequence[PointFunction] = (), fit: Fit | None = None
     ) -> Lift:
-        """Values on the bottom and on the sides, `g.initial(x)` and `g.lateral(x, t)`: see
-        `lift_in_time`."""
+        """Values on the bottom and on the sides, `g.initial(x)` and `g.lateral(x, t)`, and a way to
+        carry the former through time, `g.carried(x, t)`: see `lift_in_time`."""
         initial = getattr(g, "initial", None)
         lateral = getattr(g, "lateral", None)
         if initial is None or lateral is None:
             raise DomainError("A cylinder has values on its bottom and others on its sides.")
-        return lift_in_time(self, lambda x, t: initial(x), lateral, fit)
+        carried = getattr(g, "carried", None) or (lambda x, t: initial(x))
+        return lift_in_time(self, carried, lateral, fit)
 
 
 def lift_in_time(

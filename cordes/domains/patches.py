@@ -84,16 +84,17 @@ def _round(domain: AbstractRound) -> list[Patch]:
 
 @patches.register
 def _cylinder(domain: Cylinder) -> list[Patch]:
-    """Those of the base at all times."""
+    """Those of the base at all times, in coordinates √t: what begins with a kink spreads with
+    them."""
     if domain.dimension > 3:
         raise DomainError(f"A cylinder in {domain.dimension} dimensions has no patches.")
 
     def in_time(base: Patch) -> Patch:
         def to_domain(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             x, jacobian = base.map(y[:, :-1])
-            return np.column_stack([x, domain.start + domain.length * y[:, -1]]), (
-                domain.length * jacobian
-            )
+            root = y[:, -1]
+            t = domain.start + domain.length * root**2
+            return np.column_stack([x, t]), 2 * root * domain.length * jacobian
 
         return Patch(to_domain, (*base.cuts, BOTH_ENDS))
 

@@ -33,11 +33,13 @@ MEETING, MEETING_SEED, MISMATCH = 400, 41, 1e-9
 class Values(NamedTuple):
     """What is given on the boundary of a cylinder that starts at `start`: `initial(x)` on its
     bottom, `lateral(x, t)` on its sides. Called with a point of the cylinder's boundary, the one of
-    the two that holds there."""
+    the two that holds there. `carried(x, t)` takes the initial values through time, None where
+    they stay as they are."""
 
     initial: Callable[..., Array]
     lateral: Callable[..., Array]
     start: float
+    carried: Callable[[Array, Array], Array] | None = None
 
     def __call__(self, z: Array) -> Array:
         x, t = z[:-1], z[-1]

@@ -30,6 +30,7 @@ from cordes.problems.coefficients import (
 )
 from cordes.problems.condition import best_lambda, cordes_multiplier, epsilon_at
 from cordes.problems.evolution import refuse_times
+from cordes.problems.initial_kinks import Kink, sharpened
 from cordes.problems.problem import AbstractProblem, Coefficients, at_states
 from cordes.runtime.blocks import BLOCK
 from cordes.runtime.plain import show
@@ -266,6 +267,18 @@ class HJB(AbstractProblem):
         """At most `count` of the controls, spread over the array."""
         spread = np.linspace(0, len(self.controls) - 1, count)
         return self.controls[np.unique(spread.round().astype(int))]
+
+    def smoothing(self, kink: Kink) -> Callable[[Array], Array]:
+        start = self.values.start
+        if kink.normal is None or not kink.active:
+            a = self.controls[0]
+        else:
+            places = np.column_stack([kink.places, np.full(len(kink.places), start)])
+            count = len(self.controls)
+            pairs = np.repeat(places, count, axis=0), np.tile(self.controls.T, len(places)).T
+            A = self.of_space(np.asarray(self.pairs(*pairs).A))
+            a = self.controls[sharpened(kink, A.reshape(-1, count, *A.shape[1:]), self.sign)]
+        return lambda x: self.of_space(self.A(jnp.append(x, start), jnp.asarray(a)))
 
     # Checks ---------------------------------------------------------------------------------------
 

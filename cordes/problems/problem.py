@@ -10,6 +10,7 @@ import functools
 import inspect
 import math
 import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -21,10 +22,11 @@ from cordes.domains.domain import AbstractDomain
 from cordes.errors import ArgumentError, CoefficientError, FrozenError, NotPickledError, shown
 from cordes.jet import Jet, contract
 from cordes.natural_names import missing
-from cordes.problems.boundary_kinks import BoundaryShape
+from cordes.problems.boundary_kinks import BoundaryShape, KinkWarning
 from cordes.problems.checks import check_boundary_data, check_domain, check_interfaces
 from cordes.problems.coefficients import DiagonalPlusRank, as_function, at_points, check_exact
-from cordes.problems.evolution import Clockwork, best_rate, clockwork, values_of
+from cordes.problems.evolution import Clockwork, Values, best_rate, clockwork, values_of
+from cordes.problems.initial_kinks import SMOOTH, Kink, Start, start_of
 from cordes.runtime.memory import largest_that_fits, require_memory
 from cordes.runtime.plain import show
 
@@ -126,6 +128,8 @@ class AbstractProblem(abc.ABC):
     # The clock of an equation in time, whose domain is a cylinder with the time as last coordinate;
     # and how the derivative by time counts beside second derivatives (`measured`).
     clock: Clockwork | None = None
+    # Where its initial values have kinks.
+    start: Start = SMOOTH
     rate: float = 0.0
     # A potential that takes the place of the lift, where u has no given values on the boundary.
     base: Callable[[Array], Array] | None = None
@@ -164,7 +168,16 @@ class AbstractProblem(abc.ABC):
         g, initial, terminal = given
         clock, first = clockwork(domain, horizon, initial, terminal)
         self.clock, self.domain, self.name = clock, clock.domain, name
-        self.g, self.zero_g = values_of(clock, g, first)
+        values, self.zero_g = values_of(clock, g, first)
+        self.g, self.start = values, start_of(values.initial, domain)
+        if self.start.rough is not None:
+            self.boundary_shape = BoundaryShape(rough=self.start.rough)
+            warnings.warn(
+                f"{self.start.rough}. The answer will be wrong around it, and is not called "
+                "converged.",
+                KinkWarning,
+                stacklevel=4,
+            )
         several = interfaces if callable(interfaces) else list(interfaces)
         if not callable(several):
             several = [clock.turned(phi) if callable(phi) else phi for phi in several]
@@ -217,6 +230,17 @@ class AbstractProblem(abc.ABC):
     def _last(self) -> np.ndarray:
         """The direction of time."""
         return np.eye(self.domain.dimension)[-1]
+
+    @property
+    def values(self) -> Values:
+        """What is given on the boundary of the cylinder."""
+        values: Any = self.g
+        return values
+
+    def smoothing(self, kink: Kink) -> Callable[[Array], Array]:
+        """The matrix A(x) that smooths a kink of the initial values first."""
+        start = self.values.start
+        return lambda x: self.of_space(self.A(jnp.append(x, start)))
 
     def _set_rate(self) -> None:
         """The best one for the equations of the problem at sampled points."""

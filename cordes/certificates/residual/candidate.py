@@ -6,7 +6,7 @@ import abc
 import dataclasses
 import functools
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, cast, final
+from typing import Any, NamedTuple, final
 
 import jax
 import jax.numpy as jnp
@@ -159,6 +159,7 @@ class AnswerCandidate(AbstractCandidate):
         # Singular functions vanish on the edges by cancellation: there the size of their values
         # says nothing about their rounding.
         amplitudes = float(np.sum(np.abs(self.solution.amplitudes)))
+        amplitudes = amplitudes if self.solution.ansatz.singular.damped else 0.0
         return value, rounding + EPSILON * ROUNDING_OF_SUMS * amplitudes
 
     def kink(self) -> str | None:
@@ -173,11 +174,9 @@ class AnswerCandidate(AbstractCandidate):
             if not made.zero_g:
                 parts.append(("the lift of the domain", self.solution.lift))
         elif made.clock is not None:
-            initial, lateral, _ = cast(Any, made.g)
-            found = None if made.zero_g else kink(initial, base)
+            found = None if made.zero_g else _kink_in_time(made)
             if found is not None:
-                return f"the initial values: {found}"
-            parts.append(("g", lambda z: lateral(z[:-1], z[-1])))
+                return found
         elif not made.zero_g and not made.boundary_shape.kinks:
             # The lifts of our own domains are as smooth as the boundary values that they extend.
             parts.append(("g", made.g))
@@ -207,6 +206,24 @@ class AnswerCandidate(AbstractCandidate):
             if found is not None:
                 return f"g along the boundary: {found}"
         return None
+
+
+def _kink_in_time(made: AbstractProblem) -> str | None:
+    """A kink of the initial values that was not found before, or of the values on the sides, in
+    one dimension at each end by itself."""
+    (initial, lateral, start, _), base, end = made.values, made.space, made.domain
+    found = None if made.start.kinks else kink(initial, base)
+    if found is not None:
+        return f"the initial values: {found}"
+    if base.dimension > 1:
+        found = kink(lambda z: lateral(z[:-1], z[-1]), end)
+        return None if found is None else f"g: {found}"
+    times = Box([start], [float(end.bounding_box[1][-1])])
+    for side in base.bounding_box:
+        found = kink(lambda t, side=side: lateral(jnp.asarray(side), t[0]), times)
+        if found is not None:
+            return f"g at x = {float(side[0]):.6g}: {found}"
+    return None
 
 
 def _same(one: AbstractDomain, other: AbstractDomain) -> bool:
