@@ -103,7 +103,7 @@ def to_bytes(solution: Solution) -> bytes:
         arrays[f"weight{k}"], arrays[f"bias{k}"] = np.asarray(weight), np.asarray(bias)
     if isinstance(network, CellPolynomials | Pieces):
         arrays |= network.arrays()
-    arrays |= {"probes": probes, "values": solution(probes)}
+    arrays |= {"probes": probes, "values": solution.values(probes)}
     arrays["equation"] = _equation(solution.problem, probes)
     arrays["facts"] = np.frombuffer(json.dumps(plain(facts)).encode(), dtype=np.uint8)
     file = io.BytesIO()
@@ -161,7 +161,7 @@ def _restored(
     kept = (facts[name] for name in ("residual", "points", "history"))
     answer = Answer(network, arrays["amplitudes"], Result(facts["result"]), *kept)
     solution = make_solution(problem, ansatz, answer, facts["seconds"], settings)
-    difference = float(np.max(np.abs(solution(arrays["probes"]) - arrays["values"])))
+    difference = float(np.max(np.abs(solution.values(arrays["probes"]) - arrays["values"])))
     if not difference <= 1e-8 * max(1.0, float(np.max(np.abs(arrays["values"])))):
         raise FileError(
             f"{path} does not give back its own values (difference {difference:.3g}): the "

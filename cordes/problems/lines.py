@@ -4,7 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from cordes.domains import Box
+from cordes.domains.cylinder import is_box
+from cordes.domains.domain import AbstractDomain
 from cordes.formulas.lookups.lines import grid_lines
 from cordes.problems.problem import AbstractProblem
 
@@ -15,18 +16,18 @@ def lines_of(problem: AbstractProblem) -> list[Array]:
     """For each axis of a box the coordinates of straight interfaces along the axes and of lines of
     tables; none of other domains."""
     domain, found = problem.domain, [[] for _ in range(problem.domain.dimension)]
-    if isinstance(domain, Box):
+    if is_box(domain):
         lower, upper = (np.asarray(corner, float) for corner in domain.bounding_box)
         lines = grid_lines(list(problem.data().values()), lower, upper)
         found = [each.tolist() for each in lines]
-    for phi in problem.interfaces if isinstance(domain, Box) else ():
+    for phi in problem.interfaces if is_box(domain) else ():
         line = straight(phi, domain)
         if line is not None:
             found[line[0]].append(line[1])
     return [np.array(each) for each in found]
 
 
-def straight(phi: object, domain: Box) -> tuple[int, float] | None:
+def straight(phi: object, domain: AbstractDomain) -> tuple[int, float] | None:
     """The axis and the place of an interface that is affine in one coordinate alone."""
     points = domain.interior_points(3, 0)
     jet = jax.vmap(jax.value_and_grad(lambda x: jnp.asarray(phi(x), float)))  # pyright: ignore

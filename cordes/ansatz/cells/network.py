@@ -36,7 +36,6 @@ POLYNOMIAL = "polynomial"
 ARRAYS = {"lines": 2, "cells": 3, "squares": 2, "rich": 1, "near": 2, "beside": 2, "hidden": 1}
 
 
-
 class Rich(eqx.Module):
     """The cells that have more than a polynomial: their numbers (r,), which pieces of the boundary,
     interfaces and singular points (r, …) have a part in them, and the coefficients, padded by
@@ -308,9 +307,7 @@ def from_arrays(
     flags = np.split(near != 0, kinds[:-1], axis=1)
     parts = Rich(rich.astype(int), *flags, beside)
     squares = squares.reshape(count, *(size,) * d)
-    network = CellPolynomials(
-        inputs, singular, levels, tree, squares, parts, hidden != 0
-    )
+    network = CellPolynomials(inputs, singular, levels, tree, squares, parts, hidden != 0)
     if any(network.columns.count(place) > beside.shape[1] for place in network.places):
         raise OptionError("its cells have other columns than the problem gives them")
     return network

@@ -114,6 +114,9 @@ class Frame(NamedTuple):
 class SingularFunctions:
     """The singular functions of a two-dimensional problem; `count` may be zero."""
 
+    # Amplitudes that cancel each other would turn rounding into a kink.
+    damped = True
+
     def __init__(
         self,
         domain: AbstractDomain,

@@ -11,10 +11,10 @@ import functools
 import itertools
 
 import numpy as np
+from numpy.polynomial import legendre
 
 from cordes.ansatz.cells.jets import all_orders
 from cordes.ansatz.cells.reference import differentiation, gauss, projection, tables
-from numpy.polynomial import legendre
 
 
 class Element:

@@ -9,7 +9,6 @@ import numpy as np
 from cordes.ansatz.cells.columns import Place, RichColumns
 from cordes.ansatz.cells.levels import levels_of
 from cordes.ansatz.cells.network import CellPolynomials, Rich, columns_of
-from cordes.ansatz.cells.reference import differentiation
 from cordes.ansatz.cells.tree import Tree, start_tree
 from cordes.problems.features import features_of
 from cordes.runtime.clock import check_deadline
@@ -151,7 +150,11 @@ class Growth:
             before = known.get(key)
             if before is None or before[0] != id(reduced) or before[1] != (own or ()):
                 part = self._plain_part(n, outer[n], reduced) if own is None else None
-                before = id(reduced), own or (), part or Part(own or (), reduced.slopes, reduced.more)
+                before = (
+                    id(reduced),
+                    own or (),
+                    part or Part(own or (), reduced.slopes, reduced.more),
+                )
             self.parts[key] = before
             found.append(before[2])
         return found
@@ -169,7 +172,10 @@ class Growth:
             extra.append(np.arange(face * more, (face + 1) * more))
         rows, others = (np.concatenate([*each, np.zeros(0, int)]) for each in (numbers, extra))
         columns = np.concatenate([[0], 1 + rows])
-        slopes, values = reduced.slopes[np.ix_(rows, columns)], reduced.more[np.ix_(others, columns)]
+        slopes, values = (
+            reduced.slopes[np.ix_(rows, columns)],
+            reduced.more[np.ix_(others, columns)],
+        )
         return Part(tuple(faces), slopes, values)
 
     # The answer -----------------------------------------------------------------------------------

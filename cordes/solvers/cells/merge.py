@@ -166,7 +166,9 @@ class Merging:
             starts[face], extras[face] = total, beside
             total, beside = total + face.modes, beside + extra
         nothing = np.zeros(0, int)
-        between = np.concatenate([nothing, *(np.arange(starts[f], starts[f] + f.modes) for f in own)])
+        between = np.concatenate(
+            [nothing, *(np.arange(starts[f], starts[f] + f.modes) for f in own)]
+        )
         more = np.concatenate([nothing, *(np.arange(extras[f], extras[f] + extra) for f in own)])
         others = np.setdiff1d(np.arange(total), between), np.setdiff1d(np.arange(beside), more)
         return Share(own, between, others[0], more, others[1])

@@ -146,7 +146,5 @@ def _orthonormal(rows: np.ndarray, cut: float) -> np.ndarray:
 def _least_squares(matrix: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     if not matrix.shape[1]:
         return np.zeros((0, wanted.shape[1]))
-    found = scipy.linalg.lstsq(
-        matrix, wanted, cond=CUT, lapack_driver="gelsy", check_finite=False
-    )
+    found = scipy.linalg.lstsq(matrix, wanted, cond=CUT, lapack_driver="gelsy", check_finite=False)
     return np.asarray(found[0])

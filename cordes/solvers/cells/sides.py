@@ -88,9 +88,7 @@ class Sides:
             if high - low > least
         ]
 
-    def _open(
-        self, tree: Tree, axis: int, place: int, low: int, high: int, gone: dict
-    ) -> bool:
+    def _open(self, tree: Tree, axis: int, place: int, low: int, high: int, gone: dict) -> bool:
         """Whether a part lies in the domain, and there is a cell on the other side."""
         middle = (low + high) // 2
         if any(start < middle < end for start, end in gone.get((axis, place), ())):
@@ -130,8 +128,7 @@ class Sides:
     def _functions(self) -> list[Callable]:
         heights = self.columns.heights
         found = [
-            lambda x, height=height: np.asarray(in_blocks(height, (x,)).value)
-            for height in heights
+            lambda x, height=height: np.asarray(in_blocks(height, (x,)).value) for height in heights
         ]
         if not self.box:
             found += [lambda x, level=level: level.rows(x)[0] for level in self.columns.levels]

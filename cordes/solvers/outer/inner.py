@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cordes.ansatz.cells.network import CellPolynomials
 from cordes.results import Result
 from cordes.solutions.answer import Answer
 from cordes.solvers.adam import Adam
 from cordes.solvers.candidates import GROWTH, Kind, first_candidates, waves
-from cordes.ansatz.cells.network import CellPolynomials
 from cordes.solvers.cells.cells import CellLevels, Cells
 from cordes.solvers.cells.first import Polynomials
 from cordes.solvers.cells.growth import Growth
