@@ -28,6 +28,7 @@ from cordes.problems.condition import CordesConditionWarning
 from cordes.problems.hjb import HJB
 from cordes.problems.linear import Linear
 from cordes.problems.monge_ampere import ConvexityWarning, MongeAmpere, UnboundedHessianWarning
+from cordes.problems.parabolic import Parabolic
 from cordes.problems.problem import AbstractProblem
 from cordes.problems.transport import MassError, Transport
 from cordes.results import Result
@@ -76,6 +77,7 @@ __all__ = [
     "OptionError",
     "OtherProblemWarning",
     "OutsideDomainWarning",
+    "Parabolic",
     "Polygon",
     "ProcessError",
     "Result",

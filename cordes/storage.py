@@ -19,12 +19,15 @@ import numpy as np
 
 import cordes
 from cordes.ansatz.build import AnsatzOptions, Earlier, make_place
+from cordes.ansatz.cells.levels import levels_of
 from cordes.ansatz.cells.network import CellPolynomials, from_arrays
+from cordes.ansatz.cells.pieces import Pieces, from_pieces
 from cordes.ansatz.networks.mlp import MLP
 from cordes.ansatz.networks.network import AbstractNetwork
 from cordes.ansatz.networks.random_features import RandomFeatures
 from cordes.ansatz.singular import SingularPoint
 from cordes.arguments import as_path
+from cordes.domains.box import Box
 from cordes.domains.domain import AbstractDomain, Basis, Fit
 from cordes.errors import CordesError, FileError, OptionError, shown
 from cordes.formulas.fingerprint import fingerprint
@@ -42,7 +45,7 @@ from cordes.solutions.kinds import make_solution
 from cordes.solutions.solution import Solution
 
 FORMAT = 1
-KINDS = {"random-features": RandomFeatures, "mlp": MLP, "cells": CellPolynomials}
+KINDS = {"random-features": RandomFeatures, "mlp": MLP, "cells": CellPolynomials, "pieces": Pieces}
 NEEDED = {"coefficients", "amplitudes", "probes", "values", "equation", "facts"}
 DAMAGED = "is not a saved answer of cordes, or it is damaged"
 
@@ -98,9 +101,9 @@ def to_bytes(solution: Solution) -> bytes:
     arrays |= {"coefficients": np.asarray(network.coefficients), "amplitudes": solution.amplitudes}
     for k, (weight, bias) in enumerate(network.layers):
         arrays[f"weight{k}"], arrays[f"bias{k}"] = np.asarray(weight), np.asarray(bias)
-    if isinstance(network, CellPolynomials):
+    if isinstance(network, CellPolynomials | Pieces):
         arrays |= network.arrays()
-    arrays |= {"probes": probes, "values": solution(probes)}
+    arrays |= {"probes": probes, "values": solution.values(probes)}
     arrays["equation"] = _equation(solution.problem, probes)
     arrays["facts"] = np.frombuffer(json.dumps(plain(facts)).encode(), dtype=np.uint8)
     file = io.BytesIO()
@@ -142,7 +145,12 @@ def _restored(
     ansatz = make_place(problem, AnsatzOptions.kept_in(settings), earlier).ansatz
     if facts["network"]["kind"] == "cells":
         ansatz = ansatz.without_distance()
-        network = from_arrays(arrays, problem.domain.bounding_box, ansatz.inputs, ansatz.singular)
+        levels = levels_of(problem.domain)
+        network = from_arrays(arrays, levels, ansatz.inputs, ansatz.singular)
+    elif facts["network"]["kind"] == "pieces":
+        vanishing = isinstance(problem.domain, Box)
+        ansatz = ansatz.without_distance(alone=False) if vanishing else ansatz
+        network = from_pieces(arrays, ansatz.inputs, vanishing)
     else:
         network = _network(facts["network"], arrays, ansatz.inputs, path)
     if len(arrays["amplitudes"]) != ansatz.singular.count:
@@ -153,7 +161,7 @@ def _restored(
     kept = (facts[name] for name in ("residual", "points", "history"))
     answer = Answer(network, arrays["amplitudes"], Result(facts["result"]), *kept)
     solution = make_solution(problem, ansatz, answer, facts["seconds"], settings)
-    difference = float(np.max(np.abs(solution(arrays["probes"]) - arrays["values"])))
+    difference = float(np.max(np.abs(solution.values(arrays["probes"]) - arrays["values"])))
     if not difference <= 1e-8 * max(1.0, float(np.max(np.abs(arrays["values"])))):
         raise FileError(
             f"{path} does not give back its own values (difference {difference:.3g}): the "

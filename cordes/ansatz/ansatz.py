@@ -67,16 +67,19 @@ class Ansatz:
         self.inputs = Inputs(domain, shown, powers)
         self.singular = SingularFunctions(domain)
         self._lift = base if not hard else _lift(domain, g, interfaces, fit, kinks)
-        # Whether networks vanish on the boundary by themselves.
-        self._vanishing = False
+        # Whether networks vanish on the boundary by themselves, and have all singular functions.
+        self._vanishing = self._alone = False
+        # What is compiled, with the distance and without: it serves all copies.
+        self._programs: dict[bool, tuple] = {}
         self._compile()
 
     def _compile(self) -> None:
-        self._freeze = jax.jit(self.freeze_block)
-        self._value = jax.jit(self._value_block)
-        self._sum = jax.jit(self._sum_block)
-        self._jet = jax.jit(self._jet_block)
-        self._network_jet = jax.jit(lambda network, x: network.jet(x))
+        if self._vanishing not in self._programs:
+            blocks = self.freeze_block, self._value_block, self._sum_block, self._jet_block
+            network_jet = jax.jit(lambda network, x: network.jet(x))
+            self._programs[self._vanishing] = (*map(jax.jit, blocks), network_jet)
+        programs = self._programs[self._vanishing]
+        self._freeze, self._value, self._sum, self._jet, self._network_jet = programs
 
     def with_singular(self, singular: SingularFunctions) -> "Ansatz":
         """The same ansatz with other singular functions; what is compiled stays compiled."""
@@ -84,12 +87,13 @@ class Ansatz:
         other.singular = singular
         return other
 
-    def without_distance(self) -> "Ansatz":
-        """The same ansatz for networks that vanish on the boundary by themselves."""
-        if self._vanishing:
+    def without_distance(self, alone: bool = True) -> "Ansatz":
+        """The same ansatz for networks that vanish on the boundary by themselves; `alone`: they
+        have singular functions of their own."""
+        if self._vanishing and self._alone == alone:
             return self
         other = copy.copy(self)
-        other._vanishing = True
+        other._vanishing, other._alone = True, alone
         other._compile()
         return other
 
@@ -121,8 +125,7 @@ class Ansatz:
         and the weight of each row."""
         A, b, c, f = factor[:, None, None] * A, factor[:, None] * b, factor * c, factor * f
         frozen, target = in_blocks(self._freeze, (x, A, b, c, f))
-        # Networks that vanish on the boundary have singular functions of their own.
-        singular = self.singular.rows(x, -c, b, A) if not self._vanishing else np.zeros((len(x), 0))
+        singular = np.zeros((len(x), 0)) if self._alone else self.singular.rows(x, -c, b, A)
         return Rows(frozen, singular, target)
 
     def freeze_block(
@@ -142,12 +145,13 @@ class Ansatz:
     # Values ---------------------------------------------------------------------------------------
 
     def value(self, network: AbstractNetwork, amplitudes: ArrayLike, x: Any) -> Any:
-        if isinstance(network, AbstractHostNetwork):
-            if is_traced(x):
-                return self._value_block(network, x)
-            return in_blocks(self._sum, (x, network.jet_at(x).value))
-        total = in_blocks(lambda block: self._value(network, block), (x,))
-        if not self.singular.count:
+        if not isinstance(network, AbstractHostNetwork):
+            total = in_blocks(lambda block: self._value(network, block), (x,))
+        elif is_traced(x):
+            total = self._value_block(network, x)
+        else:
+            total = in_blocks(self._sum, (x, network.jet_at(x).value))
+        if self._alone or not self.singular.count:
             return total
         if is_traced(x):
             return total + combination(self.singular, amplitudes).value(x)
@@ -156,20 +160,25 @@ class Ansatz:
     def gradient(
         self, network: AbstractNetwork, amplitudes: ArrayLike, x: np.ndarray
     ) -> np.ndarray:
-        if isinstance(network, AbstractHostNetwork) and is_traced(x):
-            return jax.vmap(jax.grad(lambda point: self._value_block(network, point[None])[0]))(x)
-        if not (is_traced(x) and self.singular.count):
+        if not is_traced(x):
             return self.jet(network, amplitudes, x).gradient
+        if isinstance(network, AbstractHostNetwork):
+            value = jax.grad(lambda point: self._value_block(network, point[None])[0])
+            total = jax.vmap(value)(x)
+        else:
+            total = self._smooth_jet(network, x).gradient
+        if self._alone or not self.singular.count:
+            return total
         # Without the Hessian of singular functions, which JAX could not differentiate.
-        slope = combination(self.singular, amplitudes).gradient(x)
-        return self._smooth_jet(network, x).gradient + slope
+        return total + combination(self.singular, amplitudes).gradient(x)
 
     def jet(self, network: AbstractNetwork, amplitudes: ArrayLike, x: Any) -> Jet:
         if isinstance(network, AbstractHostNetwork):
             own = network.jet(x) if is_traced(x) else network.jet_at(x)
-            return in_blocks(self._jet, (x, *own))
-        total = self._smooth_jet(network, x)
-        if not self.singular.count:
+            total = in_blocks(self._jet, (x, *own))
+        else:
+            total = self._smooth_jet(network, x)
+        if self._alone or not self.singular.count:
             return total
         if is_traced(x):
             return jax.tree.map(jnp.add, total, combination(self.singular, amplitudes).jet(x))
@@ -196,7 +205,11 @@ class Ansatz:
         to which its rounding is proportional."""
         rows = self.freeze(x, A, b, c, np.zeros(len(x)), np.ones(len(x)))
         if isinstance(network, AbstractHostNetwork):
-            applied, sizes = network.applied(x, A, b, c)
+            zeroth, first, second = (np.asarray(part) for part in rows.frozen[1:])
+            applied, sizes = network.applied(x, second, first, -zeroth)
+            if rows.singular.shape[1]:
+                applied = applied + rows.singular @ np.asarray(amplitudes)
+                sizes = sizes + np.abs(rows.singular) @ np.abs(np.asarray(amplitudes))
             return applied - rows.target, sizes + np.abs(rows.target)
         matrix = feature_matrix(network, rows)
         coefficients = np.concatenate([np.asarray(network.coefficients), np.asarray(amplitudes)])

@@ -15,7 +15,9 @@ import numpy as np
 from cordes.ansatz.ansatz import Ansatz
 from cordes.ansatz.singular import SingularFunctions, SingularPoint, curves, find_singular_points
 from cordes.ansatz.singular.kinks import KinkPart, kink_parts, kinked
+from cordes.ansatz.singular.similarity import Front, Fronts, SimilarityFunctions
 from cordes.arguments import check_fields, flag, number, one_of, positive
+from cordes.domains.cylinder import Cylinder
 from cordes.domains.domain import Fit
 from cordes.errors import OptionError, shown
 from cordes.problems.problem import AbstractProblem
@@ -98,7 +100,7 @@ def _made(problem: AbstractProblem, hard: bool, inputs: str, fit: Fit | None) ->
     shown = problem.interfaces if inputs != "coordinates" else ()
     return Ansatz(
         problem.domain,
-        None if problem.zero_g else problem.g,
+        _boundary_values(problem),
         problem.interfaces,
         shown,
         powers=POWERS if shown and inputs == "powers" else (),
@@ -110,8 +112,11 @@ def _made(problem: AbstractProblem, hard: bool, inputs: str, fit: Fit | None) ->
 
 def singular_functions(
     problem: AbstractProblem, points: list[SingularPoint], richness: int
-) -> SingularFunctions:
-    """Those of the singular points, the more of them the richer."""
+) -> SingularFunctions | SimilarityFunctions:
+    """Those of the singular points, the more of them the richer; in time, those of the kinks of
+    the initial values."""
+    if isinstance(problem.domain, Cylinder):
+        return SimilarityFunctions(problem.domain, _fronts(problem).active, richness)
     largest, degree = RICHNESS[richness]
     curved = prepared(
         problem,
@@ -124,9 +129,31 @@ def singular_functions(
     return SingularFunctions(problem.domain, points, largest, degree, curved)
 
 
+def _fronts(problem: AbstractProblem) -> Fronts:
+    """The kinks of the initial values, with the matrices that smooth them."""
+
+    def made() -> Fronts:
+        values, kinks = problem.values, problem.start.kinks
+        fronts = tuple(Front(kink, problem.smoothing(kink), values.initial) for kink in kinks)
+        return Fronts(problem.start, fronts, values.initial, values.start)
+
+    return prepared(problem, "fronts", made)
+
+
+def _boundary_values(problem: AbstractProblem) -> Callable[..., Any] | None:
+    """What the lift is made of."""
+    if problem.zero_g:
+        return None
+    if not problem.start.kinks:
+        return problem.g
+    return problem.values._replace(carried=_fronts(problem).carried)
+
+
 def affordable_richness(problem: AbstractProblem, points: list[SingularPoint]) -> int:
     """The richest singular functions that do not dominate the cost; a solve can go on from
     there."""
+    if problem.clock is not None:
+        return 1 if problem.start.kinks else 0
     for level in reversed(range(1, len(RICHNESS))):
         if singular_functions(problem, points, level).count <= AFFORDABLE:
             return level
@@ -162,6 +189,8 @@ def make_place(
     if richness is None:
         richness = affordable_richness(problem, points)
     place = BuiltAnsatz(ansatz, points, richness)
+    if problem.clock is not None and not options.singular:
+        return place
     return place.at(problem, points, richness) if ansatz.hard else place
 
 

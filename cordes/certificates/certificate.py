@@ -18,6 +18,8 @@ from cordes.problems.problem import AbstractProblem
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from cordes.certificates.parabolic.bounds import AtTime, InTimeBounds
+
 # What a certificate may bound.
 NORMS = ("H2", "H1", "L2", "rms", "Linf", "energy", "map_L2", "W2")
 
@@ -80,6 +82,10 @@ class Certificate:
     citations: dict[str, Citation] = field(default_factory=dict)
     alternatives: dict[str, float] = field(default_factory=dict)
     picture: Picture | None = field(default=None, repr=False, compare=False)
+    # Of equations in time: the class of solutions that comparison rests on, with its meaning, and
+    # what is known at each time.
+    classes: dict[str, str] = field(default_factory=dict)
+    in_time: "InTimeBounds | None" = field(default=None, repr=False, compare=False)
 
     @property
     def theorem(self) -> str | None:
@@ -128,7 +134,16 @@ class Certificate:
 
     def __getstate__(self) -> dict[str, Any]:
         """For Python's own pickle: all but the picture, which is made of functions."""
-        return vars(self) | {"picture": None}
+        return vars(self) | {"picture": None, "in_time": None}
+
+    def at(self, t: float) -> "AtTime":
+        """Bounds at a time, for problems in time: `L2` ≥ ‖v(t)‖, `H1` ≥ ‖∇v(t)‖, `Linf`."""
+        if self.in_time is None:
+            raise OptionError(
+                "Nothing is known at a time: the certificate is not one of a problem in time, or "
+                f"has no bound. {self.reason or ''}".strip()
+            )
+        return self.in_time.at(t)
 
     @property
     def bounded(self) -> bool:

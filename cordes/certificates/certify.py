@@ -14,6 +14,7 @@ from cordes.certificates.certificate import Certificate
 from cordes.certificates.hjb.certify import certify_hjb
 from cordes.certificates.linear import certify_linear
 from cordes.certificates.monge_ampere.certify import certify_monge_ampere
+from cordes.certificates.parabolic.certify import certify_in_time
 from cordes.certificates.reason import NoBoundError, Reason, Why
 from cordes.certificates.residual.candidate import (
     AbstractCandidate,
@@ -32,6 +33,7 @@ from cordes.problems.coefficients import check_shape
 from cordes.problems.hjb import HJB
 from cordes.problems.linear import Linear
 from cordes.problems.monge_ampere import MongeAmpere
+from cordes.problems.parabolic import Parabolic
 from cordes.problems.problem import AbstractProblem
 from cordes.problems.transport import Transport
 from cordes.runtime.packages import load_kinds
@@ -64,7 +66,15 @@ def certified(problem: AbstractProblem, request: Request) -> Certificate:
 
 
 certified.register(Linear, lambda problem, how: certify_linear(problem, *how))
-certified.register(HJB, lambda problem, how: certify_hjb(problem, *how[:3]))
+certified.register(Parabolic, lambda problem, how: certify_in_time(problem, *how[:3]))
+
+
+@certified.register
+def _controls(problem: HJB, request: Request) -> Certificate:
+    certify_it = certify_hjb if problem.clock is None else certify_in_time
+    return certify_it(problem, *request[:3])
+
+
 certified.register(MongeAmpere, lambda problem, how: certify_monge_ampere(problem, *how[:3]))
 certified.register(
     Transport, lambda problem, how: certify_transport(problem, how.candidate, how.confidence)

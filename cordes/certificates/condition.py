@@ -11,7 +11,7 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -32,6 +32,7 @@ from cordes.problems.condition import (
 from cordes.problems.hjb import HJB
 from cordes.problems.linear import Linear
 from cordes.problems.monge_ampere import MongeAmpere
+from cordes.problems.parabolic import Parabolic
 from cordes.problems.problem import AbstractProblem, Coefficients
 from cordes.problems.transport import Transport
 from cordes.runtime.blocks import with_matrices
@@ -131,15 +132,23 @@ def checked(problem: AbstractProblem) -> Condition:
     )
 
 
-@checked.register
-def _linear(problem: Linear) -> Condition:
+@checked.register(Linear)
+@checked.register(Parabolic)
+def _linear(problem: Linear | Parabolic) -> Condition:
     points = _points(problem.domain)
     seen = _sampled(problem, points, problem.family(points))
     worst = _claimed(problem, seen.worst)
     if worst is None and problem.constant_coefficients:
         worst = seen.worst._replace(source="analytic")
     elif worst is None:
-        worst = _covered(problem.domain, problem.linearise, problem.coefficients, seen)
+
+        def linearise(x: Any) -> Coefficients:
+            return problem.measured(problem.linearise(x))
+
+        def coefficients(x: np.ndarray) -> Coefficients:
+            return problem.measured(problem.coefficients(x))
+
+        worst = _covered(problem.domain, linearise, coefficients, seen)
     return seen.condition(problem.domain, worst)
 
 
@@ -178,8 +187,8 @@ def _points(domain: AbstractDomain) -> np.ndarray:
 
 
 def _sampled(problem: AbstractProblem, points: np.ndarray, equations: Coefficients) -> Sampled:
-    local = Local(*equations[:3])
-    lambda_ = best_lambda(*local) if problem.has_drift or problem.has_reaction else None
+    local = Local(*problem.measured(equations)[:3])
+    lambda_ = best_lambda(*local) if problem.measures_lower_order else None
     return Sampled(points, local, lambda_, epsilon_at(*local, lambda_))
 
 
@@ -197,10 +206,12 @@ def _covered_controls(problem: HJB, points: np.ndarray, lambda_: float | None) -
     for a in problem.controls:
 
         def coefficients(x: np.ndarray, a: np.ndarray = a) -> Coefficients:
-            return problem.pairs(x, np.broadcast_to(a, (len(x), *a.shape)))
+            return problem.measured(problem.pairs(x, np.broadcast_to(a, (len(x), *a.shape))))
 
         local = Local(*coefficients(points)[:3])
-        linearise = functools.partial(lambda a, x: problem.at(x, jnp.asarray(a)), a)
+        linearise = functools.partial(
+            lambda a, x: problem.measured(problem.at(x, jnp.asarray(a))), a
+        )
         seen = Sampled(points, local, lambda_, epsilon_at(*local, lambda_))
         found.append(_covered(problem.domain, linearise, coefficients, seen))
     sources = {each.source for each in found}

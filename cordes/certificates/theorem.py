@@ -66,6 +66,26 @@ class Theorem(enum.Enum):
         "the equation and the contraction of A turn the bound of the error into bounds of its "
         "derivatives",
     )
+    TP = (
+        "TP",
+        "scaled by a multiplier, the operator in space and time differs from ω∂_t − Δ + λ by a "
+        "contraction, so that the residual bounds the error",
+    )
+    M1 = (
+        "M1",
+        "comparison with a function of time alone: the largest residual at each time, summed up, "
+        "bounds the error",
+    )
+    KT = (
+        "KT",
+        "the maximum principle of Krylov and Tso bounds the error by an integral of the residual "
+        "over space and time",
+    )
+    O1 = (
+        "O1",
+        "comparison for obstacles: where the answer lies below the obstacle, and the largest "
+        "residual at each time where it counts, bound the error",
+    )
     T4 = (
         "T4",
         "the maximum principle for convex functions bounds the error by the difference of the "
@@ -85,7 +105,8 @@ class Theorem(enum.Enum):
     @property
     def maximum_principle(self) -> bool:
         """Whether it rests on the maximum principle of linear equations."""
-        return self in (Theorem.ABP, Theorem.barrier, Theorem.drift, Theorem.talenti)
+        own = (Theorem.ABP, Theorem.barrier, Theorem.drift, Theorem.talenti)
+        return self in (*own, Theorem.M1, Theorem.O1)
 
 
 class Modifier(enum.Enum):
@@ -98,6 +119,11 @@ class Modifier(enum.Enum):
     transformed = (
         " after the exponential transform",
         "an exponential transform takes the drift away; then the scaled operator differs from Δ − "
+        "λ by a contraction",
+    )
+    growing = (
+        " with exponential in time",
+        "after a factor that grows in time, the operator in space and time differs from ω∂_t − Δ + "
         "λ by a contraction",
     )
     shifted = (

@@ -124,11 +124,11 @@ def fit_boundary(
     if scale == 0.0:
         return Lift(lambda x: jnp.zeros(()))
     crossing, heights = _crossing(interfaces, points)
-    fit = fit if fit is not None else _best_fit(normalise(points), heights, values)
+    fit = fit if fit is not None else best_fit(normalise(points), heights, values)
     return Lift(_function(fit, normalise, crossing), fit)
 
 
-def _best_fit(y: np.ndarray, heights: list[np.ndarray], values: np.ndarray) -> Fit:
+def best_fit(y: np.ndarray, heights: list[np.ndarray], values: np.ndarray) -> Fit:
     """The poorest fit that is about as good as the best one."""
     scale = float(np.max(np.abs(values)))
     fits: list[tuple[float, Basis, np.ndarray]] = []
@@ -216,13 +216,15 @@ def _function(
         if y.shape[-1] > 3:
             return _evaluate(basis, y, heights, jnp) @ coefficients
         count = math.comb(y.shape[-1] + basis.degree, basis.degree)
-        table = _chebyshev(y, basis.degree)
-        total = _contracted(table, _tensor(coefficients[:count], basis.degree, y.shape[-1]))
+        table = chebyshev(y, basis.degree)
+        total = contracted(
+            table, coefficient_tensor(coefficients[:count], basis.degree, y.shape[-1])
+        )
         rows = coefficients[count:].reshape(len(heights), len(basis.powers), -1) if heights else ()
         for height, row in zip(heights, rows, strict=True):
-            factors = _contracted(
+            factors = contracted(
                 table[:, : basis.multiplier + 1],
-                np.stack([_tensor(each, basis.multiplier, y.shape[-1]) for each in row]),
+                np.stack([coefficient_tensor(each, basis.multiplier, y.shape[-1]) for each in row]),
             )
             total = total + jnp.dot(_kinks(height, basis.powers, jnp), factors)
         return total
@@ -230,7 +232,7 @@ def _function(
     return fitted
 
 
-def _tensor(coefficients: np.ndarray, degree: int, dimension: int) -> np.ndarray:
+def coefficient_tensor(coefficients: np.ndarray, degree: int, dimension: int) -> np.ndarray:
     """Coefficients of products of Chebyshev polynomials by the degrees of their factors, shape
     (degree + 1, …)."""
     tensor = np.zeros((degree + 1,) * dimension)
@@ -239,7 +241,7 @@ def _tensor(coefficients: np.ndarray, degree: int, dimension: int) -> np.ndarray
     return tensor
 
 
-def _contracted(table: Array, tensor: np.ndarray) -> Array:
+def contracted(table: Array, tensor: np.ndarray) -> Array:
     """Σ tensor[…, i, j, …] T_i(y₁) T_j(y₂) … for the tables (d, degree + 1) of one point; leading
     axes of the tensor stay."""
     total = jnp.asarray(tensor)
@@ -286,7 +288,7 @@ def _exponents(degree: int, dimension: int) -> list[Counter[int]]:
 def _polynomials(degree: int, y: Any, numpy: Any) -> Any:
     """Products of Chebyshev polynomials of total degree at most `degree` at points y (..., d), in
     order of the degree."""
-    table = _chebyshev(y, degree) if numpy is jnp else _chebyshev_table(y, degree, np)
+    table = chebyshev(y, degree) if numpy is jnp else _chebyshev_table(y, degree, np)
     table = table.reshape(*y.shape[:-1], -1)
     product = 1.0
     for selection in _selections(degree, y.shape[-1]):
@@ -306,17 +308,17 @@ def _chebyshev_table(y: Any, degree: int, numpy: Any) -> Any:
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
-def _chebyshev(y: Array, degree: int) -> Array:
+def chebyshev(y: Array, degree: int) -> Array:
     return _chebyshev_table(y, degree, jnp)
 
 
-@_chebyshev.defjvp
+@chebyshev.defjvp
 def _chebyshev_derivative(
     degree: int, point: tuple[Array], direction: tuple[Array]
 ) -> tuple[Array, Array]:
     """The derivatives are combinations of the same polynomials. One product with a matrix compiles
     in half the time that a lift takes when the recurrence itself is differentiated twice."""
-    table = _chebyshev(point[0], degree)
+    table = chebyshev(point[0], degree)
     derivative = np.zeros((degree + 1, degree + 1))
     for k in range(1, degree + 1):
         derivative[:k, k] = np.polynomial.chebyshev.chebder(np.eye(degree + 1)[k])[:k]

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cordes.domains.box import Box
+from cordes.domains.cylinder import Cylinder
 from cordes.domains.domain import AbstractDomain
 from cordes.domains.polygon import Polygon
 from cordes.domains.round import AbstractRound
@@ -79,3 +80,22 @@ def _round(domain: AbstractRound) -> list[Patch]:
         return center + (radius[:, None] * directions) @ matrix.T, whole * radius ** (dimension - 1)
 
     return [Patch(to_domain, (ONE_END, EVEN[6]) if plane else (ONE_END, EVEN[2], EVEN[4]))]
+
+
+@patches.register
+def _cylinder(domain: Cylinder) -> list[Patch]:
+    """Those of the base at all times, in coordinates √t: what begins with a kink spreads with
+    them."""
+    if domain.dimension > 3:
+        raise DomainError(f"A cylinder in {domain.dimension} dimensions has no patches.")
+
+    def in_time(base: Patch) -> Patch:
+        def to_domain(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            x, jacobian = base.map(y[:, :-1])
+            root = y[:, -1]
+            t = domain.start + domain.length * root**2
+            return np.column_stack([x, t]), 2 * root * domain.length * jacobian
+
+        return Patch(to_domain, (*base.cuts, BOTH_ENDS))
+
+    return [in_time(patch) for patch in patches(domain.base)]

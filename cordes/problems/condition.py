@@ -93,8 +93,8 @@ def warn_if_violated(problem: AbstractProblem, count: int = 1024) -> None:
     """A quick look at sampled points before a solve; `check` looks more closely."""
     count = with_matrices(count, problem.domain.dimension)
     points = problem.domain.interior_points(count, seed=33)
-    A, b, c, _ = problem.family(points)
-    lambda_ = best_lambda(A, b, c) if problem.has_drift or problem.has_reaction else None
+    A, b, c, _ = problem.measured(problem.family(points))
+    lambda_ = best_lambda(A, b, c) if problem.measures_lower_order else None
     epsilon = epsilon_at(A, b, c, lambda_)
     worst = int(np.argmin(epsilon))
     if epsilon[worst] <= 0:

@@ -29,6 +29,8 @@ from cordes.problems.coefficients import (
     coefficient_functions,
 )
 from cordes.problems.condition import best_lambda, cordes_multiplier, epsilon_at
+from cordes.problems.evolution import refuse_times
+from cordes.problems.initial_kinks import Kink, sharpened
 from cordes.problems.problem import AbstractProblem, Coefficients, at_states
 from cordes.runtime.blocks import BLOCK
 from cordes.runtime.plain import show
@@ -59,6 +61,10 @@ class HJB(AbstractProblem):
     multiplier) in closed form, where the control set is a continuum and `controls` a sample of it;
     jet has value, gradient and hessian.
 
+    With a `horizon` the equation is u_t = sup_a (L^a u - f^a) for 0 < t < horizon with `initial`
+    values, or u_t + sup_a (L^a u - f^a) = 0 with `terminal` ones: coefficients are functions of (x,
+    t, a), g, interfaces and exact of (x, t), the maximiser of (x, t, jet).
+
     Checked when made, at sampled points for every control: shapes, traceability, NaN, symmetry and
     ellipticity of A; that no sampled control beats the maximiser, and that its controls lie in the
     box of the sampled ones, which must contain the ends of the set. Jumps are looked for with at
@@ -87,29 +93,42 @@ class HJB(AbstractProblem):
         interfaces: Sequence[Callable[[Array], Array]] = (),
         sense: str = "sup",
         maximiser: Callable[[Array, Jet], Array] | None = None,
-        exact: Callable[[Array], Array] | None = None,
+        exact: Callable[..., Array] | None = None,
+        horizon: float | None = None,
+        initial: Any = None,
+        terminal: Any = None,
         *,
         name: str | None = None,
     ):
-        self._place(domain, g, interfaces, exact, name or "hjb")
+        place = interfaces, exact, name or "hjb"
+        if horizon is None:
+            refuse_times(initial, terminal)
+            self._place(domain, g, *place)
+        else:
+            self._place_in_time(domain, horizon, (g, initial, terminal), *place)
         if sense in ("max", "min"):
             sense = "sup" if sense == "max" else "inf"
         if sense not in ("sup", "inf"):
             raise OptionError(f"sense = {sense!r}: 'sup' or 'inf'.")
         self.sense, self.sign = sense, 1.0 if sense == "sup" else -1.0
         self.controls = checked_controls(controls)
-        d = domain.dimension
-        (self.A, _), (self.b, constant_b), (self.c, constant_c), (self.f, _) = (
-            coefficient_functions(d, A, b, c, f, "(x, a)")
+        given = (
+            coefficient_functions(domain.dimension, A, b, c, f, "(x, a)")
+            if self.clock is None
+            else self.clock.operator(A, b, c, f, "(x, t, a)")
         )
-        self.has_drift = not constant_b or bool(np.any(self.b() != 0))
-        self.has_reaction = not constant_c or bool(self.c() != 0)
+        (self.A, _), (self.b, constant_b), (self.c, constant_c), (self.f, _) = given
+        center = np.asarray(self.domain.center)
+        self.has_drift = not constant_b or bool(np.any(self.of_space(self.b(center)) != 0))
+        self.has_reaction = not constant_c or bool(self.c(center) != 0)
         if maximiser is not None and not callable(maximiser):
             raise CoefficientError(
                 f"maximiser is {maximiser!r}: it must be a function of (x, jet) that returns a "
                 "control."
             )
         self.maximiser = maximiser
+        if maximiser is not None and self.clock is not None:
+            self.maximiser = self.clock.turned_maximiser(maximiser)
         # The equations of controls (N, …) at points (N, d), one pair at a time.
         self.pairs = at_points(self.at)
         self._frozen, self._best = (
@@ -117,6 +136,7 @@ class HJB(AbstractProblem):
             for of in (self.linearise, self.control)
         )
         self._fixed_point = at_states(self._right_side)
+        d = self.domain.dimension
         self._block = max(1, min(len(self.controls), HELD // (BLOCK * d * d)))
         self._check()
 
@@ -130,8 +150,8 @@ class HJB(AbstractProblem):
     def defect(self, x: Array, jet: Jet, a: Array, scaled: bool = False) -> Array:
         """L^a u - f^a, with the multiplier if `scaled`."""
         equation = self.at(x, a)
-        value, A = equation.defect(jet), equation.A
-        return value * jnp.trace(A) / jnp.sum(A**2) if scaled else value
+        value = equation.defect(jet)
+        return value * cordes_multiplier(self.measured_matrix(equation.A)) if scaled else value
 
     def best_index(self, x: Array, jet: Jet, scaled: bool = True) -> Array:
         """The number of the best control of the sampled ones; they are compared in blocks, so that
@@ -186,14 +206,18 @@ class HJB(AbstractProblem):
         n, d = points.shape
         lambda_ = self.condition[0]
         right = self._fixed_point(points, jet, np.full(n, lambda_))
-        identity = np.tile(np.eye(d), (n, 1, 1))
-        return Coefficients(identity, np.zeros((n, d)), np.full(n, lambda_), right)
+        identity, drift = np.eye(d), np.zeros(d)
+        if self.clock is not None:
+            identity[-1, -1], drift[-1] = 0.0, -1 / self.rate
+        tiled = np.tile(identity, (n, 1, 1)), np.tile(drift, (n, 1))
+        return Coefficients(*tiled, np.full(n, lambda_), right)
 
     @functools.cached_property
     def condition(self) -> tuple[float, float]:
         """λ and the Cordès ε over all controls at sampled points."""
-        A, b, c, _ = self.family(self.domain.interior_points(FAMILY_POINTS, seed=17))
-        lambda_ = best_lambda(A, b, c) if self.has_drift or self.has_reaction else None
+        family = self.family(self.domain.interior_points(FAMILY_POINTS, seed=17))
+        A, b, c, _ = self.measured(family)
+        lambda_ = best_lambda(A, b, c) if self.measures_lower_order else None
         return lambda_ or 0.0, float(np.min(epsilon_at(A, b, c, lambda_)))
 
     def contraction(self) -> float:
@@ -212,14 +236,15 @@ class HJB(AbstractProblem):
         over = jnp.where(lambda_ > 0, 1 / jnp.where(lambda_ > 0, lambda_, 1.0), 0.0)
 
         def scaled(a: Array) -> Array:
-            A, b, c, _ = self.at(x, a)
+            A, b, c, _ = self.measured(self.at(x, a))
             whole = jnp.sum(A**2) + jnp.sum(b**2) * over / 2 + (c * over) ** 2
             gamma = (jnp.trace(A) + c * over) / whole
             return gamma * self.defect(x, jet, a)
 
         values = jax.lax.map(scaled, jnp.asarray(self.controls), batch_size=self._block)
         best = self.sign * jnp.max(self.sign * values)
-        return jnp.trace(jet.hessian) - lambda_ * jet.value - best
+        second = jnp.trace(self.of_space(jet.hessian)) - lambda_ * jet.value - best
+        return second if self.clock is None else second - jet.gradient[-1] / self.rate
 
     def policy(self, points: np.ndarray, jet: Jet, scaled: bool = True) -> np.ndarray:
         return self._best[scaled](points, jet)
@@ -231,7 +256,7 @@ class HJB(AbstractProblem):
 
         def share(a: np.ndarray) -> Coefficients:
             local = self.pairs(points, np.broadcast_to(a, (len(points), *a.shape)))
-            scale = cordes_multiplier(local.A) / len(chosen)
+            scale = cordes_multiplier(self.measured_matrix(local.A)) / len(chosen)
             return jax.tree.map(lambda entry: (entry.T * scale).T, local)
 
         return functools.reduce(
@@ -243,6 +268,18 @@ class HJB(AbstractProblem):
         spread = np.linspace(0, len(self.controls) - 1, count)
         return self.controls[np.unique(spread.round().astype(int))]
 
+    def smoothing(self, kink: Kink) -> Callable[[Array], Array]:
+        start = self.values.start
+        if kink.normal is None or not kink.active:
+            a = self.controls[0]
+        else:
+            places = np.column_stack([kink.places, np.full(len(kink.places), start)])
+            count = len(self.controls)
+            pairs = np.repeat(places, count, axis=0), np.tile(self.controls.T, len(places)).T
+            A = self.of_space(np.asarray(self.pairs(*pairs).A))
+            a = self.controls[sharpened(kink, A.reshape(-1, count, *A.shape[1:]), self.sign)]
+        return lambda x: self.of_space(self.A(jnp.append(x, start), jnp.asarray(a)))
+
     # Checks ---------------------------------------------------------------------------------------
 
     def _check(self) -> None:
@@ -253,8 +290,11 @@ class HJB(AbstractProblem):
         for name, shape in (("A", (d, d)), ("b", (d,)), ("c", ()), ("f", ())):
             check_shape(name, getattr(self, name), shape, x, a)
         check_controls(self, points)
+        if self.clock is not None:
+            self._set_rate()
         check_maximiser(self, points[:200])
-        self._check_place()
+        if self.clock is None:
+            self._check_place()
         warn_about_jumps(self.data(), self.domain, self.interfaces)
 
     def data(self, controls: np.ndarray | None = None) -> dict[str, Callable[[Array], Array]]:
@@ -316,7 +356,7 @@ def check_controls(problem: HJB, points: np.ndarray) -> None:
             which = f"control {first + k}, a = {show(a)}"
             for name, values in zip(("A", "b", "c", "f"), parts, strict=True):
                 check_finite(name, values[k], points, which=which)
-            check_elliptic("A", parts[0][k], points, which=which)
+            check_elliptic("A", problem.of_space(parts[0][k]), points, which=which)
 
 
 def check_maximiser(problem: HJB, points: np.ndarray) -> None:

@@ -10,6 +10,7 @@ import functools
 import inspect
 import math
 import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -21,9 +22,11 @@ from cordes.domains.domain import AbstractDomain
 from cordes.errors import ArgumentError, CoefficientError, FrozenError, NotPickledError, shown
 from cordes.jet import Jet, contract
 from cordes.natural_names import missing
-from cordes.problems.boundary_kinks import BoundaryShape
+from cordes.problems.boundary_kinks import BoundaryShape, KinkWarning
 from cordes.problems.checks import check_boundary_data, check_domain, check_interfaces
 from cordes.problems.coefficients import DiagonalPlusRank, as_function, at_points, check_exact
+from cordes.problems.evolution import Clockwork, Values, best_rate, clockwork, values_of
+from cordes.problems.initial_kinks import SMOOTH, Kink, Start, start_of
 from cordes.runtime.memory import largest_that_fits, require_memory
 from cordes.runtime.plain import show
 
@@ -43,6 +46,8 @@ class Coefficients(NamedTuple):
         return contract(self.A, jet.hessian) + first - self.c * jet.value - self.f
 
 
+# Points from which the weight of the derivative by time is chosen.
+RATE_POINTS = 256
 # Matrices that are held at once while a problem is checked.
 MATRICES = 64
 
@@ -120,6 +125,12 @@ class AbstractProblem(abc.ABC):
     curvature: float = 0.0
     has_convex_form: bool = False
     impossible: bool = False
+    # The clock of an equation in time, whose domain is a cylinder with the time as last coordinate;
+    # and how the derivative by time counts beside second derivatives (`measured`).
+    clock: Clockwork | None = None
+    # Where its initial values have kinks.
+    start: Start = SMOOTH
+    rate: float = 0.0
     # A potential that takes the place of the lift, where u has no given values on the boundary.
     base: Callable[[Array], Array] | None = None
     # How far the data span, where a solve may have to approach them in stages.
@@ -140,10 +151,101 @@ class AbstractProblem(abc.ABC):
         self.zero_g = constant and bool(self.g() == 0)
         self.interfaces = check_interfaces(interfaces, domain)
 
+    def _place_in_time(
+        self,
+        domain: AbstractDomain,
+        horizon: Any,
+        given: tuple[Any, Any, Any],
+        interfaces: Sequence[Any],
+        exact: Any,
+        name: str,
+    ) -> Clockwork:
+        """The same for an equation in time; `given` are g and the initial or terminal values."""
+        check_domain(domain)
+        _check_matrices(domain.dimension + 1)
+        if not isinstance(name, str):
+            raise CoefficientError(f"name = {shown(name)}: a text is needed.")
+        g, initial, terminal = given
+        clock, first = clockwork(domain, horizon, initial, terminal)
+        self.clock, self.domain, self.name = clock, clock.domain, name
+        values, self.zero_g = values_of(clock, g, first)
+        self.g, self.start = values, start_of(values.initial, domain)
+        if self.start.rough is not None:
+            self.boundary_shape = BoundaryShape(rough=self.start.rough)
+            warnings.warn(
+                f"{self.start.rough}. The answer will be wrong around it, and is not called "
+                "converged.",
+                KinkWarning,
+                stacklevel=4,
+            )
+        several = interfaces if callable(interfaces) else list(interfaces)
+        if not callable(several):
+            several = [clock.turned(phi) if callable(phi) else phi for phi in several]
+        self.interfaces = check_interfaces(several, self.domain)
+        self.exact = clock.turned(exact) if callable(exact) else exact
+        check_exact(self.exact, jnp.asarray(self.domain.center))
+        return clock
+
     def _check_place(self) -> None:
         """Whether the boundary values and the exact solution are what they must be."""
         self.boundary_shape = check_boundary_data(self.g, self.domain, self.follows_kinks)
         check_exact(self.exact, jnp.asarray(self.domain.center))
+
+    # Space and time
+
+    @property
+    def space(self) -> AbstractDomain:
+        """The domain without the time."""
+        return self.domain if self.clock is None else self.clock.domain.base
+
+    def of_space(self, A: Any) -> Any:
+        """The part of matrices, or of vectors (…, d + 1), without the time."""
+        if self.clock is None:
+            return A
+        d = self.space.dimension
+        return A[..., :d, :d] if A.shape[-2:] == (d + 1, d + 1) else A[..., :d]
+
+    def measured(self, equation: Coefficients) -> Coefficients:
+        """The equation whose Cordès condition and multiplier are meant. In time u_t counts as k u_tt
+        would, k = `rate`: (tr A + k)² over |A|² + k² is what the condition of Smears and Süli
+        (2016) asks of A and k = 1/ω, and their multiplier that of this matrix. Drift and reaction do
+        not count: they may grow or decay in time."""
+        if self.clock is None:
+            return equation
+        A = self.measured_matrix(equation.A)
+        return equation._replace(A=A, b=0.0 * equation.b, c=0.0 * equation.c)
+
+    @property
+    def measures_lower_order(self) -> bool:
+        """Whether drift and reaction count in the Cordès condition."""
+        return self.clock is None and (self.has_drift or self.has_reaction)
+
+    def measured_matrix(self, A: Any) -> Any:
+        """The matrix of `measured`."""
+        if self.clock is None:
+            return A
+        return A + self.rate * np.outer(self._last, self._last)
+
+    @property
+    def _last(self) -> np.ndarray:
+        """The direction of time."""
+        return np.eye(self.domain.dimension)[-1]
+
+    @property
+    def values(self) -> Values:
+        """What is given on the boundary of the cylinder."""
+        values: Any = self.g
+        return values
+
+    def smoothing(self, kink: Kink) -> Callable[[Array], Array]:
+        """The matrix A(x) that smooths a kink of the initial values first."""
+        start = self.values.start
+        return lambda x: self.of_space(self.A(jnp.append(x, start)))
+
+    def _set_rate(self) -> None:
+        """The best one for the equations of the problem at sampled points."""
+        points = self.domain.interior_points(RATE_POINTS, seed=18)
+        self.rate = best_rate(np.asarray(self.of_space(self.family(points).A)))
 
     # One point
 

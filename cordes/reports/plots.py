@@ -63,14 +63,16 @@ def plot_solution(solution: Solution, path: str | Path | None = None) -> Figure:
     drawn.
     """
     problem = solution.problem
-    computed = Panel("computed", solution, False)
-    panels = [computed, Panel("|residual|", solution.residual, True)]
+    computed = Panel("computed", solution.values, False)
+    panels = [computed, Panel("|residual|", solution.residual_at, True)]
     if problem.exact is not None:
         truth = jax.jit(jax.vmap(problem.exact))
         panels = [
             Panel("exact", lambda points: np.asarray(truth(points)), False),
             computed,
-            Panel("|error|", lambda points: solution(points) - np.asarray(truth(points)), True),
+            Panel(
+                "|error|", lambda points: solution.values(points) - np.asarray(truth(points)), True
+            ),
         ]
 
     def headline() -> str:
@@ -111,10 +113,10 @@ def plot_policy(solution: PolicySolution, path: str | Path | None = None) -> Fig
     problem = solution.problem
     names = control_names(problem)
     if names:
-        values = [lambda points: control_numbers(problem, solution.policy(points))]
+        values = [lambda points: control_numbers(problem, solution.policy_at(points))]
     else:
         values = [
-            lambda points, i=i: solution.policy(points).reshape(len(points), -1)[:, i]
+            lambda points, i=i: solution.policy_at(points).reshape(len(points), -1)[:, i]
             for i in range(int(np.prod(problem.controls.shape[1:])))
         ]
     panels = [

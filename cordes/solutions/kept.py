@@ -7,6 +7,8 @@ import numpy as np
 
 from cordes.ansatz.build import RICHNESS, RULES
 from cordes.ansatz.cells.network import ARRAYS, POLYNOMIAL
+from cordes.ansatz.cells.pieces import ARRAYS as PIECES_ARRAYS
+from cordes.ansatz.cells.pieces import PIECES
 from cordes.ansatz.networks.activations import ACTIVATIONS
 from cordes.arguments import flag, one_of, whole
 from cordes.errors import OptionError
@@ -54,7 +56,7 @@ _FACTS = record(
         "network": record(
             {
                 "kind": text(100),
-                "activation": one_of("activation", (*ACTIVATIONS, POLYNOMIAL)),
+                "activation": one_of("activation", (*ACTIVATIONS, POLYNOMIAL, PIECES)),
                 "layers": whole(0, LAYERS),
             }
         ),
@@ -89,6 +91,8 @@ def check_arrays(arrays: Mapping[str, np.ndarray], facts: Mapping[str, Any]) -> 
     axes |= {f"weight{k}": 2 for k in layers} | {f"bias{k}": 1 for k in layers}
     if facts["network"]["kind"] == "cells":
         axes |= ARRAYS
+    if facts["network"]["kind"] == "pieces":
+        axes |= PIECES_ARRAYS
     axes |= {f"fit{k}": 1 for k in range(len(facts.get("fits", [])))}
     for name, count in axes.items():
         if name not in arrays:

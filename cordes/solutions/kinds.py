@@ -9,6 +9,7 @@ from cordes.ansatz.ansatz import Ansatz
 from cordes.problems.hjb import HJB
 from cordes.problems.problem import AbstractProblem
 from cordes.solutions.answer import Answer
+from cordes.solutions.in_time import SolutionInTime
 from cordes.solutions.solution import AbstractSolution
 from cordes.solutions.transport import TransportSolution
 
@@ -30,7 +31,7 @@ class PolicySolution(AbstractSolution):
     def policy(self, x: Any) -> Any:
         """The best control at points (..., d), shape (..., *control)."""
         flat, shape = self._asked(x)
-        controls = self.problem.policy(flat, self.jet(flat))
+        controls = self.policy_at(flat)
         return controls.reshape((*shape, *controls.shape[1:]))
 
     def plot_policy(self, path: str | Path | None = None) -> "Figure":
@@ -49,6 +50,8 @@ def make_solution(
 ) -> AbstractSolution:
     """The solution of a problem from what a solver hands back."""
     class_ = PlainSolution if problem.controls is None else PolicySolution
+    if problem.clock is not None:
+        class_ = SolutionInTime
     if not problem.takes_boundary_values:
         class_ = TransportSolution
     return class_(

@@ -32,6 +32,7 @@ def data_size(solution: "AbstractSolution") -> float:
     slope = np.trace(A, axis1=1, axis2=2) / radius**2 + np.linalg.norm(b, axis=1) / radius
     size: Any = np.abs(f) + (slope + np.abs(c)) * _largest_boundary_value(problem)
     if solution.facts.get("multiplier", True):
+        A = problem.measured_matrix(A)
         size = size * cordes_multiplier(A, solution.facts.get("delta", 0.0))
     return float(np.linalg.norm(weight * size))
 

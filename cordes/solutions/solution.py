@@ -15,6 +15,7 @@ import numpy as np
 
 from cordes.ansatz.ansatz import Ansatz
 from cordes.ansatz.networks.network import AbstractNetwork
+from cordes.domains.cylinder import Cylinder
 from cordes.errors import FrozenError, OptionError, shown
 from cordes.jet import Jet
 from cordes.problems.problem import AbstractProblem
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 # Errors in three and more dimensions are measured at points of this seed, which no solver uses.
 ERROR_POINTS, ERROR_SEED = 50_000, 987_654_321
 GRID = 200
+# In space and time, by the dimension of both.
+TIME_GRIDS = {2: (200, 101), 3: (100, 100, 21)}
 # Of the points of errors, those that show how large an answer is: no divisor of a side of the grid.
 EVERY = 7
 # A point that misses the closed domain by less than this share of its size is taken for one of its
@@ -42,6 +45,7 @@ ROUNDING = 1e-6
 # Of more points than this only so many, evenly spread, and the outermost in each direction are
 # looked at: a look must cost nothing beside the values.
 LOOKED_AT = 2048
+NO_CONTROLS = "A {kind} problem has no controls: policies exist for HJB problems."
 
 
 class Error(NamedTuple):
@@ -54,14 +58,15 @@ class Error(NamedTuple):
 
 def error_points(domain: Any) -> np.ndarray:
     """Where errors are measured: the 200×200 grid over the bounding box clipped to the closed
-    domain; in d ≥ 3 fixed random points; in 1-D a grid."""
+    domain; in d ≥ 3 fixed random points; in 1-D a grid; in time a grid of fewer points at each of
+    several times."""
     d = domain.dimension
-    if d >= 3:
+    sides = TIME_GRIDS.get(d) if isinstance(domain, Cylinder) else (GRID,) * d if d < 3 else None
+    if sides is None:
         return domain.interior_points(ERROR_POINTS, ERROR_SEED)
     lower, upper = domain.bounding_box
-    axes = np.meshgrid(
-        *(np.linspace(a, b, GRID) for a, b in zip(lower, upper, strict=True)), indexing="ij"
-    )
+    lines = (np.linspace(*ends) for ends in zip(lower, upper, sides, strict=True))
+    axes = np.meshgrid(*lines, indexing="ij")
     points = np.stack(axes, axis=-1).reshape(-1, d)
     return points[domain.contains(points, tolerance=1e-12 * float(np.max(upper - lower)))]
 
@@ -189,7 +194,7 @@ class AbstractSolution(abc.ABC):
     @functools.cached_property
     def size(self) -> float:
         """The largest |u| at points; of a transport problem, see there."""
-        return float(np.max(np.abs(self(error_points(self.problem.domain)[::EVERY]))))
+        return float(np.max(np.abs(self.values(error_points(self.problem.domain)[::EVERY]))))
 
     @property
     def relative_residual(self) -> float:
@@ -211,7 +216,11 @@ class AbstractSolution(abc.ABC):
         (`OutsideDomainWarning`): values there mean nothing. Arrays of NumPy, but inside of a trace
         of JAX, where nothing is looked at."""
         flat, shape = self._asked(x)
-        return self.ansatz.value(self.network, self.amplitudes, flat).reshape(shape)
+        return self.values(flat).reshape(shape)
+
+    def values(self, points: Any) -> Any:
+        """u at points (N, d) of `problem.domain`, without a look at where they are."""
+        return self.ansatz.value(self.network, self.amplitudes, points)
 
     def jet(self, x: Any) -> Jet:
         """u, ∇u and D²u at points (..., d) in one pass, without a look at where the points are."""
@@ -233,7 +242,18 @@ class AbstractSolution(abc.ABC):
     def residual(self, x: Any) -> Any:
         """Lu - f at points (..., d), without the multiplier."""
         flat, shape = self._asked(x)
-        return in_blocks(self._kept.residual, (flat, *self.jet(flat))).reshape(shape)
+        return self.residual_at(flat).reshape(shape)
+
+    def policy_at(self, points: Any) -> Any:
+        """The best controls at points (N, d) of `problem.domain`, for problems with controls."""
+        controls = self.problem.policy(points, self.jet(points))
+        if controls is None:
+            raise NotThisKindError(NO_CONTROLS.format(kind=type(self.problem).__name__))
+        return controls
+
+    def residual_at(self, points: Any) -> Any:
+        """The same at points (N, d) of `problem.domain`."""
+        return in_blocks(self._kept.residual, (points, *self.jet(points)))
 
     @functools.cached_property
     def convexity(self) -> "Convexity | None":
@@ -261,7 +281,7 @@ class AbstractSolution(abc.ABC):
 
     def _difference(self, points: np.ndarray, truth: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The error at points, and what it is relative to."""
-        return apart(self(points), truth), truth
+        return apart(self.values(points), truth), truth
 
     def _truth(self, reference: Callable[..., Any] | None, points: np.ndarray) -> np.ndarray | None:
         """What the answer is compared with: a function of points, else the exact solution."""
@@ -395,10 +415,7 @@ class AbstractSolution(abc.ABC):
         def __getattr__(self, name: str) -> Any:
             """What is asked of the wrong kind of answer says where it exists."""
             if name in ("policy", "plot_policy"):
-                raise NotThisKindError(
-                    f"A {type(self.problem).__name__} problem has no controls: policies exist for "
-                    "HJB problems."
-                )
+                raise NotThisKindError(NO_CONTROLS.format(kind=type(self.problem).__name__))
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 

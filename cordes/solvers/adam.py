@@ -286,7 +286,8 @@ def nonlinear_loss(
     frozen = jax.tree.map(jax.lax.stop_gradient, jet)
 
     def factor(x: Array, jet: Jet) -> Array:
-        return cordes_multiplier(problem.linearise(x, jet, **choices).A, system.options.delta)
+        A = problem.measured_matrix(problem.linearise(x, jet, **choices).A)
+        return cordes_multiplier(A, system.options.delta)
 
     gamma = jax.lax.stop_gradient(jax.vmap(factor)(x, frozen)) if system.multiplier else 1.0
     return jnp.sum((gamma * weight * jax.vmap(problem.residual)(x, jet)) ** 2)

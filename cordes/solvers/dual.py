@@ -105,7 +105,9 @@ class PointEquation:
 
     def scale(self, A: Array) -> Array:
         """The Cordès multiplier, or one."""
-        return cordes_multiplier(A, self.delta) if self.multiplier else jnp.ones(())
+        if not self.multiplier:
+            return jnp.ones(())
+        return cordes_multiplier(self.problem.measured_matrix(A), self.delta)
 
     def _expression(self, x: Array, weight: Array, *control: Array) -> tuple[Directional, Array]:
         """The row of one point, for a control if there are any."""

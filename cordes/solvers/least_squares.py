@@ -225,7 +225,9 @@ class Search:
         )
         for used in self.shares(width):
             columns = np.r_[:used, width : matrix.shape[1]]
-            solution, damped = np.zeros(matrix.shape[1]), rows.singular.shape[1]
+            solution = np.zeros(matrix.shape[1])
+            functions = self.system.ansatz.singular
+            damped = rows.singular.shape[1] if functions.damped else 0
             found = solve_rank_revealing(matrix[:, columns], target, damped=damped)
             solution[columns] = distribution.agreed(found)
             candidate = self.judge(network, solution, kind, fresh)

@@ -165,7 +165,7 @@ def solver_class(
         return SOLVERS[method]
     if start is not None:
         return SOLVERS[start.facts["method"]]
-    return LeastSquares if problem.domain.dimension <= 3 else GaussNewton
+    return LeastSquares if problem.space.dimension <= 3 else GaussNewton
 
 
 def outer_names(problem: AbstractProblem, kind: type[AbstractSolver]) -> frozenset[str]:

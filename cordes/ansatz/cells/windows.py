@@ -19,7 +19,7 @@ ROWS = 512
 
 
 class Windows(eqx.Module):
-    """For each cell how far its window reaches beyond each side (n, 4), infinite where the side
+    """For each cell how far its window reaches beyond each side (n, 2d), infinite where the side
     lies on the boundary; the cells (n, m) whose windows reach into it, itself first, -1 for
     none."""
 
@@ -64,19 +64,29 @@ def _or_one(free: Any, step: Steps, slope: Any, numbers: Any) -> Steps:
     )
 
 
-def make_windows(tree: Tree) -> Windows:
+def make_windows(tree: Tree, hidden: np.ndarray) -> Windows:
+    """`hidden` cells have no window: those of their neighbours reach as far as there is something
+    of the domain."""
     lower, upper = tree.boxes
-    sides = (upper - lower)[:, (0, 0, 1, 1)]
-    reach = np.where(tree.outer, np.inf, sides)
+    d = tree.dimension
+    sides = np.repeat(upper - lower, 2, axis=1)
+    reach, alone = sides.copy(), ~tree.outer
     for one, other in _touching(tree.cells[:, :, 0], tree.cells[:, :, 1]):
-        for axis in range(2):
+        shown = ~hidden[one] & ~hidden[other]
+        one, other = one[shown], other[shown]
+        for axis in range(d):
             meets = tree.cells[one, axis, 1] == tree.cells[other, axis, 0]
-            across = _overlap(tree.cells, one, other, 1 - axis) > 0
-            left, right = one[meets & across], other[meets & across]
+            for across in range(d):
+                if across != axis:
+                    meets &= _overlap(tree.cells, one, other, across) > 0
+            left, right = one[meets], other[meets]
             for cells, side, others in ((left, 2 * axis + 1, right), (right, 2 * axis, left)):
                 np.minimum.at(reach[:, side], cells, sides[others, 2 * axis])
-    reach = REACH * reach
-    finite = np.where(np.isinf(reach), 0.0, reach)
+                alone[cells, side] = False
+    reach = np.where(alone | tree.outer, np.inf, REACH * reach)
+    # As far as a window is looked for.
+    finite = np.where(tree.outer, 0.0, np.where(alone, sides, reach))
+    finite[hidden] = -np.inf
     pairs = list(_touching(lower - finite[:, ::2], upper + finite[:, 1::2], lower, upper))
     windows, cells = (np.concatenate(each) for each in zip(*pairs, strict=True))
     windows, cells = windows[windows != cells], cells[windows != cells]
@@ -87,6 +97,9 @@ def make_windows(tree: Tree) -> Windows:
     members[:, 0] = np.arange(tree.count)
     place = np.arange(len(cells)) - np.repeat(np.cumsum(counts) - counts, counts)
     members[cells, 1 + place] = windows
+    # In the place of a hidden cell the next one.
+    members[hidden, :-1] = members[hidden, 1:]
+    members[hidden, -1] = -1
     return Windows(reach, members)
 
 
@@ -108,7 +121,7 @@ def _touching(
     for k in range(0, len(lower), ROWS):
         part = slice(k, k + ROWS)
         meets = np.ones((len(lower[part]), len(low)), bool)
-        for axis in range(2):
+        for axis in range(lower.shape[1]):
             from_below = lower[part, axis, None], high[None, :, axis]
             from_above = low[None, :, axis], upper[part, axis, None]
             for small, large in (from_below, from_above):

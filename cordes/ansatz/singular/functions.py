@@ -114,6 +114,9 @@ class Frame(NamedTuple):
 class SingularFunctions:
     """The singular functions of a two-dimensional problem; `count` may be zero."""
 
+    # Amplitudes that cancel each other would turn rounding into a kink.
+    damped = True
+
     def __init__(
         self,
         domain: AbstractDomain,
@@ -151,37 +154,48 @@ class SingularFunctions:
         self, x: np.ndarray, zeroth: np.ndarray, first: np.ndarray, second: np.ndarray
     ) -> np.ndarray:
         """zeroth·S + first·∇S + second:D²S for all functions, (N, count)."""
-        x, zeroth, first, second = (
-            np.asarray(array, dtype=np.float64) for array in (x, zeroth, first, second)
-        )
-        columns = [np.zeros((len(x), 0))]
+        return self.all_rows(x, [(zeroth, first, second)])[0]
+
+    def all_rows(
+        self, x: np.ndarray, expressions: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]]
+    ) -> list[np.ndarray]:
+        """The same for several expressions."""
+        x = np.asarray(x, dtype=np.float64)
+        given = [tuple(np.asarray(part, np.float64) for part in each) for each in expressions]
+        columns = [[np.zeros((len(x), 0))] for _ in given]
         for (family, factor), seen in zip(self._parts, self.seen(x), strict=True):
-            B = factor.jet(x, seen)
-            # The expression for B·F, sorted by derivatives of F.
-            of_value = (
-                zeroth * B.value
-                + np.sum(first * B.gradient, axis=1)
-                + np.sum(second * B.hessian, axis=(1, 2))
-            )
-            of_gradient = B.value[:, None] * first + 2 * np.einsum("nij,nj->ni", second, B.gradient)
-            of_hessian, y = B.value[:, None, None] * second, x
+            B, place = factor.jet(x, seen), None
+            y = x
             if factor.chart is not None:
                 place = factor.chart.place(seen)
-                y, (of_gradient, of_hessian) = place.y, place.forms(of_gradient, of_hessian)
-            columns += self._polar_rows(y, family, of_value, of_gradient, of_hessian)
-        return np.concatenate(columns, axis=1)
+                y = place.y
+            frame = self._frame(y, family.local)
+            terms = list(_terms(family, frame))
+            for found, (zeroth, first, second) in zip(columns, given, strict=True):
+                # The expression for B·F, sorted by derivatives of F.
+                of_value = (
+                    zeroth * B.value
+                    + np.sum(first * B.gradient, axis=1)
+                    + np.sum(second * B.hessian, axis=(1, 2))
+                )
+                of_gradient = B.value[:, None] * first
+                of_gradient = of_gradient + 2 * np.einsum("nij,nj->ni", second, B.gradient)
+                of_hessian = B.value[:, None, None] * second
+                if place is not None:
+                    of_gradient, of_hessian = place.forms(of_gradient, of_hessian)
+                found += self._polar_rows(frame, terms, of_value, of_gradient, of_hessian)
+        return [np.concatenate(found, axis=1) for found in columns]
 
     def _polar_rows(
         self,
-        x: np.ndarray,
-        family: Family,
+        frame: Frame,
+        terms: list,
         zeroth: np.ndarray,
         first: np.ndarray,
         second: np.ndarray,
     ) -> Iterator[np.ndarray]:
         """The same for F(r, θ): in polar coordinates only Φ, Φ' and Φ'' are multiplied, by vectors
         that the radial factor makes."""
-        frame = self._frame(x, family.local)
         r, s = frame.r[:, None], self.scale
         e, t = frame.radial, frame.tangent
         rr, rt, tt = (
@@ -189,7 +203,7 @@ class SingularFunctions:
             for a, b in ((e, e), (e, t), (t, t))
         )
         fr, ft = (np.sum(first * direction, axis=1)[:, None] / s for direction in (e, t))
-        for (R, R1, R2), (T, T1, T2) in _terms(family, frame):
+        for (R, R1, R2), (T, T1, T2) in terms:
             of_T = zeroth[:, None] * R + (fr + tt / r) * R1 + rr * R2
             of_T1 = (ft / r - 2 * rt / r**2) * R + 2 * rt / r * R1
             yield np.real(of_T * T + of_T1 * T1 + (tt / r**2 * R) * T2)

@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from cordes.domains.cylinder import Cylinder
 from cordes.domains.domain import AbstractDomain
 
 # Samples of φ along a smooth boundary, and the share of a turn where they begin: not on an axis,
@@ -92,7 +93,7 @@ def find_singular_points(
 
     `coefficients` maps points (n, 2) to the NumPy arrays A (n, 2, 2), b (n, 2), c (n,), f (n,).
     """
-    if domain.dimension != 2:
+    if domain.dimension != 2 or isinstance(domain, Cylinder):
         return []
     lower, upper = domain.bounding_box
     size = float(np.max(upper - lower))

@@ -14,6 +14,7 @@ import numpy as np
 from jax import Array
 
 from cordes.ansatz.singular.functions import SingularFunctions
+from cordes.ansatz.singular.similarity import SimilarityFunctions
 from cordes.errors import OptionError
 from cordes.jet import Jet
 
@@ -30,8 +31,15 @@ class Combination(NamedTuple):
         return Jet(self.value(x), self.gradient(x), self.hessian(x))
 
 
-def combination(functions: SingularFunctions, amplitudes: Any) -> Combination:
-    """The value has the gradient as its derivative, that has the Hessian, and this has none."""
+def combination(functions: SingularFunctions | SimilarityFunctions, amplitudes: Any) -> Combination:
+    """The value has the gradient as its derivative, that has the Hessian, and this has none. Those
+    of kinks in initial values are functions of JAX."""
+    if isinstance(functions, SimilarityFunctions):
+        return Combination(
+            lambda x: functions.value(x, amplitudes),
+            lambda x: functions.jet(x, amplitudes).gradient,
+            lambda x: functions.jet(x, amplitudes).hessian,
+        )
     weights = np.asarray(amplitudes)
 
     def differentiable(host: Callable, shape: tuple[int, ...], derivative: Callable) -> Callable:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cordes.certificates.enclosed.charts import AbstractAtlas, ChartCells
-from cordes.certificates.enclosed.features import Features
+from cordes.certificates.enclosed.features import AbstractFeatures
 from cordes.certificates.theorems.energy import Local
 from cordes.formulas.rectangles import Rectangle
 
@@ -58,10 +58,11 @@ class Around(NamedTuple):
 
 
 class Smooth(NamedTuple):
-    """K cells with Gauss rules of the given orders (K, d): their volume in the coordinates of the
-    chart and, at most, in the domain, bounds of |r| and of the Jacobian on ellipses (K, d, R), and
-    the equation there."""
+    """K cells with Gauss rules of the given orders (K, d): the cells, their volume in the
+    coordinates of the chart and, at most, in the domain, bounds of |r| and of the Jacobian on
+    ellipses (K, d, R), and the equation there."""
 
+    cells: ChartCells
     volume: Array
     size: Array
     orders: Array
@@ -70,15 +71,16 @@ class Smooth(NamedTuple):
     equation: Any
 
     def take(self, cells: Array) -> "Smooth":
-        volume, size, orders, residual, jacobian, equation = self
+        boxes, volume, size, orders, residual, jacobian, equation = self
         known = residual[cells], jacobian[cells], equation.take(cells)
-        return Smooth(volume[cells], size[cells], orders[cells], *known)
+        return Smooth(boxes.take(cells), volume[cells], size[cells], orders[cells], *known)
 
 
 class Undecided(NamedTuple):
     """Cells on which nothing but bounds of |r| are known, (K, J) for all outcomes of what is
     undecided there with the equation (K, J, …) of each, and their volumes in the domain."""
 
+    cells: ChartCells
     volume: Array
     residual: Array
     equation: Any
@@ -96,10 +98,10 @@ class Nodes(NamedTuple):
 
 class AbstractIntegrand(abc.ABC):
     """Something that is bounded on ellipses around cells, over cells, and evaluated at points.
-    `features` are the sines in it, `cost` the numbers that one cell takes, `volume` is that of the
+    `features` are the sines or polynomials in it, `cost` the numbers that one cell takes, `volume` is that of the
     domain."""
 
-    features: Features | None
+    features: AbstractFeatures | None
     atlas: AbstractAtlas
     volume: float
     cost: int

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from cordes.domains import Ball, Box, Ellipsoid, Polygon
+from cordes.domains import Ball, Ellipsoid, Polygon
+from cordes.domains.cylinder import Cylinder, is_box
 from cordes.domains.domain import AbstractDomain
 from cordes.errors import DomainError
 from cordes.formulas.rectangles import Rectangle
@@ -75,7 +76,7 @@ def _stacked(parts: Sequence[Any]) -> Any:
 class Identity(AbstractAtlas):
     """Boxes are their own coordinates."""
 
-    def __init__(self, domain: Box):
+    def __init__(self, domain: AbstractDomain):
         self.corners = tuple(np.asarray(corner, float) for corner in domain.bounding_box)
 
     def start(self) -> ChartCells:
@@ -151,11 +152,41 @@ class Triangles(AbstractAtlas):
         return y[:, 0] * self.twice[chart]
 
 
+@final
+class InTime(AbstractAtlas):
+    """The charts of a domain, and the time."""
+
+    def __init__(self, base: AbstractAtlas, start: float, end: float):
+        self.base, self.start_at, self.end_at = base, start, end
+
+    def start(self) -> ChartCells:
+        cells = self.base.start()
+        times = np.linspace(self.start_at, self.end_at, START[cells.lower.shape[1] + 1] + 1)
+        parts = [
+            ChartCells(
+                cells.chart,
+                np.column_stack([cells.lower, np.full(len(cells.chart), first)]),
+                np.column_stack([cells.upper, np.full(len(cells.chart), last)]),
+            )
+            for first, last in itertools.pairwise(times)
+        ]
+        return ChartCells(*(np.concatenate(each) for each in zip(*parts, strict=True)))
+
+    def place(self, chart: Array, y: Any) -> Any:
+        x = self.base.place(chart, y[:, :-1])
+        return _stacked([*(x[:, k] for k in range(x.shape[1])), y[:, -1]])
+
+    def jacobian(self, chart: Array, y: Any) -> Any:
+        return self.base.jacobian(chart, y[:, :-1])
+
+
 def atlas(domain: AbstractDomain) -> AbstractAtlas:
     """The charts of a domain in up to three dimensions."""
     match domain:
-        case Box() if domain.dimension in START:
+        case _ if is_box(domain) and domain.dimension in START:
             return Identity(domain)
+        case Cylinder() if domain.dimension in START:
+            return InTime(atlas(domain.base), domain.start, domain.end)
         case Ball() if domain.dimension in START:
             return Round(np.asarray(domain.center), domain.radius * np.eye(domain.dimension))
         case Ellipsoid() if domain.dimension in START:

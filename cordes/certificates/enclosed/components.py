@@ -54,7 +54,7 @@ class Components:
         structure = jax.eval_shape(data, jnp.asarray(problem.domain.center, float))
         self.count, self.extra = len(structure["target"]), sorted(structure["known"])
         elements = sum(step.numbers.size for step in self.program.trace.steps)
-        features = 0 if self.features is None else 8 * self.count * len(self.features.bias)
+        features = 0 if self.features is None else 8 * self.count * self.features.size
         self.cost = max((elements + features) * problem.domain.dimension * len(RHO), 1)
 
     def around(self, cells: ChartCells) -> OnEllipses:
@@ -67,7 +67,10 @@ class Components:
         structure = self.program.trace.structure
         real: Any = jax.tree.unflatten(structure, found.real)
         turned: Any = jax.tree.unflatten(structure, found.complex)
-        each = [self._on_ellipses(turned, k) for k in range(self.count)]
+        own = None
+        if self.features is not None:
+            own = Rectangle(*(near.repeated(end) for end in (real["z"].lower, real["z"].upper)))
+        each = [self._on_ellipses(turned, own, k) for k in range(self.count)]
         return OnEllipses(
             near.by_cell(np.stack(each, axis=1)),
             near.sorted(jacobian),
@@ -77,14 +80,14 @@ class Components:
             {name: _rectangle(real["known"][name]) for name in self.extra} | {"x": place},
         )
 
-    def _on_ellipses(self, turned: dict[str, Rectangle], k: int) -> Array:
+    def _on_ellipses(self, turned: dict[str, Rectangle], own: Any, k: int) -> Array:
+        """`own`: the inputs over the cells."""
         size = turned["target"][:, k].size()
         if self.features is not None:
             zeroth, first, second = (turned[name][:, k].size() for name in Operator._fields[:3])
             shared = turned["slope"].size(), turned["bend"].size()
             sizes = Operator(zeroth, first, second, *shared)
-            height = np.maximum(np.abs(turned["z"].below), np.abs(turned["z"].above))
-            size = size + self.features.on_ellipses(sizes, height)
+            size = size + self.features.on_ellipses(sizes, turned["z"], own)
         return np.where(np.isnan(size), np.inf, size)
 
     def over(self, cells: ChartCells) -> tuple[Array, Array, list[dict[str, Rectangle]]]:

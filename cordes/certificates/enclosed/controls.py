@@ -259,14 +259,29 @@ class ControlMeasure(NamedTuple):
     @np.errstate(all="ignore")
     def norm_of(self, weight: Weight) -> Norm:
         """Limits of ‖max_a g_a (L^a u - f^a)‖."""
-        known = self.integrand.weighted(self.points.x, self.points.evaluated, weight)
-        cells = OnCells(self.smooth, self.points, *known, weight)
-        total = float(np.sum(cells.upper))
-        if self.rough is not None:
-            squares = self.integrand.squares_over(self.rough.equation, self.rough.residual, weight)
-            total += float(np.sum(self.rough.volume * np.max(squares, axis=1)))
+        cells = self._on_cells(weight)
+        total = float(np.sum(self._squares(cells, weight)[0]))
         lower, upper = math.sqrt(float(np.sum(cells.lower))), math.sqrt(total)
         return Norm(lower, upper, enclosed=math.isfinite(upper))
+
+    @np.errstate(all="ignore")
+    def squares_of(self, weight: Weight) -> tuple[Array, Array]:
+        """Upper limits of the squared norm over each cell, and the last coordinate at which the
+        cell begins."""
+        return self._squares(self._on_cells(weight), weight)
+
+    def _squares(self, cells: OnCells, weight: Weight) -> tuple[Array, Array]:
+        squares = [cells.upper]
+        begins = [self.smooth.cells.lower[:, -1]]
+        if self.rough is not None:
+            each = self.integrand.squares_over(self.rough.equation, self.rough.residual, weight)
+            squares.append(self.rough.volume * np.max(each, axis=1))
+            begins.append(self.rough.cells.lower[:, -1])
+        return np.concatenate(squares), np.concatenate(begins)
+
+    def _on_cells(self, weight: Weight) -> OnCells:
+        known = self.integrand.weighted(self.points.x, self.points.evaluated, weight)
+        return OnCells(self.smooth, self.points, *known, weight)
 
     def excess(self, weight: Weight) -> float:
         """How many times what the points show the norm may be."""

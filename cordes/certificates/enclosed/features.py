@@ -5,6 +5,7 @@ cost only the logarithm of their size in Gauss points. On a real box feature by 
 be useless for the same reason: there the sum is interpolated, with the remainder from the ellipse.
 """
 
+import abc
 import itertools
 import math
 from typing import NamedTuple
@@ -12,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cordes.formulas.intervals import UnsupportedOperation
+from cordes.formulas.rectangles import Rectangle
 
 Array = np.ndarray
 # Rows of a block: so many numbers are held at once.
@@ -33,24 +35,36 @@ class Operator(NamedTuple):
     bend: Array
 
 
-class Features(NamedTuple):
+class AbstractFeatures(abc.ABC):
+    """A function of inputs z. `size` is how many numbers it is made of, `nodes` how often it is
+    evaluated for the bounds over one box."""
+
+    size: int
+    nodes: int
+
+    @abc.abstractmethod
+    def on_ellipses(self, sizes: Operator, z: Rectangle, over: Rectangle) -> Array:
+        """Bounds of the operator's value on neighbourhoods of boxes (N, …) from the sizes of its
+        parts: z there, and over the boxes themselves."""
+
+    @abc.abstractmethod
+    def over(self, lower: Array, upper: Array) -> tuple[Array, Array]:
+        """Middle and radius (C, 1 + m + m²) of value and derivatives over boxes of z."""
+
+
+class Features(AbstractFeatures):
     """Σ coefficients sin(weight·z + bias), weight (m, P)."""
 
-    weight: Array
-    bias: Array
-    coefficients: Array
+    def __init__(self, weight: Array, bias: Array, coefficients: Array):
+        self.weight, self.bias, self.coefficients = weight, bias, coefficients
+        self.size, self.nodes = len(bias), POINTS.get(len(weight), 4) ** len(weight)
 
     @property
     def inputs(self) -> int:
         return len(self.weight)
 
-    @property
-    def nodes(self) -> int:
-        """Points of interpolation over a box."""
-        return POINTS.get(self.inputs, 4) ** self.inputs
-
-    def on_ellipses(self, sizes: Operator, height: Array) -> Array:
-        """A bound of the operator's value from the sizes of its parts (N, …) and of Im z (N, m)."""
+    def on_ellipses(self, sizes: Operator, z: Rectangle, over: Rectangle) -> Array:
+        height = np.maximum(np.abs(z.below), np.abs(z.above))
         rows = max(NUMBERS // (len(self.bias) * (2 + sizes.first.shape[1])), 1)
         parts = [
             self._on_ellipses(
@@ -85,7 +99,6 @@ class Features(NamedTuple):
         )
 
     def over(self, lower: Array, upper: Array) -> tuple[Array, Array]:
-        """Middle and radius (C, 1 + m + m²) of value and derivatives over boxes of z."""
         if self.nodes > MOST_NODES:
             raise UnsupportedOperation(f"interpolation of a network of {self.inputs} inputs")
         rows = max(NUMBERS // (len(self.bias) * self.nodes), 1)

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from cordes.ansatz.cells.pieces import Pieces
 from cordes.certificates.enclosed.abstract import (
     RHO,
     RIM,
@@ -19,7 +20,8 @@ from cordes.certificates.enclosed.abstract import (
     stacked,
 )
 from cordes.certificates.enclosed.charts import AbstractAtlas, ChartCells, Identity, atlas
-from cordes.certificates.enclosed.features import Features, Operator
+from cordes.certificates.enclosed.features import AbstractFeatures, Features, Operator
+from cordes.certificates.enclosed.polynomials import Polynomials
 from cordes.certificates.residual.candidate import (
     AbstractCandidate,
     AnswerCandidate,
@@ -46,7 +48,7 @@ class Integrand(AbstractIntegrand):
         self.pieces = enclose(data)
         elements = sum(step.numbers.size for step in self.program.trace.steps)
         # Numbers that one cell takes.
-        features = 0 if self.features is None else 8 * len(self.features.bias)
+        features = 0 if self.features is None else 8 * self.features.size
         self.cost = max((elements + features) * problem.domain.dimension * len(RHO), 1)
 
     def around(self, cells: ChartCells) -> Around:
@@ -62,8 +64,8 @@ class Integrand(AbstractIntegrand):
         residual = turned["target"].size()
         if self.features is not None:
             sizes = Operator(*(turned[name].size() for name in Operator._fields))
-            height = np.maximum(np.abs(turned["z"].below), np.abs(turned["z"].above))
-            residual = residual + self.features.on_ellipses(sizes, height)
+            own = Rectangle(*(near.repeated(end) for end in (real["z"].lower, real["z"].upper)))
+            residual = residual + self.features.on_ellipses(sizes, turned["z"], own)
         complexes = {name: each.map(near.by_cell) for name, each in (turned | {"x": x}).items()}
         reals = {name: Rectangle(each.lower, each.upper) for name, each in real.items()}
         return Around(
@@ -160,7 +162,7 @@ def _ball(interval: Interval) -> tuple[Array, Array]:
 
 def parts_of(
     problem: Linear, candidate: AbstractCandidate
-) -> tuple[Features | None, Callable[[jax.Array], dict[str, Any]]]:
+) -> tuple[AbstractFeatures | None, Callable[[jax.Array], dict[str, Any]]]:
     """The sines of an answer, and a function of one point that gives the equation, what the sines
     are multiplied with and the rest of the residual."""
     if isinstance(candidate, FunctionCandidate):
@@ -173,12 +175,14 @@ def parts_of(
     return features, functools.partial(_frozen, problem, ansatz, used)
 
 
-def sines_of(solution: Any) -> tuple[Features | None, Array]:
-    """The sines of an answer, none where all coefficients are zero, and which of the inputs they
-    use."""
+def sines_of(solution: Any) -> tuple[AbstractFeatures | None, Array]:
+    """The sines or polynomials of an answer, none where all coefficients are zero, and which of
+    the inputs they use."""
     network = solution.network
     if np.any(solution.amplitudes):
         raise UnsupportedOperation("singular functions")
+    if isinstance(network, Pieces):
+        return Polynomials(network), np.arange(len(network.axes))
     if len(network.layers) > 1 or network.activation != "sine":
         raise UnsupportedOperation("networks of several layers, or of other functions than sines")
     weight, bias = (np.asarray(part, float) for part in network.layers[0])

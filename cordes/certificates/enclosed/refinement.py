@@ -173,7 +173,7 @@ class Refinement:
         nodes = Nodes(x, weights * jacobian, cell, self.integrand.evaluate(x))
         volume = np.prod(cells.upper - cells.lower, axis=1)
         known = around.residual, around.jacobian, around.equation
-        smooth = Smooth(volume, volume * around.largest_jacobian, orders, *known)
+        smooth = Smooth(cells, volume, volume * around.largest_jacobian, orders, *known)
         sharp = [
             self.integrand.sharp(smooth, nodes, weight, share)
             for weight, share in zip(self.weights, allowed.T, strict=True)
@@ -373,5 +373,5 @@ def _collected(work: Refinement) -> tuple[Nodes, Smooth, Undecided | None]:
         raise UnsupportedOperation("a residual that is analytic nowhere")
     nodes = jax.tree.map(lambda *leaves: np.concatenate(leaves), *work.nodes)
     waiting = [together(work.pending)] if work.pending else []
-    rough = [Undecided(part.volume, part.residual, part.equation) for part in waiting]
+    rough = [Undecided(each.cells, each.volume, each.residual, each.equation) for each in waiting]
     return nodes, joined(work.smooth), rough[0] if rough else None

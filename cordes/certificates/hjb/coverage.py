@@ -58,7 +58,9 @@ def depends_on(function: Callable, arguments: tuple, number: int) -> bool:
 
 
 @functools.lru_cache(maxsize=64)
-def _varies(functions: tuple[Callable, ...], dimension: int, shape: tuple[int, ...]) -> bool:
+def depends_on_place(
+    functions: tuple[Callable, ...], dimension: int, shape: tuple[int, ...]
+) -> bool:
     """Whether functions of (x, a) depend on x."""
     places = jnp.zeros(dimension), jnp.zeros(shape)
     return depends_on(lambda x, a: [function(x, a) for function in functions], places, 0)
@@ -67,7 +69,7 @@ def _varies(functions: tuple[Callable, ...], dimension: int, shape: tuple[int, .
 def varies_in_space(problem: HJB, *functions: Callable) -> bool:
     """Whether the functions, all coefficients if none is named, depend on x."""
     given = functions or (problem.A, problem.b, problem.c)
-    return _varies(given, problem.domain.dimension, problem.controls.shape[1:])
+    return depends_on_place(given, problem.domain.dimension, problem.controls.shape[1:])
 
 
 def _coefficients(problem: HJB, a: Any, x: Any) -> tuple:

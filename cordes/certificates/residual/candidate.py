@@ -16,6 +16,7 @@ from cordes.ansatz.networks.directional import apply_operator
 from cordes.ansatz.networks.network import MANY, AbstractHostNetwork
 from cordes.certificates.theorems.energy import Local
 from cordes.domains import Ball, Box, Ellipsoid, Polygon
+from cordes.domains.cylinder import Cylinder
 from cordes.domains.domain import AbstractDomain
 from cordes.formulas.intervals import UnsupportedOperation, enclose
 from cordes.formulas.regularity import kink
@@ -159,6 +160,7 @@ class AnswerCandidate(AbstractCandidate):
         # Singular functions vanish on the edges by cancellation: there the size of their values
         # says nothing about their rounding.
         amplitudes = float(np.sum(np.abs(self.solution.amplitudes)))
+        amplitudes = amplitudes if self.solution.ansatz.singular.damped else 0.0
         return value, rounding + EPSILON * ROUNDING_OF_SUMS * amplitudes
 
     def kink(self) -> str | None:
@@ -167,10 +169,15 @@ class AnswerCandidate(AbstractCandidate):
         singular functions are C¹ across their rays by construction."""
         made, domain = self.solution.problem, self.problem.domain
         parts: list[tuple[str, Callable]] = []
-        if not isinstance(made.domain, BUILT_IN) or not _same(made.domain, domain):
+        base = made.domain.base if isinstance(made.domain, Cylinder) else made.domain
+        if not isinstance(base, BUILT_IN) or not _same(made.domain, domain):
             parts.append(("the distance function of the domain", made.domain.distance))
             if not made.zero_g:
                 parts.append(("the lift of the domain", self.solution.lift))
+        elif made.clock is not None:
+            found = None if made.zero_g else _kink_in_time(made)
+            if found is not None:
+                return found
         elif not made.zero_g and not made.boundary_shape.kinks:
             # The lifts of our own domains are as smooth as the boundary values that they extend.
             parts.append(("g", made.g))
@@ -200,6 +207,24 @@ class AnswerCandidate(AbstractCandidate):
             if found is not None:
                 return f"g along the boundary: {found}"
         return None
+
+
+def _kink_in_time(made: AbstractProblem) -> str | None:
+    """A kink of the initial values that was not found before, or of the values on the sides, in
+    one dimension at each end by itself."""
+    (initial, lateral, start, _), base, end = made.values, made.space, made.domain
+    found = None if made.start.kinks else kink(initial, base)
+    if found is not None:
+        return f"the initial values: {found}"
+    if base.dimension > 1:
+        found = kink(lambda z: lateral(z[:-1], z[-1]), end)
+        return None if found is None else f"g: {found}"
+    times = Box([start], [float(end.bounding_box[1][-1])])
+    for side in base.bounding_box:
+        found = kink(lambda t, side=side: lateral(jnp.asarray(side), t[0]), times)
+        if found is not None:
+            return f"g at x = {float(side[0]):.6g}: {found}"
+    return None
 
 
 def _same(one: AbstractDomain, other: AbstractDomain) -> bool:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from cordes.domains.box import Box
+from cordes.domains.cylinder import is_box
 from cordes.domains.domain import AbstractDomain
 from cordes.domains.patches import Patch, patches
 from cordes.domains.unit_cube import gauss_rule, tensor_rule
@@ -96,7 +96,7 @@ class CellMesh:
         singular: np.ndarray | None = None,
     ):
         self.patches: list[Patch] = patches(domain)
-        self._straight = isinstance(domain, Box)
+        self._straight = is_box(domain)
         self.dimension = domain.dimension
         self._heights = None
         if interfaces:

@@ -76,7 +76,7 @@ def _degenerate(problem: AbstractProblem) -> Reason | None:
         return None
     count = min(BOUNDARY_POINTS, BOUNDARY_NUMBERS // problem.domain.dimension**2)
     points, _ = problem.domain.boundary_points(max(count, 1), BOUNDARY_SEED)
-    A = np.asarray(problem.family(points).A)
+    A = np.asarray(problem.of_space(problem.family(points).A))
     ends = np.linalg.eigvalsh(A)[:, [0, -1]]
     worst = int(np.argmin(ends[:, 0] - VANISHING * ends[:, 1]))
     if not ends[worst, 0] <= VANISHING * ends[worst, 1]:

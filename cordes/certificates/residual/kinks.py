@@ -24,8 +24,8 @@ def pole_at_kinks(solution: Solution) -> np.ndarray | None:
         for share in POLE_SHARES:
             x = kink.location + share * size * circle
             x = x[problem.domain.contains(x)]
-            scale = np.max(np.abs(problem.family(x).A)) * np.max(np.abs(solution.hessian(x)))
-            found = share * np.max(np.abs(solution.residual(x)))
+            scale = np.max(np.abs(problem.family(x).A)) * np.max(np.abs(solution.jet(x).hessian))
+            found = share * np.max(np.abs(solution.residual_at(x)))
             sizes.append(max(float(found), POLE_ROUNDING * share * float(scale)))
         if sizes[1] > 0.5 * sizes[0] and sizes[1] > 2 * POLE_ROUNDING * share * float(scale):
             return kink.location

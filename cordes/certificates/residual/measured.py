@@ -18,7 +18,7 @@ from cordes.certificates.residual.cells import (
 )
 from cordes.certificates.residual.lines import unit_lines
 from cordes.certificates.residual.norms import AGREEMENT, Measure, Quadrature, Sample
-from cordes.domains import Box
+from cordes.domains.cylinder import is_box
 from cordes.domains.domain import AbstractDomain
 from cordes.errors import DomainError
 from cordes.formulas.resolution import Boxes, resolved_boxes
@@ -162,7 +162,7 @@ def _mesh(
         mesh = CellMesh(problem.domain, problem.interfaces, singular)
     except DomainError:
         return None
-    if isinstance(problem.domain, Box):
+    if is_box(problem.domain):
         mesh.cut(unit_lines(problem))
     for corner in corners:
         mesh.grade(corner, CORNER_LEVELS)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cordes.domains import Box
+from cordes.domains.cylinder import Cylinder
 from cordes.domains.domain import AbstractDomain
 from cordes.formulas.intervals.arithmetic import Interval
 from cordes.formulas.intervals.arithmetic import point as exactly
@@ -167,6 +168,9 @@ def outside_of(domain: AbstractDomain) -> Callable[[np.ndarray, np.ndarray], np.
     """
     if isinstance(domain, Box):
         return lambda lower, upper: np.zeros(len(lower), dtype=bool)
+    if isinstance(domain, Cylinder):
+        base = outside_of(domain.base)
+        return lambda lower, upper: base(lower[:, :-1], upper[:, :-1])
     if domain.vertices is not None:
         return _beyond_an_edge(np.asarray(domain.vertices))
     distance = enclose(domain.distance)

@@ -88,12 +88,12 @@ def quantities_of(
     """What is drawn of an answer at points (N, d), in the order of the page; `lambda_` is that of
     the Cordès condition. For an equation of which no more is known: frozen at the answer."""
     if problem.domain.dimension > DERIVATIVES:
-        return answer_and_error(solution, solution(points), points)
+        return answer_and_error(solution, solution.values(points), points)
     jet = solution.jet(points)
     return [
         *answer_and_error(solution, np.asarray(jet.value), points),
         bound_quantity(solution, points),
-        residual_quantity(solution.residual(points), f"|{problem.residual_name}|"),
+        residual_quantity(solution.residual_at(points), f"|{problem.residual_name}|"),
         *frozen_condition(problem, points, jet, lambda_, f" of {problem.frozen_name}"),
     ]
 
@@ -187,7 +187,7 @@ def _from_operator(
     """The same without the Hessian, as the certificate does it in many dimensions."""
     evaluated = AnswerCandidate(solution.problem, solution).evaluate(points)
     return (
-        solution(points),
+        solution.values(points),
         evaluated.residual,
         epsilon_at(*evaluated.local, lambda_),
         cordes_multiplier(evaluated.local.A),

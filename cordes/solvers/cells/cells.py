@@ -15,7 +15,9 @@ from cordes.errors import OptionError
 from cordes.problems.problem import AbstractProblem
 from cordes.results import Result
 from cordes.solutions.answer import Answer
-from cordes.solvers.cells.growth import FRACTION, Growth, Looked, first_tree
+from cordes.solvers.cells.first import Polynomials
+from cordes.solvers.cells.growth import Growth, first_tree
+from cordes.solvers.cells.look import Looked
 from cordes.solvers.rows.system import AbstractSystem
 from cordes.solvers.solver import AbstractSolver
 from cordes.solvers.train import Budget, Weights, late_end
@@ -40,9 +42,11 @@ BULK = 0.8
 EVEN, HIGH = 0.6, 14
 # Not where more than this share of the cells is rich: their cost grows with the sixth power.
 MOST_RICH = 0.1
+# Cells are split whose indicator is this share of the largest.
+FRACTION = 0.02
 # The next level is expected to last so many times longer than this one.
 LONGER = 3.0
-MOST_LEVELS = 40
+MOST_LEVELS, MOST_DIMENSIONS = 40, 3
 
 
 class Cells(AbstractSolver):
@@ -66,13 +70,21 @@ class Cells(AbstractSolver):
     @staticmethod
     def serves(problem: AbstractProblem) -> bool:
         """Whether a problem is one for cells."""
-        domain = problem.domain
-        return isinstance(domain, Box) and domain.dimension == 2 and problem.takes_boundary_values
+        return problem.domain.dimension <= MOST_DIMENSIONS and problem.takes_boundary_values
+
+    @staticmethod
+    def splits(problem: AbstractProblem) -> bool:
+        """Whether the domain of a problem can be cut into cells."""
+        return isinstance(problem.domain, Box) and problem.domain.dimension == 2
+
+    def begins_with_polynomials(self, system: AbstractSystem) -> bool:
+        """Unless a degree, or a size, is asked for."""
+        return system.hard and not self.degree and not self.cells
 
     def refuse(self, problem: AbstractProblem, others: frozenset[str]) -> None:
         if not self.serves(problem):
             raise OptionError(
-                f"method = 'cells' is for boxes in the plane with given boundary values, not for "
+                f"method = 'cells' is for up to three dimensions and given boundary values, not for "
                 f"{type(problem).__name__} on {problem.domain!r}: leave the method out."
             )
 
@@ -90,7 +102,17 @@ class Cells(AbstractSolver):
         return Growth(system, self.degree or DEGREE, first_tree(system, HALVINGS))
 
     def run(self, system: AbstractSystem, budget: Budget, start: Weights | None) -> Answer:
+        """Polynomials first, where no degree is asked for and nothing was split yet."""
+        earlier: list[dict[str, Any]] = []
+        split = start is not None and isinstance(start.network, CellPolynomials)
+        if self.begins_with_polynomials(system) and not split:
+            first = Polynomials(system, budget, start)
+            if first.run() or first.late or not self.splits(system.problem):
+                return first.answer(self.small)
+            first.give_up()
+            earlier = first.history
         growth, search = self.growth(system, start), CellLevels(self, budget)
+        search.history += earlier
         interrupted = False
         try:
             for _ in range(MOST_LEVELS):
@@ -145,24 +167,25 @@ class CellLevels:
         assert looked is not None
         self._expect(looked, growth.parents)
         growth.parents = np.arange(growth.tree.count)
-        assert growth.joined is not None
         largest = UNKNOWNS if self.budget.tol is None else MOST_UNKNOWNS
         # Steps of a nonlinear equation are judged by the outer loop.
         idle = growth.system.problem.linear and self.idle >= PATIENCE
-        if self._done(looked) or idle or growth.joined.unknowns > largest:
+        if self._done(looked) or idle or growth.unknowns > largest:
             return False
-        marked = self._marked(looked)
+        # Singular functions take the place of a level.
+        enriched = growth.kinds.activate(growth.tree, looked.indicator)
+        marked = self._marked(looked) & ~enriched
         usual = USUAL if growth.system.problem.linear else NONLINEAR
         most = self.solver.cells or (usual if self.budget.tol is None else DEMANDING)
         if growth.tree.count + 3 * int(np.sum(marked)) > most:
             marked = _largest(marked, looked, (most - growth.tree.count) // 3)
-        if not np.any(marked):
+        if not np.any(marked | enriched):
             return False
         self.late = clock.over or not clock.allows(LONGER * self.lasted)
         if self.late:
             return False
-        uniform = np.sum(looked.means[marked, 1]) > EVEN * growth.area
-        few = len(growth.kept) < MOST_RICH * growth.tree.count
+        uniform = np.sum(looked.means[marked, 1]) > EVEN * growth.volume
+        few = len(growth.rich) < MOST_RICH * growth.tree.count
         if uniform and few and not self.solver.degree and growth.degree < HIGH:
             growth.raise_degree(HIGH)
         growth.split(marked, looked.tails)

@@ -6,11 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cordes.ansatz.cells.jets import all_orders, second_orders
 from cordes.solvers.rows.system import AbstractSystem
 
 
 class CellRows(NamedTuple):
-    """Factors (N, 6) of the derivatives xx, xy, yy, x, y and of the value, and the target (N,)."""
+    """Factors (N, rows) of the value, the first and the second derivatives, and the target (N,)."""
 
     factors: np.ndarray
     target: np.ndarray
@@ -26,23 +27,36 @@ def equation_of(system: AbstractSystem) -> Equation:
         coefficients = system.coefficients(x)
         factor = system.factors(coefficients)
         frozen = system.ansatz.freeze(x, *coefficients[:4], factor=factor)
-        A, b, c = frozen.frozen.second, frozen.frozen.first, frozen.frozen.zeroth
-        mixed = A[:, 0, 1] + A[:, 1, 0]
-        columns = [A[:, 0, 0], mixed, A[:, 1, 1], b[:, 0], b[:, 1], c]
-        return CellRows(np.stack(columns, axis=1), np.asarray(frozen.target))
+        return CellRows(factors_of(*frozen.frozen[1:]), np.asarray(frozen.target))
 
     return rows
 
 
+def factors_of(zeroth: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """What each derivative is multiplied with, (N, rows)."""
+    zeroth, first, second = (np.asarray(part) for part in (zeroth, first, second))
+    d = first.shape[1]
+    columns = [zeroth, *first.T]
+    for i, j in second_orders(d):
+        columns.append(second[:, i, j] + (second[:, j, i] if i != j else 0.0))
+    return np.stack(columns, axis=1)
+
+
 def in_cells(lower: np.ndarray, upper: np.ndarray, s: np.ndarray) -> np.ndarray:
-    """The tensor product of points (q,) of [-1, 1] in each cell, (n, q², 2)."""
+    """The tensor product of points (q,) of [-1, 1] in each cell, (n, q^d, d)."""
     middle, half = (lower + upper) / 2, (upper - lower) / 2
     axes = middle[:, None] + half[:, None] * s[:, None]
-    x = np.repeat(axes[:, :, 0], len(s), axis=1)
-    return np.stack([x, np.tile(axes[:, :, 1], len(s))], axis=2)
+    d = lower.shape[1]
+    found = []
+    for axis in range(d):
+        own = np.repeat(axes[:, :, axis], len(s) ** (d - 1 - axis), axis=1)
+        found.append(np.tile(own, len(s) ** axis))
+    return np.stack(found, axis=2)
 
 
 def scales(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-    """What the derivatives of a polynomial on [-1, 1]² are multiplied with in a cell, (n, 6)."""
-    x, y = (2 / (upper - lower)).T
-    return np.stack([x**2, x * y, y**2, x, y, np.ones_like(x)], axis=1)
+    """What the derivatives of a polynomial on [-1, 1]^d are multiplied with in a cell, (n, rows)."""
+    each = 2 / (upper - lower)
+    return np.stack(
+        [np.prod(each**orders, axis=1) for orders in all_orders(lower.shape[1])], axis=1
+    )

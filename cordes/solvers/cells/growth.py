@@ -3,61 +3,32 @@ split the cells where it matters, and solve again. What a cell was reduced to is
 cell and its equation are."""
 
 import dataclasses
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import numpy as np
-from numpy.polynomial import legendre
 
-from cordes.ansatz.cells.columns import Place
+from cordes.ansatz.cells.columns import Place, RichColumns
+from cordes.ansatz.cells.levels import levels_of
 from cordes.ansatz.cells.network import CellPolynomials, Rich, columns_of
-from cordes.ansatz.cells.reference import of_degree
 from cordes.ansatz.cells.tree import Tree, start_tree
-from cordes.ansatz.cells.windows import REACH
 from cordes.problems.features import features_of
-from cordes.runtime.blocks import in_blocks
 from cordes.runtime.clock import check_deadline
+from cordes.solvers.cells.element import Element, element_of
 from cordes.solvers.cells.equation import Equation, equation_of, in_cells
-from cordes.solvers.cells.joined import Joined, Parts, join
-from cordes.solvers.cells.plain import Eliminated, eliminate
-from cordes.solvers.cells.rich import KeptCell, keep
-from cordes.solvers.cells.skeleton import skeleton_of
+from cordes.solvers.cells.kinds import LATTICE, SINGULAR_FROM, Kind, Kinds, crossings
+from cordes.solvers.cells.look import Looked, look
+from cordes.solvers.cells.merge import Face, Merging, Part
+from cordes.solvers.cells.plain import Reduced, reduce_plain
+from cordes.solvers.cells.rich import RichCell, reduce_rich
+from cordes.solvers.cells.sides import Sides
+from cordes.solvers.cells.smooth import lines_and_ends
 from cordes.solvers.rows.system import AbstractSystem
 
-# Samples along each axis in which an interface is looked for in a cell.
-LATTICE = 17
-# Fresh points along each axis, more than there are points of the fit.
-MORE_POINTS = 3
 # A cell is split along an axis if so much of what polynomials leave comes from it.
 SHARE_OF_TAIL = 0.1
-TAIL = 3
-# Cells are split whose indicator is this share of the largest.
-FRACTION = 0.02
 # A cell may be this many times longer than a box in which the data have a feature.
 LONGER = 4.0
-# A cell has singular functions once it is so small a share of the box along an axis: where the
-# solution is smooth at the point, polynomials do.
-SINGULAR_FROM = 1 / 16
 # Cells that features may ask for at the start.
 MOST_AT_START = 2000
-
-
-class Looked(NamedTuple):
-    """What fresh points say of each cell: the integral of the squared residual, the indicator of
-    the error, the tail of its polynomial along both axes (n, 2), its mean and area (n, 2). `scale`
-    is the root mean square of the target, `residual` that of the residual, `largest` the largest
-    value."""
-
-    squares: np.ndarray
-    indicator: np.ndarray
-    tails: np.ndarray
-    means: np.ndarray
-    residual: float
-    scale: float
-    largest: float
-
-
-Cell = tuple[int, ...]
 
 
 @dataclasses.dataclass
@@ -68,109 +39,170 @@ class Growth:
     degree: int
     tree: Tree
     network: CellPolynomials | None = None
-    joined: Joined | None = None
-    plain: dict[Cell, Eliminated] = dataclasses.field(default_factory=dict)
-    kept: dict[Cell, KeptCell] = dataclasses.field(default_factory=dict)
-    cut: dict[Cell, tuple[np.ndarray, np.ndarray]] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.parents = np.arange(self.tree.count)
+        self.levels = levels_of(self.system.domain)
+        self.plain: dict[bytes, Reduced] = {}
+        self.rich: dict[bytes, tuple[tuple, Reduced]] = {}
+        self.parts: dict[bytes, tuple[int, tuple, Part]] = {}
+        self.unknowns = 0
         self.use(self.system)
 
     def use(self, system: AbstractSystem) -> None:
         """The singular functions that a system has now."""
-        self.system, ansatz = system, system.ansatz
-        self.columns = columns_of(ansatz.inputs, ansatz.singular, self.degree)
-        families = ansatz.singular.families
-        self.locations = np.array([each.point.location for each in families]).reshape(-1, 2)
-        self.cut.clear()
+        self.system = system
+        self._renew(fresh=True)
 
-    def at_corners(self) -> bool:
-        """Whether some cell in a corner is so small that singular functions may help."""
-        lower, upper = self.tree.boxes
-        corner = np.sum(self.tree.outer, axis=1) >= 2
-        return bool(np.any(corner & self._small(lower, upper)))
+    def raise_degree(self, degree: int) -> None:
+        self.degree = degree
+        self.plain.clear()
+        self._renew()
 
-    def _small(self, lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-        size = self.tree.upper - self.tree.lower
-        return np.any(upper - lower <= SINGULAR_FROM * size, axis=1)
+    def _renew(self, fresh: bool = False) -> None:
+        system, d = self.system, self.tree.dimension
+        ansatz = system.ansatz
+        self.columns: RichColumns = columns_of(
+            self.levels, ansatz.inputs, ansatz.singular, self.degree
+        )
+        before = None if fresh else self.kinds.active
+        self.kinds = Kinds(system.domain, self.columns, before)
+        self.element: Element = element_of(self.degree, d)
+        self.sides = Sides(system.domain, self.columns, self.element)
+        self.merging = Merging(self.element)
+        self.rich.clear()
+        self.parts.clear()
 
     @property
     def equation(self) -> Equation:
         return equation_of(self.system)
 
     @property
-    def area(self) -> float:
+    def volume(self) -> float:
         return float(np.prod(self.tree.upper - self.tree.lower))
 
-    def raise_degree(self, degree: int) -> None:
-        self.degree = degree
-        self.columns = columns_of(self.system.ansatz.inputs, self.system.ansatz.singular, degree)
-        self.forget()
+    def at_corners(self) -> bool:
+        """Whether some cell in a corner is so small that singular functions may help."""
+        lower, upper = self.tree.boxes
+        size = self.tree.upper - self.tree.lower
+        corner = np.sum(self.tree.outer, axis=1) >= 2
+        small = np.any(upper - lower <= SINGULAR_FROM * size * (1 + 1e-12), axis=1)
+        return bool(np.any(corner & small))
 
-    def forget(self) -> None:
-        """The equation has changed."""
-        self.plain.clear()
-        self.kept.clear()
+    # Solve ----------------------------------------------------------------------------------------
 
     def solve(self) -> CellPolynomials:
         tree, equation = self.tree, self.equation
-        keys = [tuple(cell) for cell in tree.cells.reshape(-1, 4).tolist()]
-        self._find_rich(keys)
-        places = self._places(keys)
-        self._reduce(keys, places, equation)
-        plain = {n: self.plain[key] for n, key in enumerate(keys) if n not in places}
-        kept = {n: self.kept[keys[n]] for n in places}
-        rich = np.array([n in places for n in range(tree.count)])
-        parts = Parts(tree, plain, kept, places, self.columns)
-        check_deadline()
-        self.joined = join(parts, skeleton_of(tree, rich), of_degree(self.degree))
-        self.network = self._network(places)
+        keys = [cell.tobytes() for cell in tree.cells]
+        kinds = self.kinds.of(tree)
+        places = self.kinds.places(tree, kinds)
+        outside = [kind.outside for kind in kinds]
+        self._reduce_plain(keys, [n in places or outside[n] for n in range(tree.count)], equation)
+        faces = self.sides.of(tree, kinds, list(places)) if places else {}
+        self._reduce_rich(keys, places, faces, equation)
+        leaves = self._parts(keys, kinds, faces)
+        root = self.merging.joined(tree.whole, tree.cells, leaves)
+        values: dict[bytes, np.ndarray] = {}
+        root.values(np.zeros(len(root.part.slopes)), values)
+        self.unknowns = sum(len(each) for each in values.values()) // 2
+        self.network = self._network(keys, kinds, places, values)
         return self.network
 
-    def _reduce(self, keys: list[Cell], places: dict[int, Place], equation: Equation) -> None:
+    def _reduce_plain(self, keys: list[bytes], others: list[bool], equation: Equation) -> None:
         """What is new, and nothing that is gone."""
         lower, upper = self.tree.boxes
-        new = [n for n, key in enumerate(keys) if n not in places and key not in self.plain]
-        found = eliminate(equation, lower[new], upper[new], self.degree) if new else []
-        old = self.plain
-        self.plain = {key: old[key] for key in keys if key in old}
-        self.plain |= {keys[n]: each for n, each in zip(new, found, strict=True)}
-        known = self.kept
-        self.kept = {}
+        wanted = [n for n, other in enumerate(others) if not other]
+        if self.system.problem.linear:
+            wanted = [n for n in wanted if keys[n] not in self.plain]
+        known = [self.plain.get(keys[n]) for n in wanted]
+        found = reduce_plain(equation, lower[wanted], upper[wanted], self.element, known)
+        self.plain |= {keys[n]: each for n, each in zip(wanted, found, strict=True)}
+        present = {keys[n] for n, other in enumerate(others) if not other}
+        self.plain = {key: each for key, each in self.plain.items() if key in present}
+
+    def _reduce_rich(
+        self, keys: list[bytes], places: dict[int, Place], faces: dict, equation: Equation
+    ) -> None:
+        linear, known = self.system.problem.linear, self.rich
+        self.rich = {}
+        contains = self.system.domain.contains if not self.sides.box else None
         for n, place in places.items():
             check_deadline()
-            key = keys[n]
-            self.kept[key] = known.get(key) or keep(equation, self.columns, place)
+            sides = faces[n][1]
+            before = known.get(keys[n])
+            same = before[1] if before is not None and before[0] == sides else None
+            if same is None or not linear:
+                cell = RichCell(place, sides, contains)
+                same = reduce_rich(equation, self.columns, cell, same)
+            self.rich[keys[n]] = sides, same
 
-    def _find_rich(self, keys: list[Cell]) -> None:
-        new = [n for n, key in enumerate(keys) if key not in self.cut]
-        if not new:
-            return
-        lower, upper = (corner[new] for corner in self.tree.boxes)
-        reach = REACH * (upper - lower)
-        low, high = lower - reach, upper + reach
-        lattice = in_cells(low, high, np.linspace(-1, 1, LATTICE))
-        crossed = _crossed(self.columns.heights, lattice)
-        near = np.all((low[:, None] <= self.locations) & (self.locations <= high[:, None]), axis=2)
-        near &= self._small(lower, upper)[:, None]
-        for row, n in enumerate(new):
-            self.cut[keys[n]] = crossed[row], near[row]
-
-    def _places(self, keys: list[Cell]) -> dict[int, Place]:
-        lower, upper = self.tree.boxes
+    def _parts(self, keys: list[bytes], kinds: list[Kind], faces: dict) -> list[Part | None]:
+        """What is joined; a part is the same object as long as it is the same."""
+        known, self.parts = self.parts, {}
+        found: list[Part | None] = []
         outer = self.tree.outer
-        found = {}
         for n, key in enumerate(keys):
-            interfaces, points = self.cut[key]
-            if np.any(interfaces) or np.any(points):
-                found[n] = Place(lower[n], upper[n], outer[n], interfaces, points)
+            if kinds[n].outside:
+                found.append(None)
+                continue
+            own = faces[n][0] if n in faces else None
+            reduced = self.rich[key][1] if n in faces else self.plain[key]
+            before = known.get(key)
+            if before is None or before[0] != id(reduced) or before[1] != (own or ()):
+                part = self._plain_part(n, outer[n], reduced) if own is None else None
+                before = (
+                    id(reduced),
+                    own or (),
+                    part or Part(own or (), reduced.slopes, reduced.more),
+                )
+            self.parts[key] = before
+            found.append(before[2])
         return found
 
-    def _network(self, places: dict[int, Place]) -> CellPolynomials:
-        assert self.joined is not None
-        k, numbers = self.degree + 1, np.array(sorted(places), int)
-        coefficients = [self.joined.rich[n] for n in numbers]
+    def _plain_part(self, n: int, outer: np.ndarray, reduced: Reduced) -> Part:
+        """Without its faces on the boundary, where values are zero."""
+        cell, modes, more = self.tree.cells[n], self.element.modes, self.element.extra
+        faces, numbers, extra = [], [], []
+        for face in np.flatnonzero(~outer).tolist():
+            axis = face // 2
+            rest = np.delete(cell, axis, axis=0).ravel()
+            place = int(cell[axis, face % 2])
+            faces.append(Face(axis, place, tuple(int(end) for end in rest), modes))
+            numbers.append(np.arange(face * modes, (face + 1) * modes))
+            extra.append(np.arange(face * more, (face + 1) * more))
+        rows, others = (np.concatenate([*each, np.zeros(0, int)]) for each in (numbers, extra))
+        columns = np.concatenate([[0], 1 + rows])
+        slopes, values = (
+            reduced.slopes[np.ix_(rows, columns)],
+            reduced.more[np.ix_(others, columns)],
+        )
+        return Part(tuple(faces), slopes, values)
+
+    # The answer -----------------------------------------------------------------------------------
+
+    def _network(
+        self,
+        keys: list[bytes],
+        kinds: list[Kind],
+        places: dict[int, Place],
+        values: dict[bytes, np.ndarray],
+    ) -> CellPolynomials:
+        tree, k, d = self.tree, self.degree + 1, self.tree.dimension
+        squares = np.zeros((tree.count, k**d))
+        outer, modes = tree.outer, self.element.modes
+        for n, key in enumerate(keys):
+            if key in self.plain:
+                traces = np.zeros((self.element.faces, modes))
+                traces[~outer[n]] = values[key].reshape(-1, modes)
+                response = self.plain[key].response
+                squares[n] = response[:, 0] + response[:, 1:] @ traces.ravel()
+        squares = squares.reshape(tree.count, *(k,) * d)
+        _end_at_zero(squares, outer)
+        numbers = np.array(sorted(places), int)
+        coefficients = []
+        for n in numbers:
+            response = self.rich[keys[n]][1].response
+            coefficients.append(response[:, 0] + response[:, 1:] @ values[keys[n]])
         padded = np.zeros((len(numbers), max(map(len, coefficients), default=0)))
         for row, each in zip(padded, coefficients, strict=True):
             row[: len(each)] = each
@@ -180,53 +212,22 @@ class Growth:
 
         rich = Rich(
             numbers,
+            flags([places[n].outer for n in numbers], len(self.levels)),
             flags([places[n].interfaces for n in numbers], len(self.columns.interfaces)),
-            flags([places[n].points for n in numbers], len(self.locations)),
+            flags([places[n].points for n in numbers], len(self.kinds.locations)),
             padded,
         )
         ansatz = self.system.ansatz
-        squares = self.joined.squares.reshape(-1, k, k)
-        return CellPolynomials(ansatz.inputs, ansatz.singular, self.tree, squares, rich)
+        hidden = np.array([kind.outside for kind in kinds])
+        return CellPolynomials(
+            ansatz.inputs, ansatz.singular, self.levels, tree, squares, rich, hidden
+        )
 
     # Where to split -------------------------------------------------------------------------------
 
     def look(self) -> Looked:
         assert self.network is not None
-        assert self.joined is not None
-        lower, upper = self.tree.boxes
-        t, weights = legendre.leggauss(self.degree + 1 + MORE_POINTS)
-        x = in_cells(lower, upper, t)
-        flat = x.reshape(-1, 2)
-        jet = self.network.jet_at(flat)
-        rows = self.equation(flat)
-        found = np.column_stack(
-            [
-                jet.hessian[:, 0, 0],
-                jet.hessian[:, 0, 1],
-                jet.hessian[:, 1, 1],
-                jet.gradient,
-                jet.value,
-            ]
-        )
-        residual = (np.sum(rows.factors * found, axis=1) - rows.target).reshape(x.shape[:2])
-        area, share = np.prod(upper - lower, axis=1), np.kron(weights, weights) / 4
-        squares = area * (residual**2 @ share)
-        target = area * (rows.target.reshape(x.shape[:2]) ** 2 @ share)
-        h = np.min(upper - lower, axis=1)
-        indicator = np.maximum(
-            h**2 * np.max(np.abs(residual), axis=1) / 4, h * self.joined.jumps / 2
-        )
-        volume = float(np.sum(area))
-        tails = self.network.squares[:, -TAIL:, :], self.network.squares[:, :, -TAIL:]
-        return Looked(
-            squares,
-            indicator,
-            np.stack([np.sum(np.abs(tail), axis=(1, 2)) for tail in tails], axis=1),
-            np.column_stack([jet.value.reshape(x.shape[:2]) @ share, area]),
-            float(np.sqrt(np.sum(squares) / volume)),
-            float(np.sqrt(np.sum(target) / volume)),
-            float(np.max(np.abs(jet.value), initial=0.0)),
-        )
+        return look(self.network, self.equation, self.element, self.system.domain)
 
     def split(self, marked: np.ndarray, tails: np.ndarray) -> None:
         both = np.sum(tails, axis=1, keepdims=True)
@@ -235,16 +236,34 @@ class Growth:
         self.tree, self.parents = self.tree.split(axes & marked[:, None])
 
 
+def _end_at_zero(squares: np.ndarray, outer: np.ndarray) -> None:
+    """Polynomials on the boundary are zero there, as they are up to what is not asked for: then
+    boundary values are exact."""
+    d = squares.ndim - 1
+    degree = squares.shape[1] - 1
+    for face in range(2 * d):
+        axis, sign = face // 2, (-1.0, 1.0)[face % 2]
+        here = np.flatnonzero(outer[:, face])
+        ends = sign ** np.arange(degree + 1)
+        moved = np.moveaxis(squares[here], 1 + axis, -1)
+        trace = moved @ ends
+        moved[..., 0] -= trace / 2
+        moved[..., 1] -= sign * trace / 2
+        squares[here] = np.moveaxis(moved, -1, 1 + axis)
+
+
 def first_tree(system: AbstractSystem, halvings: int) -> Tree:
     """Equal cells, and small ones where the data have something small: not along an interface, of
     which it is enough that each cell sees that it is cut."""
-    lower, upper = (np.asarray(each, float) for each in system.domain.bounding_box)
-    tree = start_tree(lower, upper, halvings)
+    lines = [np.array(each) for each in lines_and_ends(system.problem)]
+    lines = [each[[0, -1]] for each in lines]
+    tree = start_tree(lines, halvings)
     boxes = features_of(system.problem)
     ansatz = system.ansatz
-    heights = columns_of(ansatz.inputs, ansatz.singular, 0).heights
+    levels = levels_of(system.domain)
+    heights = columns_of(levels, ansatz.inputs, ansatz.singular, 0).heights
     corners = in_cells(boxes.lower, boxes.upper, np.array([-1.0, 1.0]))
-    cut = np.any(_crossed(heights, corners), axis=1)
+    cut = np.any(crossings(heights, corners), axis=1)
     sides = boxes.upper - boxes.lower
     while len(sides):
         low, high = tree.boxes
@@ -254,17 +273,8 @@ def first_tree(system: AbstractSystem, halvings: int) -> Tree:
         unaware = np.flatnonzero(np.any(meets & cut, axis=1))
         if len(unaware):
             lattice = in_cells(low[unaware], high[unaware], np.linspace(-1, 1, LATTICE))
-            long[unaware] |= ~np.any(_crossed(heights, lattice), axis=1)[:, None]
+            long[unaware] |= ~np.any(crossings(heights, lattice), axis=1)[:, None]
         if not np.any(long) or tree.count > MOST_AT_START:
             break
         tree, _ = tree.split(long)
     return tree
-
-
-def _crossed(heights: Sequence[Callable], x: np.ndarray) -> np.ndarray:
-    """Which functions (n, count) change their sign over the points (n, m, 2) of each cell."""
-    found = np.zeros((len(x), len(heights)), bool)
-    for k, height in enumerate(heights if len(x) else ()):
-        values = np.asarray(in_blocks(height, (x.reshape(-1, 2),)).value).reshape(x.shape[:2])
-        found[:, k] = (np.min(values, axis=1) < 0) & (np.max(values, axis=1) > 0)
-    return found

@@ -8,14 +8,18 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cordes.ansatz.cells.network import CellPolynomials
 from cordes.results import Result
 from cordes.solutions.answer import Answer
 from cordes.solvers.adam import Adam
 from cordes.solvers.candidates import GROWTH, Kind, first_candidates, waves
 from cordes.solvers.cells.cells import CellLevels, Cells
+from cordes.solvers.cells.first import Polynomials
 from cordes.solvers.cells.growth import Growth
+from cordes.solvers.cells.smooth import ROUNDING as LEAST
 from cordes.solvers.gauss_newton import GaussNewton
 from cordes.solvers.least_squares import (
+    ROUNDING,
     LeastSquares,
     Search,
     stage_widths,
@@ -68,6 +72,10 @@ class FeatureSteps:
         self.kind: Kind | None = None
         self.grown, self.stages = False, 0
         self.singular, self.inputs, self.confined = demands.singular, inputs, False
+
+    @property
+    def rounding(self) -> float:
+        return ROUNDING
 
     def solve(self, system: AbstractSystem, start: Weights | None) -> Answer:
         search = Search(self.solver, system, None, self.budget.seed)
@@ -128,25 +136,59 @@ class FeatureSteps:
 
 
 class CellSteps:
-    """Cells: the tree of one step serves the next, and is refined where the last one left most."""
+    """Polynomials, whose degree rises as long as that is worth it; then cells: the tree of one step
+    serves the next, and is refined where the last one left most."""
 
     def __init__(self, solver: Cells, budget: Budget, singular: bool):
         """`singular`: corners may have singular functions, once the equation there is known."""
         self.search, self.singular = CellLevels(solver, budget), singular
+        self.solver, self.budget = solver, budget
+        self.first: Polynomials | None = None
         self.growth: Growth | None = None
 
+    @property
+    def rounding(self) -> float:
+        """A larger degree costs hardly anything."""
+        return ROUNDING if self.growth is not None else LEAST
+
     def solve(self, system: AbstractSystem, start: Weights | None) -> Answer:
+        if self.growth is None and self.first is None:
+            self._begin(system, start)
         if self.growth is None:
-            self.growth = self.search.solver.growth(system, start)
+            return self._polynomials(system)
         self.growth.system = system
-        self.growth.forget()
         looked = self.search.level(self.growth)
         assert self.growth.network is not None
         none = np.zeros(system.ansatz.singular.count)
         points = self.search.points
         return Answer(self.growth.network, none, Result.converged, looked.residual, points, [])
 
+    def _begin(self, system: AbstractSystem, start: Weights | None) -> None:
+        split = start is not None and isinstance(start.network, CellPolynomials)
+        if self.solver.begins_with_polynomials(system) and not split:
+            self.first = Polynomials(system, self.budget, start)
+        else:
+            self.growth = self.solver.growth(system, start)
+
+    def _polynomials(self, system: AbstractSystem) -> Answer:
+        assert self.first is not None
+        self.first.ladder.renew()
+        fitted = self.first.step()
+        facts = {"singular": False}
+        none = np.asarray(fitted.amplitudes)
+        network, residual, points = fitted.network, fitted.residual, fitted.points
+        return Answer(network, none, Result.converged, residual, points, [], facts)
+
     def refine(self, system: AbstractSystem) -> bool:
+        if self.growth is None and self.first is not None:
+            target = self.budget.tol or 0.0
+            if self.first.ladder.promising(target) and self.first.ladder.rise():
+                return True
+            if self.first.ladder.good or not self.solver.splits(system.problem):
+                return False
+            self.first.give_up()
+            self.growth = self.solver.growth(system, None)
+            return True
         if self.growth is None or not self.search.refine(self.growth):
             return False
         # Where a determinant is given the frozen matrices degenerate at corners.
@@ -164,6 +206,10 @@ class TrainedSteps:
         """`first` is the solver of the start; without one, the start is a fresh network as `later`
         makes it."""
         self.first, self.later, self.budget = first, later, budget._replace(tol=None)
+
+    @property
+    def rounding(self) -> float:
+        return ROUNDING
 
     def solve(self, system: AbstractSystem, start: Weights | None) -> Answer:
         solver = self.first if start is None else self.later

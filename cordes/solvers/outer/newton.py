@@ -30,12 +30,14 @@ STALLED, PATIENCE = 0.9, 2
 PROGRESS = 0.5
 # A control that moves by less than this share of the range of all controls has not changed.
 UNCHANGED = 1e-6
-# Without a tolerance, as for linear equations.
-ROUNDING = 1e-10
 
 
 class Inner(Protocol):
-    """A solver of frozen linear equations."""
+    """A solver of frozen linear equations. Without a tolerance a residual of the share `rounding`
+    of the right-hand side is nothing but rounding to it."""
+
+    @property
+    def rounding(self) -> float: ...
 
     def solve(self, system: AbstractSystem, start: Weights | None) -> Answer: ...
     def refine(self, system: AbstractSystem) -> bool:
@@ -228,7 +230,7 @@ class NewtonLoop:
         return Iterate(answer, jet, self.system.place, residual, scale, policy, convexity, epsilon)
 
     def _done(self, best: Iterate) -> bool:
-        target = ROUNDING * best.scale if self.budget.tol is None else self.budget.tol
+        target = self.inner.rounding * best.scale if self.budget.tol is None else self.budget.tol
         return best.answer is not None and best.residual <= target
 
     def _record(self, before: Iterate | None, found: Iterate) -> None:

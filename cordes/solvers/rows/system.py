@@ -22,7 +22,9 @@ from cordes.ansatz.build import (
     with_kinks,
 )
 from cordes.ansatz.points import Boxes, Points, collocation_points
+from cordes.ansatz.points_in_time import points_in_time
 from cordes.ansatz.singular import SingularPoint, find_singular_points
+from cordes.ansatz.singular.similarity import SimilarityFunctions
 from cordes.domains.domain import AbstractDomain
 from cordes.jet import Jet
 from cordes.problems.condition import cordes_multiplier
@@ -166,7 +168,8 @@ class AbstractSystem(abc.ABC):
         """The Cordès multiplier, or one."""
         if not self.multiplier:
             return np.ones(len(coefficients.f))
-        return cordes_multiplier(np.asarray(coefficients.A), self.options.delta)
+        A = self.problem.measured_matrix(np.asarray(coefficients.A))
+        return cordes_multiplier(A, self.options.delta)
 
 
 class System(AbstractSystem):
@@ -208,13 +211,18 @@ class System(AbstractSystem):
         return True
 
     def enrich(self) -> bool:
-        if not self.singular_points or self.richness + 1 >= len(RICHNESS):
+        nothing = not (self.singular_points or self.ansatz.singular.count)
+        if nothing or self.richness + 1 >= len(RICHNESS):
             return False
         self.place = self.place.at(self.problem, self.singular_points, self.richness + 1)
         return True
 
     def points(self, uniform: int, seed: int, per_function: float = 2.5) -> Points:
-        counts = [int(per_function * count) + 8 for count in self.ansatz.singular.counts]
+        functions = self.ansatz.singular
+        if isinstance(functions, SimilarityFunctions) and functions.count:
+            around = int(per_function * functions.count) + 8
+            return points_in_time(functions, uniform, around, seed)
+        counts = [int(per_function * count) + 8 for count in functions.counts]
         return collocation_points(
             self.domain, uniform, seed, self.singular_points, counts, hidden=self.hidden
         )

@@ -27,7 +27,7 @@ def _control(
     problem: HJB, solution: Solution, points: np.ndarray, lambda_: float | None
 ) -> list[Quantity | None]:
     if problem.domain.dimension > DERIVATIVES:
-        return answer_and_error(solution, solution(points), points)
+        return answer_and_error(solution, solution.values(points), points)
     jet = solution.jet(points)
     local = problem.coefficients(points, jet)
     multiplier = cordes_multiplier(local.A)

@@ -1,0 +1,394 @@
+"""From what is known of the slabs of time to bounds of the error: norms over space and time, and at
+each time."""
+
+import functools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from cordes.certificates.level import LEVELS, enough
+from cordes.certificates.parabolic.slab import Energy, Slab
+from cordes.certificates.reason import Reason, Why
+from cordes.certificates.residual.hypotheses import Gap
+from cordes.certificates.theorem import Citation, Modifier, Theorem
+from cordes.certificates.theorems.comparison import (
+    Comparison,
+    Course,
+    course,
+    krylov_tso_constant,
+)
+from cordes.certificates.theorems.energy import is_identity
+from cordes.certificates.theorems.energy_in_time import Consequences
+from cordes.formulas.regularity import jump
+from cordes.problems.problem import AbstractProblem
+
+# A bound whose level is not enough must be so many times smaller to be preferred.
+HANDICAP = 10.0
+GLOSSES = {
+    "V": "u is the continuous viscosity solution",
+    "S": "u is a strong solution (one dimension, and TP holds)",
+    "C": "TP holds; for almost every x",
+}
+
+
+class Bound(NamedTuple):
+    """A bound, by which theorem, and how it is known."""
+
+    value: float
+    by: Citation
+    level: str
+
+    def weighed(self, dimension: int) -> float:
+        return self.value * (1.0 if enough(self.level, dimension) else HANDICAP)
+
+
+class AtTime(NamedTuple):
+    """Bounds at a time: of ‖v(t)‖, ‖∇v(t)‖ and sup |v(·, t)|; None where there is none."""
+
+    t: float
+    L2: float | None
+    H1: float | None
+    Linf: float | None
+
+
+class Part(NamedTuple):
+    """A slab with the theorems that are applied to it."""
+
+    slab: Slab
+    consequences: Consequences | None
+    course: Course | None
+
+    @property
+    def norm(self) -> float:
+        assert self.slab.energy is not None
+        return self.slab.energy.norm.upper
+
+
+@dataclass(frozen=True)
+class InTimeBounds:
+    """What is known at each time."""
+
+    problem: AbstractProblem
+    parts: tuple[Part, ...]
+    more: float
+    krylov_tso: float | None
+    levels: dict[str, str]
+
+    def at(self, t: float) -> AtTime:
+        """Bounds at a time of the user."""
+        clock = self.problem.clock
+        assert clock is not None
+        since = float(clock.time(t))
+        part = next(
+            (each for each in self.parts if since <= each.slab.start + each.slab.length),
+            self.parts[-1],
+        )
+        largest = [] if self.krylov_tso is None else [self.krylov_tso]
+        if part.course is not None:
+            largest.append(float(part.course.at(since).largest))
+        square = slope = None
+        if part.consequences is not None:
+            known = _until(part, since)
+            norm = part.slab.norm_until(since)
+            square, slope = known.L2_at_end(norm), known.H1_at_end(norm)
+            if self.problem.space.dimension == 1:
+                largest.append(known.largest(known.at_end(norm), _width(self.problem)))
+        volume = math.sqrt(self.problem.space.volume)
+        top = min(largest, default=None)
+        squares = [value for value in (square, top and top * volume) if value is not None]
+        smallest = min(squares, default=None)
+        return AtTime(
+            t,
+            None if smallest is None else smallest + self.more * volume,
+            slope,
+            None if top is None else top + self.more,
+        )
+
+
+def _until(part: Part, since: float) -> Consequences:
+    """The theorem on the first part of its slab."""
+    known = part.consequences
+    assert known is not None
+    length = max(since - part.slab.start, 1e-12 * part.slab.length)
+    fields = known.scheme, known.contraction, known.eigenvalue, length, known.smallest, known.start
+    return Consequences(*fields)
+
+
+class Bounds(NamedTuple):
+    """All of them."""
+
+    L2: Bound | None
+    H1: float | None
+    H2: float | None
+    Linf: Bound | None
+    energy: tuple[float, float] | None
+    lambda_: float | None
+    level: str
+    known: dict[str, str]
+    citations: dict[str, Citation]
+    alternatives: dict[str, float]
+    classes: dict[str, str]
+    in_time: InTimeBounds
+    reasons: tuple[Reason, ...]
+
+
+def bounds_of(problem: AbstractProblem, slabs: Sequence[Slab], gap: Gap) -> Bounds:
+    """The smallest bound of each norm."""
+    reaction, reaction_level = _reaction(slabs)
+    class_, why = class_of(problem, slabs)
+    parts = _parts(slabs, None if class_ is None else reaction)
+    more = gap.addition * math.exp(max(-reaction, 0.0) * problem.domain.length)  # pyright: ignore
+    tops, reasons = _tops(problem, parts, class_, (reaction, reaction_level))
+    if why is not None:
+        reasons.append(why)
+    dimension = problem.domain.dimension
+    top = min(tops, key=lambda bound: bound.weighed(dimension), default=None)
+    energies = [part for part in parts if part.consequences is not None]
+    whole = len(energies) == len(parts) and gap.exact
+    squares = [_square(energies)] if whole else []
+    if top is not None:
+        volume = math.sqrt(problem.domain.volume)
+        squares.append(top._replace(value=top.value * volume))
+    square = min(squares, key=lambda bound: bound.weighed(dimension), default=None)
+    if not whole and energies:
+        missed = f"no bounds of ∇v and D²v: the boundary values miss g by {gap.size:.2g}"
+        reasons.append(Reason(Why.boundary_gap, missed, {"gap": gap.size}))
+    slope = curved = None
+    if whole:
+        slope = _sum([part.consequences.H1(part.norm) for part in energies])  # pyright: ignore
+        curved = _sum([part.consequences.H2(part.norm) for part in energies])  # pyright: ignore
+    bracket = _bracket(parts) if whole else None
+    first = slabs[0].energy
+    levels = _levels(energies, square, top, whole, gap.proved)
+    cited = {"L2": square and square.by, "Linf": top and top.by}
+    if whole and first is not None:
+        cited |= {"H1": _citation(first), "H2": _citation(first), "energy": _citation(first)}
+    kt = next((each.value for each in tops if each.by.theorem is Theorem.KT), None)
+    return Bounds(
+        _raised(square, more * math.sqrt(problem.domain.volume)),
+        slope,
+        curved,
+        _raised(top, more),
+        bracket,
+        None if bracket is None or first is None else first.scheme.lambda_,
+        min(levels.values(), key=_rank, default=slabs[0].measure.level),
+        levels,
+        {name: by for name, by in cited.items() if by is not None},
+        {str(each.by): each.value + more for each in tops},
+        {} if class_ is None else {class_: GLOSSES[class_]},
+        InTimeBounds(problem, tuple(parts), more, kt, levels),
+        tuple(reasons),
+    )
+
+
+def _parts(slabs: Sequence[Slab], rate: float | None) -> list[Part]:
+    """The slabs one after the other: each begins with the error that the one before it ends with."""
+    parts: list[Part] = []
+    error, start = Comparison(0.0, 0.0), 0.0
+    before: Energy | None = None
+    for slab in slabs:
+        known = None
+        energy = slab.energy
+        if energy is not None and (before is not None or not parts):
+            start = _handed_on(before, energy, start, parts[-1] if parts else None)
+            known = Consequences(
+                energy.scheme,
+                energy.contraction.value,
+                energy.trial.eigenvalue,
+                slab.length,
+                energy.smallest,
+                start + slab.jump,
+            )
+            start = known.at_end(energy.norm.upper)
+        before = None if known is None else energy
+        path = None if rate is None else course(slab.profile, rate, error.plus(slab.step))
+        error = error if path is None else path.end
+        parts.append(Part(slab, known, path))
+    return parts
+
+
+def _handed_on(before: Energy | None, after: Energy, start: float, last: Part | None) -> float:
+    """N of the next slab from that of the last one: with other M and λ, by ‖∇v‖ and ‖v‖."""
+    if before is None or last is None or last.consequences is None:
+        return 0.0
+    same = np.array_equal(before.trial.matrix, after.trial.matrix)
+    if same and before.scheme.lambda_ == after.scheme.lambda_:
+        return start
+    slope = start / math.sqrt(before.smallest)
+    value = last.consequences.L2_at_end(last.norm)
+    most = float(np.linalg.eigvalsh(after.trial.matrix)[-1])
+    return math.hypot(math.sqrt(most) * slope, math.sqrt(after.scheme.lambda_) * value) * (
+        1 + 1e-12
+    )
+
+
+def _sum(values: Sequence[float]) -> float:
+    return math.sqrt(sum(value**2 for value in values)) * (1 + 1e-12)
+
+
+def _square(energies: Sequence[Part]) -> Bound:
+    first = energies[0].slab.energy
+    assert first is not None
+    value = _sum([part.consequences.L2(part.norm) for part in energies])  # pyright: ignore
+    return Bound(value, _citation(first), _energy_level(energies))
+
+
+def _energy_level(energies: Sequence[Part]) -> str:
+    return min((_level_of(part.slab) for part in energies), key=_rank)
+
+
+def _level_of(slab: Slab) -> str:
+    assert slab.energy is not None
+    if slab.energy.contraction.source == "sampled":
+        return "sampled"
+    return slab.level
+
+
+def _rank(level: str) -> int:
+    return LEVELS.index(level.partition(" ")[0])
+
+
+def _citation(energy: Energy) -> Citation:
+    cited = energy.scheme.theorem
+    if not is_identity(energy.trial.matrix):
+        cited = cited.with_(Modifier.preconditioned)
+    return cited if energy.scheme.shift == 0 else cited.with_(Modifier.growing)
+
+
+def _bracket(parts: Sequence[Part]) -> tuple[float, float] | None:
+    """Of ‖ωv_t - Δv + λv‖, where it is the same expression all the time."""
+    if len(parts) > 1:
+        return None
+    energy = parts[0].slab.energy
+    if energy is None or not energy.plain:
+        return None
+    s = energy.contraction.value
+    return energy.norm.lower / (1 + s), energy.norm.upper / (1 - s)
+
+
+def _raised(bound: Bound | None, more: float) -> Bound | None:
+    return None if bound is None else bound._replace(value=bound.value + more)
+
+
+def _width(problem: AbstractProblem) -> float:
+    lower, upper = problem.space.bounding_box
+    return float(upper[0] - lower[0])
+
+
+# The largest error -----------------------------------------------------------------------------------
+
+
+def _reaction(slabs: Sequence[Slab]) -> tuple[float, str]:
+    found = [slab.coverage.smallest_reaction() for slab in slabs]
+    sampled = any(source == "sampled" for _, source in found)
+    return min(value for value, _ in found), "sampled" if sampled else "enclosed"
+
+
+def class_of(problem: AbstractProblem, slabs: Sequence[Slab]) -> tuple[str | None, Reason | None]:
+    """In which class of solutions comparison holds: with TP strong solutions, else viscosity
+    solutions, which need continuous coefficients."""
+    if all(slab.energy is not None for slab in slabs):
+        return ("S" if problem.space.dimension == 1 else "C"), None
+    for name, function in problem.data().items():
+        found = jump(function, problem.domain)
+        if found is not None:
+            sentence = (
+                "no bound of the largest error: TP does not hold, and comparison of viscosity"
+            )
+            sentence += f" solutions needs continuous coefficients; {name}: {found}"
+            return None, Reason(Why.jump, sentence)
+    return "V", None
+
+
+def _tops(
+    problem: AbstractProblem,
+    parts: Sequence[Part],
+    class_: str | None,
+    reaction: tuple[float, str],
+) -> tuple[list[Bound], list[Reason]]:
+    """All bounds of the largest error."""
+    found: list[Bound] = []
+    d = problem.space.dimension
+    energies = [part for part in parts if part.consequences is not None]
+    if class_ is not None:
+        levels = [part.slab.profile_level for part in parts] + [reaction[1]]
+        if class_ in "SC":
+            levels.append(_contraction_level(energies))
+        value = max(part.course.largest for part in parts if part.course is not None)
+        by = Citation(Theorem.M1, f"class {class_}")
+        found.append(Bound(value, by, min(levels, key=_rank)))
+    if len(energies) == len(parts) and d == 1:
+        width = _width(problem)
+        value = max(
+            part.consequences.largest(part.consequences.highest(part.norm), width)  # pyright: ignore
+            for part in energies
+        )
+        first = energies[0].slab.energy
+        assert first is not None
+        found.append(Bound(value, _citation(first), _energy_level(energies)))
+    reasons = []
+    if class_ is not None and class_ in "SC":
+        kt = _krylov_tso(problem, parts, energies, class_, reaction)
+        if isinstance(kt, Bound):
+            found.append(kt)
+        elif kt is not None:
+            reasons.append(kt)
+    return [bound for bound in found if math.isfinite(bound.value)], reasons
+
+
+def _contraction_level(energies: Sequence[Part]) -> str:
+    sources = [part.slab.energy.contraction.source for part in energies]  # pyright: ignore
+    return "sampled" if "sampled" in sources else "enclosed"
+
+
+def _krylov_tso(
+    problem: AbstractProblem,
+    parts: Sequence[Part],
+    energies: Sequence[Part],
+    class_: str,
+    reaction: tuple[float, str],
+) -> Bound | Reason | None:
+    if reaction[0] < 0:
+        sentence = f"KT needs c ≥ 0, and c may be {reaction[0]:.4g}"
+        return Reason(Why.negative_reaction, sentence, {"smallest": reaction[0]})
+    determinants = [part.slab.coverage.smallest_determinant() for part in parts]
+    least = min(value for value, _ in determinants)
+    if not least > 0:
+        return None
+    norms = [part.slab.power for part in parts]
+    if not all(norm.converged for norm in norms):
+        return None
+    p = problem.domain.dimension
+    total = sum(norm.upper**p for norm in norms) ** (1 / p)
+    value = krylov_tso_constant(problem.space) * total / least ** (1 / p) * (1 + 1e-12)
+    value += sum(part.slab.step for part in parts)
+    levels = ["enclosed" if part.slab.power.enclosed else part.slab.measure.level for part in parts]
+    levels += [reaction[1], _contraction_level(energies)]
+    levels += ["sampled" for _, source in determinants if source == "sampled"]
+    return Bound(value, Citation(Theorem.KT, f"class {class_}"), min(levels, key=_rank))
+
+
+def _levels(
+    energies: Sequence[Part],
+    square: Bound | None,
+    top: Bound | None,
+    whole: bool,
+    proved: bool,
+) -> dict[str, str]:
+    """How each norm is known; boundary values that were only looked at leave no more than
+    quadrature."""
+    found: dict[str, Any] = {}
+    if square is not None:
+        found |= {"L2": square.level, "rms": square.level}
+    if top is not None:
+        found["Linf"] = top.level
+    if whole:
+        level = _energy_level(energies)
+        found |= {"H1": level, "H2": level, "energy": level}
+    if proved:
+        return found
+    least = functools.partial(min, "quadrature", key=_rank)
+    return {name: least(level) for name, level in found.items()}
