@@ -7,7 +7,7 @@ it: other seeds or sizes do not prepare it again.
 import dataclasses
 import functools
 import weakref
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +15,13 @@ import numpy as np
 from cordes.ansatz.ansatz import Ansatz
 from cordes.ansatz.singular import SingularFunctions, SingularPoint, curves, find_singular_points
 from cordes.ansatz.singular.kinks import KinkPart, kink_parts, kinked
-from cordes.ansatz.singular.similarity import Front, Fronts, SimilarityFunctions
+from cordes.ansatz.singular.curves_in_time import Curve, bent
+from cordes.ansatz.singular.similarity import (
+    Front,
+    Fronts,
+    SimilarityFunctions,
+    modulations,
+)
 from cordes.arguments import check_arguments, flag, number, one_of, positive
 from cordes.domains.cylinder import Cylinder
 from cordes.domains.domain import Fit
@@ -116,7 +122,7 @@ def singular_functions(
     """Those of the singular points, the more of them the richer; in time, those of the kinks of
     the initial values."""
     if isinstance(problem.domain, Cylinder):
-        return SimilarityFunctions(problem.domain, _fronts(problem).active, richness)
+        return _similar(problem, richness)
     largest, degree = RICHNESS[richness]
     curved = prepared(
         problem,
@@ -158,6 +164,30 @@ def affordable_richness(problem: AbstractProblem, points: list[SingularPoint]) -
         if singular_functions(problem, points, level).count <= AFFORDABLE:
             return level
     return 0
+
+
+def _similar(
+    problem: AbstractProblem, richness: int, curves: Sequence[Curve] = ()
+) -> SimilarityFunctions:
+    """What is compiled for the kinks of a problem serves all its solves."""
+    domain: Any = problem.domain
+    fronts = _fronts(problem).active
+    modulated = prepared(
+        problem,
+        "modulations",
+        lambda: [each for front in fronts for each in modulations(domain, front)],
+    )
+    power = curves[0].power if curves else 0
+    bending = prepared(problem, ("bent", power), lambda: bent(domain, power))
+    return SimilarityFunctions(domain, fronts, modulated, richness, curves, bending)
+
+
+def with_curves(
+    problem: AbstractProblem, place: "BuiltAnsatz", curves: Sequence[Curve]
+) -> "BuiltAnsatz":
+    """The ansatz of a problem in time with functions that bend at curves."""
+    functions = _similar(problem, max(place.richness, 0), curves)
+    return place._replace(ansatz=place.ansatz.with_singular(functions))
 
 
 class BuiltAnsatz(NamedTuple):

@@ -249,6 +249,14 @@ class HJB(AbstractProblem):
     def policy(self, points: np.ndarray, jet: Jet, scaled: bool = True) -> np.ndarray:
         return self._best[scaled](points, jet)
 
+    def margin(self, points: np.ndarray, jet: Jet) -> np.ndarray:
+        chosen = self.sampled_controls(SEARCHED)
+        found = []
+        for a in chosen:
+            local = self.pairs(points, np.broadcast_to(a, (len(points), *a.shape)))
+            found.append(Coefficients(*map(np.asarray, local)).defect(jet))
+        return np.max(found, axis=0) - np.min(found, axis=0)
+
     def _mean(self, points: np.ndarray) -> Coefficients:
         """Each control's equation scaled by its multiplier, averaged over at most SEARCHED of
         them."""

@@ -287,6 +287,11 @@ class AbstractProblem(abc.ABC):
         """The best controls (N, …) at points (N, d) and a state there; None for kinds without."""
         return None
 
+    def margin(self, points: np.ndarray, jet: Jet) -> np.ndarray:
+        """How much the best control is better than the worst one at points; zero for kinds
+        without."""
+        return np.zeros(len(points))
+
     def contraction(self) -> float:
         """The factor of a fixed point that `coefficients(…, contracting=True)` freezes, for kinds
         that say they have one; it converges from anywhere where it is less than one."""
