@@ -93,10 +93,13 @@ class AbstractProblem(abc.ABC):
     # What a report calls the residual, and the linear equation that is frozen at an answer.
     residual_name: ClassVar[str] = "residual"
     frozen_name: ClassVar[str] = "the frozen equation"
+    # The derivative of an answer that jumps where the frozen equation does: the third one where
+    # another control becomes the best.
+    bending: ClassVar[int] = 3
     # The norm that `tol` bounds.
     tolerance_norm: ClassVar[str] = "rms"
     # Options of the outer loop that the kind understands, and its warm-up in the paper's recipe.
-    outer_options: ClassVar[frozenset[str]] = frozenset()
+    outer_options: frozenset[str] = frozenset()
     paper_options: ClassVar[Mapping[str, Any]] = {}
 
     domain: AbstractDomain
@@ -286,6 +289,14 @@ class AbstractProblem(abc.ABC):
     def policy(self, points: np.ndarray, jet: Jet, scaled: bool = True) -> np.ndarray | None:
         """The best controls (N, …) at points (N, d) and a state there; None for kinds without."""
         return None
+
+    def stops(self, points: np.ndarray, jet: Jet) -> np.ndarray | None:
+        """Where stopping is best, at points and a state there; None for kinds without."""
+        return None
+
+    def answered(self, points: Any, values: Any) -> Any:
+        """What is answered for the values of an ansatz at points."""
+        return values
 
     def margin(self, points: np.ndarray, jet: Jet) -> np.ndarray:
         """How much the best control is better than the worst one at points; zero for kinds

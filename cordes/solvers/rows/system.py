@@ -222,7 +222,7 @@ class System(AbstractSystem):
         def gap(x: np.ndarray) -> np.ndarray:
             return self.problem.margin(x, state(x))
 
-        found = switches(domain, self.coefficients, gap)
+        found = switches(domain, self.coefficients, gap, self.problem.bending)
         if moved(found, functions.curves, domain) < FOLLOWED:
             return False
         self.place = with_curves(self.problem, self.place, found)
