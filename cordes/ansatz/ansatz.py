@@ -145,7 +145,7 @@ class Ansatz:
         if isinstance(network, AbstractHostNetwork):
             if is_traced(x):
                 return self._value_block(network, x)
-            return in_blocks(self._sum, (x, network.jet_at(x).value))
+            return in_blocks(self._sum, (x, network.value_at(x)))
         total = in_blocks(lambda block: self._value(network, block), (x,))
         if not self.singular.count:
             return total

@@ -182,6 +182,12 @@ def _similar(
     return SimilarityFunctions(domain, fronts, modulated, richness, curves, bending)
 
 
+def bare_ansatz(problem: AbstractProblem) -> Ansatz:
+    """For networks that are the whole answer."""
+    make = functools.partial(Ansatz, problem.domain, None)
+    return prepared(problem, "bare", lambda: make().without_distance())
+
+
 def with_curves(
     problem: AbstractProblem, place: "BuiltAnsatz", curves: Sequence[Curve]
 ) -> "BuiltAnsatz":

@@ -45,6 +45,7 @@ class Obstacle(AbstractProblem):
     follows_kinks = True
     tolerance_norm = "Linf"
     bending = 2
+    outer_options = frozenset({"outer_steps"})
     # The obstacles as functions of one point of the domain.
     lower: Callable[[Array], Array] | None
     upper: Callable[[Array], Array] | None
@@ -65,7 +66,7 @@ class Obstacle(AbstractProblem):
             )
         if below is None and above is None:
             raise CoefficientError("below and above: neither is given. Pass at least one obstacle.")
-        self.base_problem, self.outer_options = problem, problem.outer_options
+        self.base_problem = problem
         for fact in SHARED:
             setattr(self, fact, getattr(problem, fact))
         self.name = name or f"{problem.name}-obstacle"

@@ -99,7 +99,7 @@ class AbstractProblem(abc.ABC):
     # The norm that `tol` bounds.
     tolerance_norm: ClassVar[str] = "rms"
     # Options of the outer loop that the kind understands, and its warm-up in the paper's recipe.
-    outer_options: frozenset[str] = frozenset()
+    outer_options: ClassVar[frozenset[str]] = frozenset()
     paper_options: ClassVar[Mapping[str, Any]] = {}
 
     domain: AbstractDomain

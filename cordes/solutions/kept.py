@@ -8,6 +8,7 @@ import numpy as np
 from cordes.ansatz.build import RICHNESS, RULES
 from cordes.ansatz.cells.network import ARRAYS, POLYNOMIAL
 from cordes.ansatz.networks.activations import ACTIVATIONS
+from cordes.ansatz.networks.exercise_potential import POTENTIAL
 from cordes.arguments import flag, one_of, whole
 from cordes.errors import OptionError
 from cordes.readers.schema import data, list_of, optional, real, record, text, tuple_of
@@ -54,7 +55,7 @@ _FACTS = record(
         "network": record(
             {
                 "kind": text(100),
-                "activation": one_of("activation", (*ACTIVATIONS, POLYNOMIAL)),
+                "activation": one_of("activation", (*ACTIVATIONS, POLYNOMIAL, POTENTIAL)),
                 "layers": whole(0, LAYERS),
             }
         ),
@@ -89,6 +90,8 @@ def check_arrays(arrays: Mapping[str, np.ndarray], facts: Mapping[str, Any]) -> 
     axes |= {f"weight{k}": 2 for k in layers} | {f"bias{k}": 1 for k in layers}
     if facts["network"]["kind"] == "cells":
         axes |= ARRAYS
+    if facts["network"]["kind"] == "potential":
+        axes |= {"edges": 1, "potential": 1}
     axes |= {f"fit{k}": 1 for k in range(len(facts.get("fits", [])))}
     for name, count in axes.items():
         if name not in arrays:
