@@ -29,7 +29,7 @@ from cordes.errors import OptionError
 from cordes.jet import Jet, jet_of
 
 # Gauss points for each piece of time, and halvings towards the time itself; points of a block.
-GAUSS, NEAREST, BLOCK = 14, 16, 512
+GAUSS, NEAREST, BLOCK = 14, 16, 2048
 POTENTIAL = "potential"
 ROOT = np.sqrt(2 * np.pi)
 # Of a file.
@@ -101,6 +101,26 @@ class Kernel(NamedTuple):
         return np.exp(-self.c * t) * total
 
 
+    def bend_below(self, piece: Piece, x: Any, t: Any, s: Any) -> Any:
+        """Its second derivative by x."""
+        normal, root = _normal(np), np.sqrt(2 * self.a * t)
+        middle = x + self.b * t
+        z = (s - middle) / root
+        density = normal.density(z) / root
+        one, slope, up, down = piece.coefficients
+        total = -one * z * density / root
+        if slope:
+            total = total - slope * density * (1 + middle * z / root + z**2)
+        for sign, coefficient in ((1.0, up), (-1.0, down)):
+            if coefficient:
+                growth = np.exp(sign * middle + self.a * t)
+                moved = z - sign * root
+                thin = normal.density(moved) / root
+                inner = normal.share(moved) - 2 * sign * thin - moved * thin / root
+                total = total + coefficient * growth * inner
+        return np.exp(-self.c * t) * total
+
+
 class _Normal(NamedTuple):
     share: Any
     density: Any
@@ -135,6 +155,14 @@ class Stopping(NamedTuple):
             other, -x, t, -self.kink, module
         )
 
+    def derivatives(self, x: np.ndarray, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The first and the second one of the first integral by x."""
+        other, mirrored = self.other.mirrored(), self.kernel._replace(b=-self.kernel.b)
+        first = self.kernel.slope_below(self.stopped, x, t, self.kink)
+        second = self.kernel.bend_below(self.stopped, x, t, self.kink)
+        first = first - mirrored.slope_below(other, -x, t, -self.kink)
+        return first, second + mirrored.bend_below(other, -x, t, -self.kink)
+
 
 class Panels(NamedTuple):
     """Times between which s is a polynomial of √t: `edges` (P + 1,) and the coefficients (P, N) of
@@ -156,9 +184,16 @@ class Panels(NamedTuple):
 
 
 def integral(
-    stopping: Stopping, panels: Panels, x: Any, t: Any, gauss: int = GAUSS, module: Any = np
+    stopping: Stopping,
+    panels: Panels,
+    x: Any,
+    t: Any,
+    gauss: int = GAUSS,
+    module: Any = np,
+    inside: Any = None,
 ) -> Any:
-    """The second integral at points and times (…), over v = √(t - τ)."""
+    """The second integral at points and times (…), over v = √(t - τ); `inside` stands for the
+    inner integral, or for what else is integrated over time."""
     share, weights = _rule(gauss, len(panels.edges))
     v = module.sqrt(t)[..., None] * share
     since = v * v
@@ -166,7 +201,8 @@ def integral(
     panel = module.searchsorted(module.asarray(panels.edges), time, side="right") - 1
     panel = module.clip(panel, 0, len(panels.edges) - 2)
     s = panels.place(panel, time, module)
-    inner = stopping.kernel.below(stopping.gain, x[..., None], since, s, module)
+    given = stopping.gain, x[..., None], since, s
+    inner = stopping.kernel.below(*given, module) if inside is None else inside(*given)
     return module.sqrt(t) * module.sum(2 * v * inner * weights, axis=-1)
 
 
@@ -254,18 +290,28 @@ class ExercisePotential(AbstractHostNetwork):
         return first + integral(self.stopping, self.panels, x, since, gauss)
 
     def value_at(self, x: np.ndarray) -> np.ndarray:
-        parts = [x[k : k + 8 * BLOCK] for k in range(0, len(x), 8 * BLOCK)]
+        parts = [x[k : k + BLOCK] for k in range(0, len(x), BLOCK)]
         return np.concatenate([self.at(part[:, 0], part[:, 1]) for part in parts])
 
     def jet_at(self, x: np.ndarray) -> Jet:
-        compiled = _compiled(self.stopping, self.side, self.start)
-        found = []
-        for k in range(0, len(x), BLOCK):
-            part = x[k : k + BLOCK]
-            full = np.concatenate([part, np.repeat(part[-1:], BLOCK - len(part), axis=0)])
-            jet = compiled(self.edges, self.coefficients, full)
-            found.append(jax.tree.map(lambda leaf, n=len(part): np.asarray(leaf)[:n], jet))
-        return jax.tree.map(lambda *leaves: np.concatenate(leaves), *found)
+        """Second derivatives in space; w_t is what the equation makes of them. Those by time twice,
+        and once by time and place, no equation asks for: they are left out."""
+        parts = [self._derivatives(x[k : k + BLOCK]) for k in range(0, len(x), BLOCK)]
+        value, first, second, in_time = (np.concatenate(each) for each in zip(*parts, strict=True))
+        hessian = np.zeros((len(x), 2, 2))
+        hessian[:, 0, 0] = second
+        return Jet(value, np.column_stack([self.side * first, in_time]), hessian)
+
+    def _derivatives(self, z: np.ndarray) -> tuple[np.ndarray, ...]:
+        stopping, kernel, panels = self.stopping, self.stopping.kernel, self.panels
+        x, t = self.side * z[:, 0], np.maximum(z[:, 1] - self.start, 1e-300)
+        value = self.at(z[:, 0], z[:, 1])
+        first, second = stopping.derivatives(x, t)
+        first = first + integral(stopping, panels, x, t, inside=kernel.slope_below)
+        second = second + integral(stopping, panels, x, t, inside=kernel.bend_below)
+        stopped = x < self.side * self.boundary(z[:, 1])
+        in_time = kernel.a * second + kernel.b * first - kernel.c * value
+        return value, first, second, in_time + np.where(stopped, stopping.gain.at(x), 0.0)
 
     def applied(
         self, x: np.ndarray, A: np.ndarray, b: np.ndarray, c: np.ndarray
@@ -294,12 +340,3 @@ def _at_point(
     x, since = side * z[0], jnp.maximum(z[1] - start, 1e-300)
     first = stopping.without_stopping(x, since, jnp)
     return first + integral(stopping, Panels(edges, coefficients), x, since, GAUSS, jnp)
-
-
-@functools.lru_cache(maxsize=8)
-def _compiled(stopping: Stopping, side: float, start: float) -> Any:
-    def jets(edges: Any, coefficients: Any, x: Array) -> Jet:
-        point = functools.partial(_at_point, stopping, side, start, edges, coefficients)
-        return jax.vmap(jet_of(point))(x)
-
-    return jax.jit(jets)
