@@ -16,6 +16,7 @@ from cordes.ansatz.ansatz import Ansatz
 from cordes.ansatz.singular import SingularFunctions, SingularPoint, curves, find_singular_points
 from cordes.ansatz.singular.kinks import KinkPart, kink_parts, kinked
 from cordes.ansatz.singular.curves_in_time import Curve, bent
+from cordes.ansatz.singular.layers import Layer, layered
 from cordes.ansatz.singular.similarity import (
     Front,
     Fronts,
@@ -26,6 +27,7 @@ from cordes.arguments import check_arguments, flag, number, one_of, positive
 from cordes.domains.cylinder import Cylinder
 from cordes.domains.domain import Fit
 from cordes.errors import OptionError, shown
+from cordes.problems.compatibility import incompatible_faces
 from cordes.problems.problem import AbstractProblem
 
 INPUTS = ("coordinates", "interfaces", "powers")
@@ -146,6 +148,17 @@ def _fronts(problem: AbstractProblem) -> Fronts:
     return prepared(problem, "fronts", made)
 
 
+def _layers(problem: AbstractProblem) -> tuple[Layer, ...]:
+    """Those of faces on which the equation does not hold at the start."""
+
+    def made() -> tuple[Layer, ...]:
+        return tuple(
+            Layer(face, problem.matrix_at_start(face)) for face in incompatible_faces(problem)
+        )
+
+    return prepared(problem, "layers", made)
+
+
 def _boundary_values(problem: AbstractProblem) -> Callable[..., Any] | None:
     """What the lift is made of."""
     if problem.zero_g:
@@ -159,7 +172,7 @@ def affordable_richness(problem: AbstractProblem, points: list[SingularPoint]) -
     """The richest singular functions that do not dominate the cost; a solve can go on from
     there."""
     if problem.clock is not None:
-        return 1 if problem.start.kinks else 0
+        return 1
     for level in reversed(range(1, len(RICHNESS))):
         if singular_functions(problem, points, level).count <= AFFORDABLE:
             return level
@@ -172,14 +185,18 @@ def _similar(
     """What is compiled for the kinks of a problem serves all its solves."""
     domain: Any = problem.domain
     fronts = _fronts(problem).active
+    layers = _layers(problem)
     modulated = prepared(
         problem,
         "modulations",
-        lambda: [each for front in fronts for each in modulations(domain, front)],
+        lambda: [
+            *(each for front in fronts for each in modulations(domain, front)),
+            *(each for layer in layers for each in layered(domain, layer)),
+        ],
     )
     power = curves[0].power if curves else 0
     bending = prepared(problem, ("bent", power), lambda: bent(domain, power))
-    return SimilarityFunctions(domain, fronts, modulated, richness, curves, bending)
+    return SimilarityFunctions(domain, fronts, layers, modulated, richness, curves, bending)
 
 
 def bare_ansatz(problem: AbstractProblem) -> Ansatz:

@@ -208,6 +208,9 @@ class Obstacle(AbstractProblem):
     def smoothing(self, kink: Any) -> Callable[[Array], Array]:
         return self.base_problem.smoothing(kink)
 
+    def matrix_at_start(self, face: Any) -> Callable[[Array], Array]:
+        return self.base_problem.matrix_at_start(face)
+
     def answered(self, points: Any, values: Any) -> Any:
         """max(w, ψ), and no more than Ψ."""
         module = jnp if isinstance(values, jax.core.Tracer) else np

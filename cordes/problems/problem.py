@@ -245,6 +245,11 @@ class AbstractProblem(abc.ABC):
         start = self.values.start
         return lambda x: self.of_space(self.A(jnp.append(x, start)))
 
+    def matrix_at_start(self, face: Any) -> Callable[[Array], Array]:
+        """The matrix A(x) that carries inside what happens on a face at the start."""
+        start = self.values.start
+        return lambda x: self.of_space(self.A(jnp.append(x, start)))
+
     def _set_rate(self) -> None:
         """The best one for the equations of the problem at sampled points."""
         points = self.domain.interior_points(RATE_POINTS, seed=18)

@@ -37,6 +37,8 @@ FIRST = 1e-30
 ALONG = 12
 # Features of each of the two networks of a kink, by richness, and the deviation of their weights.
 WIDTHS, FREQUENCY, SEED = (80, 160, 250), 2.0, 1000
+# All of them together, and those of one at least.
+MOST, LEAST = 1200, 40
 
 Matrix = Callable[[Array], Array]
 
@@ -193,15 +195,18 @@ class SimilarityFunctions:
         self,
         domain: Cylinder,
         fronts: Sequence[Front] = (),
+        layers: Sequence[Any] = (),
         modulated: Sequence[Modulation] = (),
         richness: int = 0,
         curves: Sequence[Curve] = (),
         bending: Modulation | None = None,
     ):
-        """`modulated` are the modulations of the fronts, `bending` is that of curves, whose
-        parameters are a curve."""
+        """`modulated` are the modulations of the fronts and of layers at faces, `bending` is that
+        of curves, whose parameters are a curve."""
         self.domain, self.fronts, self.curves = domain, tuple(fronts), tuple(curves)
-        width = WIDTHS[min(richness, len(WIDTHS) - 1)]
+        self.layers = tuple(layers)
+        parts = max(len(modulated) + len(curves), 1)
+        width = min(WIDTHS[min(richness, len(WIDTHS) - 1)], max(MOST // parts, LEAST))
         inputs = Inputs(domain)
         self.families: tuple[Any, ...] = ()
         found: list[tuple[Any, Any]] = [(each, ()) for each in modulated]
