@@ -191,7 +191,7 @@ def _similar(
         "modulations",
         lambda: [
             *(each for front in fronts for each in modulations(domain, front)),
-            *(each for layer in layers for each in layered(domain, layer)),
+            *layered(domain, layers),
         ],
     )
     power = curves[0].power if curves else 0

@@ -4,11 +4,10 @@ y/√(2t), the answer has the form
 
     N₀ + t erf(ξ/√2) N₁ + y √t φ(ξ) N₂ + y erfc(ξ/√2) N₃,      N₀, …, N₃ smooth in x and t,
 
-for a constant mismatch t(1 - 4 i²erfc(ξ/√2)) = t erf - y² erfc + …, times the distances from the
-other faces.
+for a constant mismatch t(1 - 4 i²erfc(ξ/√2)) = t erf - y² erfc + …
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -23,11 +22,10 @@ from cordes.ansatz.singular.similarity import (
     normal_density,
     normal_share,
 )
-from cordes.domains.box import Box
 from cordes.domains.cylinder import Cylinder
 from cordes.domains.domain import AbstractDomain
 from cordes.domains.unit_cube import gauss_rule
-from cordes.problems.compatibility import Face
+from cordes.problems.compatibility import Face, faces_of
 
 
 class Layer(NamedTuple):
@@ -47,39 +45,54 @@ class Layer(NamedTuple):
         return gap * jnp.sum(weights / sizes)
 
 
-def other_faces(domain: AbstractDomain, face: Face, x: Array) -> Array:
-    """The product of the distances from all faces but this one."""
-    if isinstance(domain, Box):
-        lower, upper = domain.lower, domain.upper
-        factors = jnp.concatenate([x - lower, upper - x])
-        normals = np.concatenate([np.eye(len(lower)), -np.eye(len(lower))])
-    else:
-        vertices, outward = domain.vertices, domain.normals  # pyright: ignore
-        factors = jnp.sum((vertices - x) * outward, axis=1)
-        normals = -outward
-    own = int(np.argmax(normals @ face.normal))
-    offsets = np.flatnonzero(np.arange(len(normals)) != own)
-    return jnp.prod(factors[offsets])
-
-
-def layered(domain: Cylinder, layer: Layer) -> tuple[Modulation, ...]:
-    """The three factors of the networks."""
+def layered(domain: Cylinder, layers: Sequence[Layer]) -> list[Modulation]:
+    """The factors of the networks. At a corner of two such faces each has the layer of the other as
+    a factor."""
+    if not layers:
+        return []
     base = domain.base
+    faces = faces_of(base)
+    scale = np.array([_depth(base, face) for face in faces])
+    own = [int(np.argmax([_same(face, layer.face) for face in faces])) for layer in layers]
 
-    def parts(z: Array) -> tuple[Array, Array, Array]:
+    def parts(z: Array) -> tuple[Array, Array, Array, Array]:
+        """The gaps to all faces in units of the domain, the time, ξ, and what vanishes on each
+        face: its gap, or erf where there is a layer."""
         x, since = z[:-1], jnp.maximum(z[-1] - domain.start, FIRST)
-        return base.distance(x), since / domain.length, layer.distance(x) / jnp.sqrt(2 * since)
+        gaps = jnp.stack([face.normal @ x - face.offset for face in faces]) / scale
+        xi = jnp.stack([layer.distance(x) for layer in layers]) / jnp.sqrt(2 * since)
+        vanishing = gaps.at[np.array(own)].set(2 * normal_share(xi) - 1)
+        return gaps, since / domain.length, xi, vanishing
 
     def rising(_: Any, z: Array) -> Array:
-        _, time, xi = parts(z)
-        return time * other_faces(base, layer.face, z[:-1]) * (2 * normal_share(xi) - 1)
+        _, time, _, vanishing = parts(z)
+        return time * jnp.prod(vanishing)
 
-    def density(_: Any, z: Array) -> Array:
-        distance, time, xi = parts(z)
-        return distance * jnp.sqrt(time) * normal_density(xi)
+    def beside(number: int) -> tuple[Modulation, Modulation]:
+        face = own[number]
+        others = np.flatnonzero(np.arange(len(faces)) != face)
 
-    def falling(_: Any, z: Array) -> Array:
-        distance, _, xi = parts(z)
-        return distance * 2 * normal_share(-xi)
+        def density(_: Any, z: Array) -> Array:
+            gaps, time, xi, vanishing = parts(z)
+            rest = gaps[face] * jnp.prod(vanishing[others])
+            return rest * jnp.sqrt(time) * normal_density(xi[number])
 
-    return rising, density, falling
+        def falling(_: Any, z: Array) -> Array:
+            gaps, _, xi, vanishing = parts(z)
+            return gaps[face] * jnp.prod(vanishing[others]) * 2 * normal_share(-xi[number])
+
+        return density, falling
+
+    return [rising, *(each for k in range(len(layers)) for each in beside(k))]
+
+
+def _depth(base: AbstractDomain, face: Face) -> float:
+    """How deep the domain is behind a face."""
+    low, high = base.bounding_box
+    corners = np.array(np.meshgrid(*zip(low, high, strict=True))).reshape(len(low), -1).T
+    return float(np.max(corners @ face.normal) - face.offset)
+
+
+def _same(one: Face, other: Face) -> float:
+    """How nearly two faces are one."""
+    return float(one.normal @ other.normal) - abs(one.offset - other.offset)
