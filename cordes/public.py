@@ -28,6 +28,7 @@ from cordes.problems.condition import CordesConditionWarning
 from cordes.problems.hjb import HJB
 from cordes.problems.linear import Linear
 from cordes.problems.monge_ampere import ConvexityWarning, MongeAmpere, UnboundedHessianWarning
+from cordes.problems.obstacle import Obstacle
 from cordes.problems.parabolic import Parabolic
 from cordes.problems.problem import AbstractProblem
 from cordes.problems.transport import MassError, Transport
@@ -74,6 +75,7 @@ __all__ = [
     "MongeAmpere",
     "NotPickledError",
     "NotThisKindError",
+    "Obstacle",
     "OptionError",
     "OtherProblemWarning",
     "OutsideDomainWarning",

@@ -18,10 +18,11 @@ import jax
 import numpy as np
 
 import cordes
-from cordes.ansatz.build import AnsatzOptions, Earlier, make_place
+from cordes.ansatz.build import AnsatzOptions, Earlier, bare_ansatz, make_place
 from cordes.ansatz.cells.levels import levels_of
 from cordes.ansatz.cells.network import CellPolynomials, from_arrays
 from cordes.ansatz.cells.pieces import Pieces, from_pieces
+from cordes.ansatz.networks.exercise_potential import ExercisePotential
 from cordes.ansatz.networks.mlp import MLP
 from cordes.ansatz.networks.network import AbstractNetwork
 from cordes.ansatz.networks.random_features import RandomFeatures
@@ -45,7 +46,13 @@ from cordes.solutions.kinds import make_solution
 from cordes.solutions.solution import Solution
 
 FORMAT = 1
-KINDS = {"random-features": RandomFeatures, "mlp": MLP, "cells": CellPolynomials, "pieces": Pieces}
+KINDS = {
+    "random-features": RandomFeatures,
+    "mlp": MLP,
+    "cells": CellPolynomials,
+    "pieces": Pieces,
+    "potential": ExercisePotential,
+}
 NEEDED = {"coefficients", "amplitudes", "probes", "values", "equation", "facts"}
 DAMAGED = "is not a saved answer of cordes, or it is damaged"
 
@@ -98,10 +105,10 @@ def to_bytes(solution: Solution) -> bytes:
     fits = solution.fits
     facts["fits"] = [fit.basis for fit in fits]
     arrays: dict[str, np.ndarray] = {f"fit{k}": fit.coefficients for k, fit in enumerate(fits)}
-    arrays |= {"coefficients": np.asarray(network.coefficients), "amplitudes": solution.amplitudes}
+    arrays |= {"coefficients": np.ravel(network.coefficients), "amplitudes": solution.amplitudes}
     for k, (weight, bias) in enumerate(network.layers):
         arrays[f"weight{k}"], arrays[f"bias{k}"] = np.asarray(weight), np.asarray(bias)
-    if isinstance(network, CellPolynomials | Pieces):
+    if isinstance(network, CellPolynomials | Pieces | ExercisePotential):
         arrays |= network.arrays()
     arrays |= {"probes": probes, "values": solution.values(probes)}
     arrays["equation"] = _equation(solution.problem, probes)
@@ -151,6 +158,9 @@ def _restored(
         vanishing = isinstance(problem.domain, Box)
         ansatz = ansatz.without_distance(alone=False) if vanishing else ansatz
         network = from_pieces(arrays, ansatz.inputs, vanishing)
+    elif facts["network"]["kind"] == "potential":
+        ansatz = bare_ansatz(problem)
+        network = ExercisePotential.from_arrays(arrays, ansatz.inputs)
     else:
         network = _network(facts["network"], arrays, ansatz.inputs, path)
     if len(arrays["amplitudes"]) != ansatz.singular.count:

@@ -150,7 +150,7 @@ class Ansatz:
         elif is_traced(x):
             total = self._value_block(network, x)
         else:
-            total = in_blocks(self._sum, (x, network.jet_at(x).value))
+            total = in_blocks(self._sum, (x, network.value_at(x)))
         if self._alone or not self.singular.count:
             return total
         if is_traced(x):

@@ -7,7 +7,7 @@ it: other seeds or sizes do not prepare it again.
 import dataclasses
 import functools
 import weakref
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,11 +15,19 @@ import numpy as np
 from cordes.ansatz.ansatz import Ansatz
 from cordes.ansatz.singular import SingularFunctions, SingularPoint, curves, find_singular_points
 from cordes.ansatz.singular.kinks import KinkPart, kink_parts, kinked
-from cordes.ansatz.singular.similarity import Front, Fronts, SimilarityFunctions
+from cordes.ansatz.singular.curves_in_time import Curve, bent
+from cordes.ansatz.singular.layers import Layer, layered
+from cordes.ansatz.singular.similarity import (
+    Front,
+    Fronts,
+    SimilarityFunctions,
+    modulations,
+)
 from cordes.arguments import check_fields, flag, number, one_of, positive
 from cordes.domains.cylinder import Cylinder
 from cordes.domains.domain import Fit
 from cordes.errors import OptionError, shown
+from cordes.problems.compatibility import incompatible_faces
 from cordes.problems.problem import AbstractProblem
 
 INPUTS = ("coordinates", "interfaces", "powers")
@@ -116,7 +124,7 @@ def singular_functions(
     """Those of the singular points, the more of them the richer; in time, those of the kinks of
     the initial values."""
     if isinstance(problem.domain, Cylinder):
-        return SimilarityFunctions(problem.domain, _fronts(problem).active, richness)
+        return _similar(problem, richness)
     largest, degree = RICHNESS[richness]
     curved = prepared(
         problem,
@@ -140,6 +148,17 @@ def _fronts(problem: AbstractProblem) -> Fronts:
     return prepared(problem, "fronts", made)
 
 
+def _layers(problem: AbstractProblem) -> tuple[Layer, ...]:
+    """Those of faces on which the equation does not hold at the start."""
+
+    def made() -> tuple[Layer, ...]:
+        return tuple(
+            Layer(face, problem.matrix_at_start(face)) for face in incompatible_faces(problem)
+        )
+
+    return prepared(problem, "layers", made)
+
+
 def _boundary_values(problem: AbstractProblem) -> Callable[..., Any] | None:
     """What the lift is made of."""
     if problem.zero_g:
@@ -153,11 +172,45 @@ def affordable_richness(problem: AbstractProblem, points: list[SingularPoint]) -
     """The richest singular functions that do not dominate the cost; a solve can go on from
     there."""
     if problem.clock is not None:
-        return 1 if problem.start.kinks else 0
+        return 1
     for level in reversed(range(1, len(RICHNESS))):
         if singular_functions(problem, points, level).count <= AFFORDABLE:
             return level
     return 0
+
+
+def _similar(
+    problem: AbstractProblem, richness: int, curves: Sequence[Curve] = ()
+) -> SimilarityFunctions:
+    """What is compiled for the kinks of a problem serves all its solves."""
+    domain: Any = problem.domain
+    fronts = _fronts(problem).active
+    layers = _layers(problem)
+    modulated = prepared(
+        problem,
+        "modulations",
+        lambda: [
+            *(each for front in fronts for each in modulations(domain, front)),
+            *layered(domain, layers),
+        ],
+    )
+    power = curves[0].power if curves else 0
+    bending = prepared(problem, ("bent", power), lambda: bent(domain, power))
+    return SimilarityFunctions(domain, fronts, layers, modulated, richness, curves, bending)
+
+
+def bare_ansatz(problem: AbstractProblem) -> Ansatz:
+    """For networks that are the whole answer."""
+    make = functools.partial(Ansatz, problem.domain, None)
+    return prepared(problem, "bare", lambda: make().without_distance())
+
+
+def with_curves(
+    problem: AbstractProblem, place: "BuiltAnsatz", curves: Sequence[Curve]
+) -> "BuiltAnsatz":
+    """The ansatz of a problem in time with functions that bend at curves."""
+    functions = _similar(problem, max(place.richness, 0), curves)
+    return place._replace(ansatz=place.ansatz.with_singular(functions))
 
 
 class BuiltAnsatz(NamedTuple):

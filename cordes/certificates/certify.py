@@ -14,6 +14,7 @@ from cordes.certificates.certificate import Certificate
 from cordes.certificates.hjb.certify import certify_hjb
 from cordes.certificates.linear import certify_linear
 from cordes.certificates.monge_ampere.certify import certify_monge_ampere
+from cordes.certificates.obstacle.certify import certify_obstacle
 from cordes.certificates.parabolic.certify import certify_in_time
 from cordes.certificates.reason import NoBoundError, Reason, Why
 from cordes.certificates.residual.candidate import (
@@ -33,6 +34,7 @@ from cordes.problems.coefficients import check_shape
 from cordes.problems.hjb import HJB
 from cordes.problems.linear import Linear
 from cordes.problems.monge_ampere import MongeAmpere
+from cordes.problems.obstacle import Obstacle
 from cordes.problems.parabolic import Parabolic
 from cordes.problems.problem import AbstractProblem
 from cordes.problems.transport import Transport
@@ -75,6 +77,7 @@ def _controls(problem: HJB, request: Request) -> Certificate:
     return certify_it(problem, *request[:3])
 
 
+certified.register(Obstacle, lambda problem, how: certify_obstacle(problem, *how[:3]))
 certified.register(MongeAmpere, lambda problem, how: certify_monge_ampere(problem, *how[:3]))
 certified.register(
     Transport, lambda problem, how: certify_transport(problem, how.candidate, how.confidence)

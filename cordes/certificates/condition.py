@@ -32,6 +32,7 @@ from cordes.problems.condition import (
 from cordes.problems.hjb import HJB
 from cordes.problems.linear import Linear
 from cordes.problems.monge_ampere import MongeAmpere
+from cordes.problems.obstacle import Obstacle
 from cordes.problems.parabolic import Parabolic
 from cordes.problems.problem import AbstractProblem, Coefficients
 from cordes.problems.transport import Transport
@@ -162,6 +163,11 @@ def _hjb(problem: HJB) -> Condition:
     if problem.epsilon is None and problem.maximiser is None and len(problem.controls) <= ENCLOSED:
         worst = _covered_controls(problem, points, seen.lambda_)
     return seen.condition(problem.domain, worst)
+
+
+@checked.register
+def _obstacle(problem: Obstacle) -> Condition:
+    return checked(problem.base_problem)
 
 
 @checked.register(MongeAmpere)

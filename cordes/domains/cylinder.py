@@ -44,11 +44,16 @@ class Cylinder(AbstractDomain):
     base: AbstractDomain
     start: float = eqx.field(static=True)
     end: float = eqx.field(static=True)
+    # What the last coordinate is called.
+    time: str = eqx.field(static=True)
 
-    def __init__(self, base: AbstractDomain, end: float, start: float = 0.0):
+    def __init__(self, base: AbstractDomain, end: float, start: float = 0.0, time: str = "t"):
         if not start < end:
             raise DomainError(f"The time ends at {end}, which is not after its start at {start}.")
-        self.base, self.start, self.end = base, float(start), float(end)
+        self.base, self.start, self.end, self.time = base, float(start), float(end), time
+
+    def __repr__(self) -> str:
+        return f"Cylinder({self.base!r}, {self.start:.17g} < {self.time} < {self.end:.17g})"
 
     @property
     def length(self) -> float:
@@ -74,7 +79,7 @@ class Cylinder(AbstractDomain):
 
     def between(self, start: float, end: float) -> "Cylinder":
         """A slab of it."""
-        return Cylinder(self.base, end, start)
+        return Cylinder(self.base, end, start, self.time)
 
     def distance(self, x: Array) -> Scalar:
         return (x[-1] - self.start) / self.length * self.base.distance(x[:-1])

@@ -125,9 +125,9 @@ def clockwork(
             "or terminal=… for u_t + A:D²u + b·∇u - cu = f, which runs backwards."
         )
     backwards = terminal is not None
-    return Clockwork(Cylinder(domain, float(horizon)), backwards), (
-        terminal if backwards else initial
-    )
+    time = f"{float(horizon):.4g} − t" if backwards else "t"
+    cylinder = Cylinder(domain, float(horizon), time=time)
+    return Clockwork(cylinder, backwards), (terminal if backwards else initial)
 
 
 def refuse_times(initial: Any, terminal: Any) -> None:

@@ -19,7 +19,7 @@ from jax import Array
 
 from cordes.domains.domain import AbstractDomain
 from cordes.errors import CoefficientError, OptionError
-from cordes.jet import Jet
+from cordes.jet import Jet, jet_of
 from cordes.problems.checks import CHECK_POINTS, CHECKED_NUMBERS, warn_about_jumps
 from cordes.problems.coefficients import (
     at_points,
@@ -249,6 +249,14 @@ class HJB(AbstractProblem):
     def policy(self, points: np.ndarray, jet: Jet, scaled: bool = True) -> np.ndarray:
         return self._best[scaled](points, jet)
 
+    def margin(self, points: np.ndarray, jet: Jet) -> np.ndarray:
+        chosen = self.sampled_controls(SEARCHED)
+        found = []
+        for a in chosen:
+            local = self.pairs(points, np.broadcast_to(a, (len(points), *a.shape)))
+            found.append(Coefficients(*map(np.asarray, local)).defect(jet))
+        return np.max(found, axis=0) - np.min(found, axis=0)
+
     def _mean(self, points: np.ndarray) -> Coefficients:
         """Each control's equation scaled by its multiplier, averaged over at most SEARCHED of
         them."""
@@ -279,6 +287,15 @@ class HJB(AbstractProblem):
             A = self.of_space(np.asarray(self.pairs(*pairs).A))
             a = self.controls[sharpened(kink, A.reshape(-1, count, *A.shape[1:]), self.sign)]
         return lambda x: self.of_space(self.A(jnp.append(x, start), jnp.asarray(a)))
+
+    def matrix_at_start(self, face: Any) -> Callable[[Array], Array]:
+        """That of the control which is best for the initial values in the middle of the face."""
+        start, initial = self.values.start, self.values.initial
+        x = jnp.asarray(np.mean(face.points, axis=0))
+        value, gradient, hessian = jet_of(lambda y: jnp.asarray(initial(y), float) + 0 * y[0])(x)
+        whole = jnp.zeros((len(x) + 1,) * 2).at[:-1, :-1].set(hessian)
+        a = self.control(jnp.append(x, start), Jet(value, jnp.append(gradient, 0.0), whole))
+        return lambda x: self.of_space(self.A(jnp.append(x, start), a))
 
     # Checks ---------------------------------------------------------------------------------------
 

@@ -93,6 +93,9 @@ class AbstractProblem(abc.ABC):
     # What a report calls the residual, and the linear equation that is frozen at an answer.
     residual_name: ClassVar[str] = "residual"
     frozen_name: ClassVar[str] = "the frozen equation"
+    # The derivative of an answer that jumps where the frozen equation does: the third one where
+    # another control becomes the best.
+    bending: ClassVar[int] = 3
     # The norm that `tol` bounds.
     tolerance_norm: ClassVar[str] = "rms"
     # Options of the outer loop that the kind understands, and its warm-up in the paper's recipe.
@@ -242,6 +245,11 @@ class AbstractProblem(abc.ABC):
         start = self.values.start
         return lambda x: self.of_space(self.A(jnp.append(x, start)))
 
+    def matrix_at_start(self, face: Any) -> Callable[[Array], Array]:
+        """The matrix A(x) that carries inside what happens on a face at the start."""
+        start = self.values.start
+        return lambda x: self.of_space(self.A(jnp.append(x, start)))
+
     def _set_rate(self) -> None:
         """The best one for the equations of the problem at sampled points."""
         points = self.domain.interior_points(RATE_POINTS, seed=18)
@@ -286,6 +294,19 @@ class AbstractProblem(abc.ABC):
     def policy(self, points: np.ndarray, jet: Jet, scaled: bool = True) -> np.ndarray | None:
         """The best controls (N, …) at points (N, d) and a state there; None for kinds without."""
         return None
+
+    def stops(self, points: np.ndarray, jet: Jet) -> np.ndarray | None:
+        """Where stopping is best, at points and a state there; None for kinds without."""
+        return None
+
+    def answered(self, points: Any, values: Any) -> Any:
+        """What is answered for the values of an ansatz at points."""
+        return values
+
+    def margin(self, points: np.ndarray, jet: Jet) -> np.ndarray:
+        """How much the best control is better than the worst one at points; zero for kinds
+        without."""
+        return np.zeros(len(points))
 
     def contraction(self) -> float:
         """The factor of a fixed point that `coefficients(…, contracting=True)` freezes, for kinds

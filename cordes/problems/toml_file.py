@@ -23,17 +23,33 @@ from cordes.natural_names import missing
 from cordes.problems.hjb import HJB
 from cordes.problems.linear import Linear
 from cordes.problems.monge_ampere import MongeAmpere
+from cordes.problems.obstacle import Obstacle
+from cordes.problems.parabolic import Parabolic
 from cordes.problems.problem import AbstractProblem
+from cordes.problems.toml_time import OBSTACLES, TIME, TIMES, check_times, timed, with_time
 from cordes.readers.toml_text import check_operations, read_toml
 from cordes.tables.interpolate import interpolate
 
-SCHEMA = 1
+# The one that is written; files of older ones are read.
+SCHEMA, OLDEST = 2, 1
 _TABLES = ("schema", "kind", "name", "domain", "equation", "definitions")
+_COMMON = ("b", "c", "g", "interfaces", "exact")
+
+
+def stopped(domain: AbstractDomain, name: str, below: Any = None, above: Any = None, **given: Any):
+    """A problem with obstacles: the equation without stopping has controls, a horizon, both or
+    none."""
+    kind = HJB if "controls" in given else Parabolic if "horizon" in given else Linear
+    return Obstacle(kind(domain, **given, name=name), below, above, name=name)
+
+
 # For each kind: the class, the required and the optional keys of [equation].
 _EQUATIONS: dict[str, tuple[Callable[..., AbstractProblem], tuple[str, ...], tuple[str, ...]]] = {
     "linear": (Linear, ("A", "f"), ("b", "c", "g", "interfaces", "epsilon", "exact")),
-    "hjb": (HJB, ("controls", "A", "f"), ("b", "c", "g", "interfaces", "sense", "exact")),
+    "hjb": (HJB, ("controls", "A", "f"), (*_COMMON, "sense", *TIMES)),
     "monge-ampere": (MongeAmpere, ("f",), ("g", "interfaces", "exact")),
+    "parabolic": (Parabolic, ("horizon", "A", "f"), (*_COMMON, "initial", "terminal")),
+    "obstacle": (stopped, ("A", "f"), (*_COMMON, "controls", "sense", *TIMES, *OBSTACLES)),
 }
 KINDS = tuple(_EQUATIONS)
 NOT_IN_FILES = "Write it in Python: cordes.Transport(…)."
@@ -54,8 +70,8 @@ def problem_from_toml(text: str, name: str = "problem") -> AbstractProblem:
     _check_kind(table.get("kind", KINDS[0]), name)
     _check_keys(table, name, _TABLES, ("schema",))
     # The version comes first: a file of another version may well have other keys.
-    if type(table["schema"]) is not int or table["schema"] != SCHEMA:
-        read = f"this version of cordes reads schema = {SCHEMA}"
+    if type(table["schema"]) is not int or not OLDEST <= table["schema"] <= SCHEMA:
+        read = f"this version of cordes reads schema = {OLDEST} to {SCHEMA}"
         raise FileError(f"{name}: schema = {shown(table['schema'])}, but {read}.")
     _check_keys(table, name, _TABLES, ("kind", "domain", "equation"))
     title = table.get("name", "")
@@ -74,6 +90,9 @@ def problem_from_toml(text: str, name: str = "problem") -> AbstractProblem:
     if "controls" in equation:
         arguments["controls"], names = _controls(equation["controls"], f"{label}.controls")
         reader = dataclasses.replace(reader, controls=names)
+    check_times(equation, label)
+    if timed(equation):
+        reader = dataclasses.replace(reader, controls=(TIME, *reader.controls))
     definitions = _definitions(table.get("definitions", {}), reader, domain, f"{name}: definitions")
     reader = dataclasses.replace(reader, definitions=definitions)
     arguments |= _equation(equation, reader, label)
@@ -244,7 +263,7 @@ def _definitions(
                 f"{label}: {key!r} cannot be a name. Use letters, digits and _, beginning "
                 "with a letter."
             )
-        if is_reserved(key, controlled=bool(reader.controls)):
+        if is_reserved(key, controlled=bool(reader.controls)) or key in reader.controls:
             raise FileError(
                 f"{label}: {key} already has a meaning in expressions. Choose another name."
             )
@@ -270,11 +289,21 @@ def _equation(table: dict[str, Any], reader: _Reader, label: str) -> dict[str, A
     the problem knows it."""
     d, arguments = reader.dimension, {}
     fixed = dataclasses.replace(reader, fixed=True)
+    # What holds for all controls, in time too.
+    sides = dataclasses.replace(reader, controls=(TIME,)) if timed(table) else fixed
     if "A" in table:
         arguments["A"] = _leading(table["A"], reader, f"{label}.A")
-    for key, read in (("f", reader), ("c", reader), ("g", fixed)):
+    for key, read in (("f", reader), ("c", reader), ("g", sides)):
         if key in table:
             arguments[key] = read.scalar(table[key], f"{label}.{key}")
+    for key, read in (("initial", fixed), ("terminal", fixed)):
+        if key in table:
+            arguments[key] = read.scalar(table[key], f"{label}.{key}")
+    for key in OBSTACLES:
+        if key in table:
+            arguments[key] = sides.scalar(table[key], f"{label}.{key}")
+    if "horizon" in table:
+        arguments["horizon"] = reader.constant(table["horizon"], f"{label}.horizon")
     if "b" in table:
         arguments["b"] = _stacked(reader.vector(table["b"], f"{label}.b", d), (d,))
     if "epsilon" in table:
@@ -282,12 +311,12 @@ def _equation(table: dict[str, Any], reader: _Reader, label: str) -> dict[str, A
     if "sense" in table:
         arguments["sense"] = table["sense"]
     if "exact" in table:
-        exact = fixed.scalar(table["exact"], f"{label}.exact")
+        exact = sides.scalar(table["exact"], f"{label}.exact")
         arguments["exact"] = (
             exact if isinstance(exact, Expression) else _stacked([exact], (), always=True)
         )
     if table.get("interfaces", []) != []:
-        interfaces = fixed.vector(table["interfaces"], f"{label}.interfaces")
+        interfaces = sides.vector(table["interfaces"], f"{label}.interfaces")
         if len(interfaces) > MAX_INTERFACES:
             most = f"{MAX_INTERFACES} are allowed. One function may have many zero sets."
             raise FileError(f"{label}.interfaces has {len(interfaces)} entries, {most}")
@@ -298,6 +327,15 @@ def _equation(table: dict[str, Any], reader: _Reader, label: str) -> dict[str, A
                     "expression that is zero on the interface."
                 )
         arguments["interfaces"] = interfaces
+    if timed(table):
+        count = len(reader.controls) - 1
+        single = ("g", "exact", *OBSTACLES)
+        for key in ("A", "b", "c", "f", *single):
+            if key in arguments:
+                own = count if key in single else 0
+                arguments[key] = with_time(arguments[key], own)
+        if "interfaces" in arguments:
+            arguments["interfaces"] = [with_time(phi, count) for phi in arguments["interfaces"]]
     return arguments
 
 

@@ -21,12 +21,15 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from cordes.certificates.certificate import Certificate, Picture, directed
 from cordes.errors import FileError
+from cordes.domains.cylinder import Cylinder
 from cordes.problems.hjb import HJB
 from cordes.reports.kit.pictures import saved
 from cordes.reports.kit.planes import (
     Plane,
     linear_limits,
     logarithmic_limits,
+    Cut,
+    axis_names,
     make_plane,
     planes_through,
 )
@@ -152,7 +155,7 @@ def control_numbers(problem: HJB, chosen: np.ndarray) -> np.ndarray:
 
 def where_cut(domain: Any) -> list[str]:
     """The words for slices, in three and more dimensions."""
-    if domain.dimension < 3:
+    if domain.dimension < 3 or isinstance(domain, Cylinder):
         return []
     center = ", ".join(f"{value:.3g}" for value in domain.center)
     return [f"{'slices' if domain.dimension == 3 else 'slice'} through the centre ({center})"]
@@ -183,7 +186,8 @@ def _maps(domain: Any, panels: list[Panel], headline: str) -> Figure:
     """Coloured maps, one row for each plane."""
     planes = planes_through(domain)
     lower, upper = domain.bounding_box
-    ratios = [(upper - lower)[j] / (upper - lower)[i] for i, j in planes]
+    widths = np.ones(2) if axis_names(domain, (0, 1)) and domain.dimension == 2 else upper - lower
+    ratios = [widths[cut.axes[1]] / widths[cut.axes[0]] for cut in planes]
     heights = [float(PANEL_WIDTH * np.clip(ratio, 0.25, 2)) for ratio in ratios]
     figure = Figure(
         figsize=((PANEL_WIDTH + 1.2) * len(panels), sum(heights) + 0.6 * len(planes) + 0.4),
@@ -202,7 +206,7 @@ def _maps(domain: Any, panels: list[Panel], headline: str) -> Figure:
     return figure
 
 
-def slice_of(domain: Any, plane: tuple[int, int]) -> Plane:
+def slice_of(domain: Any, plane: Cut | tuple[int, int]) -> Plane:
     return make_plane(domain, plane, (RESOLUTION, RESOLUTION))
 
 
@@ -219,12 +223,13 @@ def draw_row(figure: Figure, row: np.ndarray, panels: list[Panel], plane: Plane)
         if not panel.logarithmic and panel.shared
     ]
     shared = linear_scale(np.stack(linear)) if linear else None
-    first, second = (f"$x_{{{k + 1}}}$" for k in plane.axes)
+    first, second = plane.names or (f"$x_{{{k + 1}}}$" for k in plane.axes)
     for axes, panel, image in zip(row, panels, images, strict=True):
         norm, colours = _colours(panel, image, shared)
         mesh = axes.pcolormesh(*plane.edges, image.T, norm=norm, cmap=colours, rasterized=True)
         axes.plot(*plane.outline.T, color="black", linewidth=0.8)
-        axes.set(title=panel.title, xlabel=first, ylabel=second)
+        title = f"{panel.title}, {plane.label}" if plane.label else panel.title
+        axes.set(title=title, xlabel=first, ylabel=second)
         _frame(axes, plane, 0.02)
         bar = figure.colorbar(mesh, cax=axes.inset_axes((1.04, 0.0, 0.05, 1.0)))
         if panel.categories:
@@ -246,7 +251,9 @@ def _colours(
 def _frame(axes: Axes, plane: Plane, margin: float) -> None:
     """Equal lengths on both axes, unless a long and thin domain would not be seen."""
     widths = plane.upper - plane.lower
-    axes.set_aspect("equal" if 0.25 <= widths[1] / widths[0] <= 2 else "auto")
+    in_time = plane.names is not None and not plane.label
+    square = 0.25 <= widths[1] / widths[0] <= 2 and not in_time
+    axes.set_aspect("equal" if square else "auto")
     ends = zip(plane.lower - margin * widths, plane.upper + margin * widths, strict=True)
     axes.set(**dict(zip(("xlim", "ylim"), ends, strict=True)))
 

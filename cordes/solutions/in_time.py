@@ -60,6 +60,11 @@ class SolutionInTime(AbstractSolution):
         controls = self.policy_at(points)
         return controls.reshape((*shape, *controls.shape[1:]))
 
+    def exercise(self, x: Any, t: Any = None) -> Any:
+        """Whether stopping is best at points and times, for problems with obstacles."""
+        points, shape = self._placed(x, t)
+        return self.stops_at(points).reshape(shape)
+
     def plot_policy(self, path: str | Path | None = None) -> "Figure":
         """Which control is best where."""
         from cordes.reports.plots import plot_policy

@@ -10,6 +10,7 @@ from cordes.ansatz.cells.network import ARRAYS, POLYNOMIAL
 from cordes.ansatz.cells.pieces import ARRAYS as PIECES_ARRAYS
 from cordes.ansatz.cells.pieces import PIECES
 from cordes.ansatz.networks.activations import ACTIVATIONS
+from cordes.ansatz.networks.exercise_potential import POTENTIAL
 from cordes.arguments import flag, one_of, whole
 from cordes.errors import OptionError
 from cordes.readers.schema import data, list_of, optional, real, record, text, tuple_of
@@ -56,7 +57,9 @@ _FACTS = record(
         "network": record(
             {
                 "kind": text(100),
-                "activation": one_of("activation", (*ACTIVATIONS, POLYNOMIAL, PIECES)),
+                "activation": one_of(
+                    "activation", (*ACTIVATIONS, POLYNOMIAL, PIECES, POTENTIAL)
+                ),
                 "layers": whole(0, LAYERS),
             }
         ),
@@ -93,6 +96,8 @@ def check_arrays(arrays: Mapping[str, np.ndarray], facts: Mapping[str, Any]) -> 
         axes |= ARRAYS
     if facts["network"]["kind"] == "pieces":
         axes |= PIECES_ARRAYS
+    if facts["network"]["kind"] == "potential":
+        axes |= {"edges": 1, "potential": 1}
     axes |= {f"fit{k}": 1 for k in range(len(facts.get("fits", [])))}
     for name, count in axes.items():
         if name not in arrays:

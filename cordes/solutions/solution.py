@@ -45,6 +45,7 @@ ROUNDING = 1e-6
 # Of more points than this only so many, evenly spread, and the outermost in each direction are
 # looked at: a look must cost nothing beside the values.
 LOOKED_AT = 2048
+NO_OBSTACLE = "A {kind} problem has no obstacle: stopping is for Obstacle problems."
 NO_CONTROLS = "A {kind} problem has no controls: policies exist for HJB problems."
 
 
@@ -220,7 +221,8 @@ class AbstractSolution(abc.ABC):
 
     def values(self, points: Any) -> Any:
         """u at points (N, d) of `problem.domain`, without a look at where they are."""
-        return self.ansatz.value(self.network, self.amplitudes, points)
+        found = self.ansatz.value(self.network, self.amplitudes, points)
+        return self.problem.answered(points, found)
 
     def jet(self, x: Any) -> Jet:
         """u, ∇u and D²u at points (..., d) in one pass, without a look at where the points are."""
@@ -250,6 +252,19 @@ class AbstractSolution(abc.ABC):
         if controls is None:
             raise NotThisKindError(NO_CONTROLS.format(kind=type(self.problem).__name__))
         return controls
+
+    def stops_at(self, points: Any) -> np.ndarray:
+        """Where stopping is best at points (N, d) of `problem.domain`, for problems with
+        obstacles."""
+        stops = self.problem.stops(points, self.jet(points))
+        if stops is None:
+            raise NotThisKindError(NO_OBSTACLE.format(kind=type(self.problem).__name__))
+        return stops
+
+    def exercise(self, x: Any) -> Any:
+        """Whether stopping is best at points (..., d), for problems with obstacles."""
+        flat, shape = self._asked(x)
+        return self.stops_at(flat).reshape(shape)
 
     def residual_at(self, points: Any) -> Any:
         """The same at points (N, d) of `problem.domain`."""

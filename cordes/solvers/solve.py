@@ -26,8 +26,9 @@ from cordes.runtime.threads import share_cores
 from cordes.solutions.answer import Answer, Weights
 from cordes.solutions.solution import Solution
 from cordes.solvers.certified import Finish
-from cordes.solvers.least_squares import still_helps
+from cordes.solvers.least_squares import LeastSquares, still_helps
 from cordes.solvers.options import OPTIONAL, SOLVE_RULES, Choices, choose
+from cordes.solvers.outer.early_exercise import potential_run
 from cordes.solvers.outer.nonlinear import nonlinear_run
 from cordes.solvers.rival import WithRival
 from cordes.solvers.rows.kinds import make_system
@@ -161,6 +162,10 @@ def _run(
 ) -> tuple[Any, Weights | None]:
     """The way to solve the problem, and the weights from which it starts. `demanding`: an error is
     asked for that must be certified."""
+    if start is None and isinstance(choices.solver, LeastSquares):
+        closed = potential_run(system, budget)
+        if closed is not None:
+            return closed, None
     if not system.problem.linear:
         run = nonlinear_run(choices.solver, system, choices.outer, budget, start, demanding)
         return run, None

@@ -211,6 +211,10 @@ class AbstractHostNetwork(AbstractNetwork):
     def jet_at(self, x: np.ndarray) -> Jet:
         """N, ∇N, D²N at points (N, d)."""
 
+    def value_at(self, x: np.ndarray) -> np.ndarray:
+        """N at points (N, d)."""
+        return self.jet_at(x).value
+
     @abc.abstractmethod
     def applied(
         self, x: np.ndarray, A: np.ndarray, b: np.ndarray, c: np.ndarray

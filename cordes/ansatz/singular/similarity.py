@@ -23,6 +23,7 @@ from jax import Array
 from cordes.ansatz.networks.inputs import Inputs
 from cordes.ansatz.networks.network import Frozen
 from cordes.ansatz.networks.random_features import RandomFeatures
+from cordes.ansatz.singular.curves_in_time import Curve
 from cordes.domains.cylinder import Cylinder
 from cordes.domains.unit_cube import gauss_rule
 from cordes.jet import Jet, contract, jet_of, product
@@ -35,7 +36,9 @@ FIRST = 1e-30
 # Points at which a metric that changes along the way is looked at.
 ALONG = 12
 # Features of each of the two networks of a kink, by richness, and the deviation of their weights.
-WIDTHS, FREQUENCY = (80, 160, 250), 2.0
+WIDTHS, FREQUENCY, SEED = (80, 160, 250), 2.0, 1000
+# All of them together, and those of one at least.
+MOST, LEAST = 1200, 40
 
 Matrix = Callable[[Array], Array]
 
@@ -114,103 +117,154 @@ class Fronts(NamedTuple):
         return jnp.asarray(smoothed(self.initial, x, compare), float)
 
 
-def modulations(domain: Cylinder, front: Front) -> tuple[Callable, Callable]:
-    """t Φ(ξ) D and √t φ(ξ) D, functions of one point of the cylinder."""
+Modulation = Callable[[Any, Array], Array]
+
+
+def modulations(domain: Cylinder, front: Front) -> tuple[Modulation, Modulation]:
+    """t Φ(ξ) D and √t φ(ξ) D, functions of nothing else and one point of the cylinder."""
 
     def parts(z: Array) -> tuple[Array, Array, Array]:
         since = jnp.maximum(z[-1] - domain.start, FIRST)
         y, _ = front.distance(z[:-1])
         return domain.base.distance(z[:-1]), since / domain.length, y / jnp.sqrt(2 * since)
 
-    def share(z: Array) -> Array:
+    def share(_: Any, z: Array) -> Array:
         distance, time, xi = parts(z)
         return distance * time * normal_share(xi)
 
-    def density(z: Array) -> Array:
+    def density(_: Any, z: Array) -> Array:
         distance, time, xi = parts(z)
         return distance * jnp.sqrt(time) * normal_density(xi)
 
     return share, density
 
 
-class Part(NamedTuple):
-    """One modulation with its network, whose coefficients are amplitudes."""
+class Compiled(NamedTuple):
+    """What is asked of the features with one modulation, compiled for all its parameters."""
 
-    modulation: Callable[[Array], Array]
+    rows: Callable[..., Array]
+    values: Callable[..., Array]
+    jet: Callable[..., Jet]
+
+
+@functools.lru_cache(maxsize=256)
+def compiled(modulation: Modulation) -> Compiled:
+    def jet(parameters: Any, network: RandomFeatures, x: Array) -> Jet:
+        own = network.jet(x)
+        return product(jax.vmap(jet_of(functools.partial(modulation, parameters)))(x), own)
+
+    def rows(parameters: Any, network: RandomFeatures, x: Array, *expression: Array) -> Array:
+        zeroth, first, second = expression
+        D = jax.vmap(jet_of(functools.partial(modulation, parameters)))(x)
+        of_value = contract(second, D.hessian) + jnp.sum(first * D.gradient, axis=1)
+        of_value = of_value + zeroth * D.value
+        of_slope = 2 * jnp.einsum("nij,nj->ni", second, D.gradient) + D.value[:, None] * first
+        inputs = jax.vmap(network.inputs.jet)(x)
+        frozen = Frozen(inputs, of_value, of_slope, D.value[:, None, None] * second)
+        return network.row_features(frozen)
+
+    def values(parameters: Any, network: RandomFeatures, x: Array) -> Array:
+        hidden = jax.vmap(lambda point: network.inputs.jet(point).value)(x)
+        weight, bias = network.layers[0]
+        factor = jax.vmap(functools.partial(modulation, parameters))(x)
+        return factor[:, None] * jnp.sin(hidden @ weight + bias)
+
+    return Compiled(jax.jit(rows), jax.jit(values), jax.jit(jet))
+
+
+class Part(NamedTuple):
+    """One modulation with its parameters and its network, whose coefficients are amplitudes."""
+
+    modulation: Modulation
+    parameters: Any
     network: RandomFeatures
+
+    @property
+    def compiled(self) -> Compiled:
+        return compiled(self.modulation)
 
 
 class SimilarityFunctions:
-    """The features of all kinks; the same questions are answered as by singular functions of the
-    plane."""
+    """The features of all kinks, and of curves at which an answer bends; the same questions are
+    answered as by singular functions of the plane."""
 
     # Their amplitudes may be large.
     damped = False
 
     def __init__(
-        self, domain: Cylinder, fronts: Sequence[Front] = (), richness: int = 0, seed: int = 0
+        self,
+        domain: Cylinder,
+        fronts: Sequence[Front] = (),
+        layers: Sequence[Any] = (),
+        modulated: Sequence[Modulation] = (),
+        richness: int = 0,
+        curves: Sequence[Curve] = (),
+        bending: Modulation | None = None,
     ):
-        self.domain, self.fronts = domain, tuple(fronts)
-        width = WIDTHS[min(richness, len(WIDTHS) - 1)]
+        """`modulated` are the modulations of the fronts and of layers at faces, `bending` is that
+        of curves, whose parameters are a curve."""
+        self.domain, self.fronts, self.curves = domain, tuple(fronts), tuple(curves)
+        self.layers = tuple(layers)
+        parts = max(len(modulated) + len(curves), 1)
+        width = min(WIDTHS[min(richness, len(WIDTHS) - 1)], max(MOST // parts, LEAST))
         inputs = Inputs(domain)
         self.families: tuple[Any, ...] = ()
+        found: list[tuple[Any, Any]] = [(each, ()) for each in modulated]
+        found += [(bending, curve.parameters) for curve in curves]
         self.parts = [
-            Part(modulation, RandomFeatures(inputs, width, FREQUENCY, seed + 1000 + 2 * k + j))
-            for k, front in enumerate(fronts)
-            for j, modulation in enumerate(modulations(domain, front))
+            Part(modulation, parameters, RandomFeatures(inputs, width, FREQUENCY, SEED + k))
+            for k, (modulation, parameters) in enumerate(found)
         ]
         self.counts = tuple(width for _ in self.parts)
         self.count = sum(self.counts)
-        self._rows = [jax.jit(functools.partial(_rows, part)) for part in self.parts]
-        self._values = [jax.jit(functools.partial(_values, part)) for part in self.parts]
-        self._jet = jax.jit(self.jet)
 
     def rows(
         self, x: np.ndarray, zeroth: np.ndarray, first: np.ndarray, second: np.ndarray
     ) -> np.ndarray:
         """zeroth·S + first·∇S + second:D²S for all functions, (N, count)."""
-        found = [in_blocks(rows, (x, zeroth, first, second)) for rows in self._rows]
+        found = [
+            in_blocks(
+                functools.partial(part.compiled.rows, part.parameters, part.network),
+                (x, zeroth, first, second),
+            )
+            for part in self.parts
+        ]
         return np.concatenate([np.zeros((len(x), 0)), *found], axis=1)
 
     def values(self, x: np.ndarray) -> np.ndarray:
-        found = [in_blocks(values, (x,)) for values in self._values]
+        found = [
+            in_blocks(functools.partial(part.compiled.values, part.parameters, part.network), (x,))
+            for part in self.parts
+        ]
         return np.concatenate([np.zeros((len(x), 0)), *found], axis=1)
 
     def combined_jet(self, x: np.ndarray, amplitudes: np.ndarray) -> Jet:
-        return in_blocks(lambda block: self._jet(block, amplitudes), (x,))
+        jets = [
+            in_blocks(functools.partial(part.compiled.jet, part.parameters, network), (x,))
+            for part, network in self._weighted(amplitudes)
+        ]
+        return jax.tree.map(lambda *leaves: sum(leaves[1:], leaves[0]), *jets)
 
     def jet(self, x: Array, amplitudes: Any) -> Jet:
-        """The jet of Σ amplitude·S, for traces of JAX too."""
+        """The jet of Σ amplitude·S, for traces of JAX."""
         n, d = x.shape
-        total, start = Jet(jnp.zeros(n), jnp.zeros((n, d)), jnp.zeros((n, d, d))), 0
-        for part, count in zip(self.parts, self.counts, strict=True):
-            weights = jnp.asarray(amplitudes)[start : start + count]
-            start += count
-            own = part.network.with_coefficients(weights).jet(x)
-            total = product(jax.vmap(jet_of(part.modulation))(x), own, plus=total)
+        total = Jet(jnp.zeros(n), jnp.zeros((n, d)), jnp.zeros((n, d, d)))
+        for part, network in self._weighted(amplitudes):
+            own = part.compiled.jet(part.parameters, network, x)
+            total = jax.tree.map(jnp.add, total, own)
         return total
 
     def value(self, x: Array, amplitudes: Any) -> Array:
-        total, start = jnp.zeros(len(x)), 0
-        for part, count in zip(self.parts, self.counts, strict=True):
-            weights = jnp.asarray(amplitudes)[start : start + count]
-            start += count
-            own = part.network.with_coefficients(weights).value(x)
-            total = total + jax.vmap(part.modulation)(x) * own
+        total = jnp.zeros(len(x))
+        for part, network in self._weighted(amplitudes):
+            factor = jax.vmap(functools.partial(part.modulation, part.parameters))(x)
+            total = total + factor * network.value(x)
         return total
 
-
-def _rows(part: Part, x: Array, zeroth: Array, first: Array, second: Array) -> Array:
-    D = jax.vmap(jet_of(part.modulation))(x)
-    of_value = contract(second, D.hessian) + jnp.sum(first * D.gradient, axis=1) + zeroth * D.value
-    of_slope = 2 * jnp.einsum("nij,nj->ni", second, D.gradient) + D.value[:, None] * first
-    inputs = jax.vmap(part.network.inputs.jet)(x)
-    frozen = Frozen(inputs, of_value, of_slope, D.value[:, None, None] * second)
-    return part.network.row_features(frozen)
-
-
-def _values(part: Part, x: Array) -> Array:
-    network = part.network
-    hidden = jax.vmap(lambda point: network.inputs.jet(point).value)(x)
-    weight, bias = network.layers[0]
-    return jax.vmap(part.modulation)(x)[:, None] * jnp.sin(hidden @ weight + bias)
+    def _weighted(self, amplitudes: Any) -> list[tuple[Part, Any]]:
+        """The parts with their networks, whose coefficients are now the amplitudes."""
+        ends = np.cumsum((0, *self.counts))
+        return [
+            (part, part.network.with_coefficients(amplitudes[first:last]))
+            for part, first, last in zip(self.parts, ends[:-1], ends[1:], strict=True)
+        ]

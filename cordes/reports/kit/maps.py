@@ -17,6 +17,8 @@ from cordes.reports.kit.planes import Plane, linear_limits, logarithmic_limits
 CLEAR = 255
 # Points of an outline.
 OUTLINE = 180
+# Height over width where one axis is the time.
+IN_TIME = 0.7
 
 
 class Map(NamedTuple):
@@ -57,8 +59,11 @@ def map_figure(shown: Map) -> tuple[str, dict[str, Any]]:
         cut = f"clip-path:polygon({_percent(plane, _thinned(plane.outline), '%')})"
     picture = _png(_widened(indices) if cut else indices, colours)
     width, height = plane.upper - plane.lower
-    ratio = float(np.clip(height / width, 0.3, 1.6))
+    in_time = plane.names is not None and not plane.label
+    ratio = IN_TIME if in_time else float(np.clip(height / width, 0.3, 1.6))
     names = [formula(letter(shown.letter, k + 1)) for k in plane.axes]
+    if plane.names is not None:
+        names = [html.escape(name) for name in plane.names]
     (left, right), (bottom, top) = (
         [html.escape(short(float(f"{end:.4g}"))) for end in ends]
         for ends in zip(plane.lower, plane.upper, strict=True)
@@ -71,7 +76,7 @@ def map_figure(shown: Map) -> tuple[str, dict[str, Any]]:
     label = html.escape(f"{plain_title(shown.title)}: arrow keys read values")
     across = "".join(f"<span>{part}</span>" for part in (left, names[0], right))
     body = f"""<figure class="map" data-map="{html.escape(shown.key)}">
-<div class="head">{shown.title}</div>
+<div class="head">{shown.title}{f", {html.escape(plane.label)}" if plane.label else ""}</div>
 <div class="frame" style="--ratio:{ratio:.4f}">
 <div class="axis up"><span>{top}</span><span>{names[1]}</span><span>{bottom}</span></div>
 <div class="plot" tabindex="0" role="group" aria-label="{label}">{image}{_overlay(shown)}
@@ -90,7 +95,8 @@ def map_figure(shown: Map) -> tuple[str, dict[str, Any]]:
         "shape": list(values.shape),
         "lower": plane.lower.tolist(),
         "upper": plane.upper.tolist(),
-        "names": [f"{shown.letter}{'₁₂₃₄₅₆₇₈₉'[k] if k < 9 else k + 1}" for k in plane.axes],
+        "names": plane.names
+        or [f"{shown.letter}{'₁₂₃₄₅₆₇₈₉'[k] if k < 9 else k + 1}" for k in plane.axes],
         "values": base64.b64encode(values.tobytes()).decode("ascii"),
     }
     if shown.is_bound:
@@ -103,7 +109,7 @@ def map_figure(shown: Map) -> tuple[str, dict[str, Any]]:
 def _alternative(shown: Map, low: float, high: float) -> str:
     """For who cannot see the picture: the function, the plane, its values and their largest."""
     plane, values = shown.plane, shown.sizes
-    axes = " and ".join(f"{shown.letter}{k + 1}" for k in plane.axes)
+    axes = " and ".join(plane.names or [f"{shown.letter}{k + 1}" for k in plane.axes])
     what = f"Map of {plain_title(shown.title)} over {axes}"
     if shown.categories:
         kept = values[np.isfinite(values)]

@@ -207,6 +207,19 @@ def columns(*bodies: str) -> str:
     return f'<div class="columns">{"".join(bodies)}</div>'
 
 
+def slides(labels: Sequence[str], bodies: Sequence[str]) -> str:
+    """Pieces of a page of which one is seen at a time, with a slider; all of them without the
+    page's script."""
+    shown = "".join(f'<div class="slide">{body}</div>' for body in bodies)
+    last = len(bodies) - 1
+    names = html.escape(json.dumps(list(labels)))
+    slider = (
+        f'<label class="slider" hidden><input type="range" min="0" max="{last}" value="{last}" '
+        f'data-labels="{names}" aria-label="time"><output>{html.escape(labels[-1])}</output></label>'
+    )
+    return f'<div class="slides">{slider}{shown}</div>'
+
+
 def command_box(command: str) -> str:
     """A command with a button that copies it."""
     return (

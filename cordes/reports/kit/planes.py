@@ -4,6 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cordes.domains.cylinder import Cylinder
+
 # A logarithmic scale spans at least two decades, so that its bar has numbers, and at most six.
 DECADES = (2, 6)
 
@@ -18,6 +20,10 @@ class Plane(NamedTuple):
     lower: np.ndarray
     upper: np.ndarray
     outline: np.ndarray
+    # The names of the coordinates; without, x₁, x₂, …
+    names: tuple[str, str] | None = None
+    # Where the plane is, in words.
+    label: str = ""
 
     @property
     def edges(self) -> list[np.ndarray]:
@@ -34,24 +40,53 @@ class Plane(NamedTuple):
         return image
 
 
-def planes_through(domain: Any) -> list[tuple[int, int]]:
-    """The coordinate planes that are drawn: all in three dimensions, else the first."""
-    return [(0, 1), (0, 2), (1, 2)] if domain.dimension == 3 else [(0, 1)]
+class Cut(NamedTuple):
+    """A coordinate plane, and the share of the last coordinate at which it lies, where that is the
+    time."""
+
+    axes: tuple[int, int]
+    share: float | None = None
 
 
-def square_cells(domain: Any, axes: tuple[int, int], resolution: int) -> Plane:
+# When planes in space are drawn, as shares of the time.
+MOMENTS = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0)
+
+
+def planes_through(domain: Any) -> list[Cut]:
+    """The coordinate planes that are drawn: all in three dimensions, else the first; in space and
+    time the first one in space at several times."""
+    if isinstance(domain, Cylinder) and domain.dimension > 2:
+        return [Cut((0, 1), share) for share in MOMENTS]
+    return [Cut(axes) for axes in ([(0, 1), (0, 2), (1, 2)] if domain.dimension == 3 else [(0, 1)])]
+
+
+def axis_names(domain: Any, axes: tuple[int, int]) -> tuple[str, str] | None:
+    """In time the last coordinate is not called x."""
+    if not isinstance(domain, Cylinder):
+        return None
+    last = domain.dimension - 1
+    first, second = (domain.time if k == last else f"x{'₁₂₃'[k]}" for k in axes)
+    return first, second
+
+
+def square_cells(domain: Any, cut: Cut | tuple[int, int], resolution: int) -> Plane:
     """Cells that are about square, but some across a long and thin domain too."""
+    axes = cut.axes if isinstance(cut, Cut) else cut
     lower, upper = domain.bounding_box
     size = np.asarray(upper - lower, dtype=float)[list(axes)]
+    if axis_names(domain, axes) is not None and domain.dimension == 2:
+        # Space and time have no common unit.
+        size = np.ones(2)
     counts = [round(resolution * side / max(size)) for side in size]
     first, second = (int(np.clip(count, resolution // 3, resolution)) for count in counts)
-    return make_plane(domain, axes, (first, second))
+    return make_plane(domain, cut, (first, second))
 
 
-def make_plane(domain: Any, axes: tuple[int, int], counts: tuple[int, int]) -> Plane:
+def make_plane(domain: Any, cut: Cut | tuple[int, int], counts: tuple[int, int]) -> Plane:
     """So many cells over the bounding box in the plane of two coordinates through the centre: a
     hair beside it, since interfaces often run through it, and on them a coefficient that jumps has
     neither of its values."""
+    axes, share = cut if isinstance(cut, Cut) else (cut, None)
     lower, upper = (np.asarray(corner, dtype=float) for corner in domain.bounding_box)
     size, chosen = upper - lower, list(axes)
     middles = [
@@ -60,12 +95,23 @@ def make_plane(domain: Any, axes: tuple[int, int], counts: tuple[int, int]) -> P
     points = np.empty((*counts, domain.dimension))
     points[:] = np.asarray(domain.center) + 1e-6 * size
     points[..., axes[0]], points[..., axes[1]] = np.meshgrid(*middles, indexing="ij")
+    label = ""
+    if share is not None:
+        # The very start is that of the data.
+        time = lower[-1] + max(share, 1e-9) * size[-1]
+        points[..., -1], label = time, f"{domain.time} = {time:.4g}"
     inside = np.asarray(domain.contains(points))
-    return Plane(points, inside, axes, lower[chosen], upper[chosen], _outline(domain, chosen))
+    names, ends = axis_names(domain, axes), (lower[chosen], upper[chosen])
+    return Plane(points, inside, axes, *ends, _outline(domain, chosen), names, label)
 
 
 def _outline(domain: Any, plane: list[int]) -> np.ndarray:
     """A closed polyline around the domain in the plane through its centre, shape (n, 2)."""
+    if isinstance(domain, Cylinder):
+        if domain.dimension > 2:
+            return _outline(domain.base, plane)
+        (left, first), (right, last) = (corner[plane] for corner in domain.bounding_box)
+        return np.array([[left, first], [right, first], [right, last], [left, last], [left, first]])
     if domain.vertices is not None:
         return np.concatenate([domain.vertices, domain.vertices[:1]])
     corners = (np.asarray(domain.bounding_box) - np.asarray(domain.center))[:, plane]

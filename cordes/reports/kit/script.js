@@ -38,6 +38,19 @@
 
 // Maps and charts: the pointer, a finger, or the arrow keys read values.
 (() => {
+  for (const slides of document.querySelectorAll(".slides")) {
+    const label = slides.querySelector(".slider"), input = label.querySelector("input"), output = label.querySelector("output");
+    const parts = slides.querySelectorAll(":scope > .slide"), names = JSON.parse(input.dataset.labels);
+    const show = () => {
+      parts.forEach((part, k) => { part.hidden = k !== Number(input.value); });
+      output.textContent = names[Number(input.value)];
+    };
+    label.hidden = false;
+    input.addEventListener("input", show);
+    show();
+  }
+})();
+(() => {
   const element = document.getElementById("data");
   if (!element) return;
   const data = JSON.parse(element.textContent);

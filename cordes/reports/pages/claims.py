@@ -85,6 +85,9 @@ def _linear(
 
 @rests_on.register
 def _hjb(problem: HJB, certificate: Certificate, made: Claims, facts: Mapping[str, Any]) -> None:
+    if problem.clock is not None:
+        in_time_claims(problem, certificate, made, ", for all controls")
+        return
     _contraction(made, certificate, ", for all controls")
     if problem.maximiser is not None:
         made.say(
@@ -133,6 +136,23 @@ def _transport(
     _rest(made, certificate, problem.domain, "densities")
     if not isinstance(problem.target_domain, BUILT_IN):
         made.assumed.insert(-1, "The target domain is convex.")
+
+
+def in_time_claims(
+    problem: AbstractProblem, certificate: Certificate, made: Claims, controls: str = ""
+) -> None:
+    """What the bounds of an equation in time rest on."""
+    _contraction(made, certificate, controls)
+    for meaning in certificate.classes.values():
+        made.say(assumed=f"The solution is the one that comparison speaks of: {meaning}.")
+    made.say(proved="The answer has the initial values by construction.")
+    shared_claims(made, certificate, problem)
+
+
+def shared_claims(made: Claims, certificate: Certificate, problem: AbstractProblem) -> None:
+    """What certificates of answers with given values rest on."""
+    _boundary_values(made, certificate)
+    _answer(made, certificate, problem.space)
 
 
 def _gap(certificate: Certificate) -> float | None:

@@ -51,7 +51,7 @@ LETTERS = {
 }
 # What letters stand for on the page, and those that are free.
 RESERVED = (
-    *"xuaeiIDAbcfgXYTtΩ",
+    *"xuaeiIDAbcfgXYTtΩψΨ",
     *("pi", "mu", "nu", "max", "min", "arctan2", "det"),
     *(each.written for each in ELEMENTARY.values()),
 )
@@ -109,6 +109,8 @@ class FormulaReader(NamedTuple):
     listed: bool
     definitions: Mapping[str, Callable[..., Any]]
     names: Names
+    # Whether the last coordinate is the time.
+    timed: bool = False
 
     def lines(self, name: str, function: Callable[..., Any]) -> tuple[str, ...]:
         """The formulas of a coefficient: one, or one for each control where there are few."""
@@ -127,7 +129,8 @@ class FormulaReader(NamedTuple):
 
     def of(self, name: str, control: str | None = None) -> str:
         """A(x), or A(x, a) where there is a control."""
-        arguments = "<mi>x</mi>"
+        at_start = name in ("initial", "terminal")
+        arguments = "<mi>x</mi><mo>,</mo><mi>t</mi>" if self.timed and not at_start else "<mi>x</mi>"
         if control is not None:
             arguments += f"<mo>,</mo>{control}"
         elif self.controls is not None and name in ("A", "b", "c", "f"):
@@ -154,7 +157,7 @@ class FormulaReader(NamedTuple):
     ) -> tuple[Written, Looks]:
         """The terms of a function, compared with its values, and the names of their parts."""
         d = self.domain.dimension
-        names = [f"x{i + 1}" for i in range(d)]
+        names = self._coordinates
         samples = self.elsewhere.get(name, self.domain).interior_points(SAMPLES, seed=SEED)
         shape = () if self.controls is None else self.controls.shape[1:]
         if controls is not None:
@@ -183,6 +186,11 @@ class FormulaReader(NamedTuple):
         verify(written, names, samples, joint(function))
         return written, self._looks(written)
 
+    @property
+    def _coordinates(self) -> list[str]:
+        names = [f"x{i + 1}" for i in range(self.domain.dimension)]
+        return [*names[:-1], "t"] if self.timed else names
+
     def _looks(self, written: Written) -> Looks:
         """Names of the author, and of what occurs several times."""
         factor = multiple_of_identity(written.entries)
@@ -194,7 +202,7 @@ class FormulaReader(NamedTuple):
             for each in given
             if each in inside and each.head not in ("number", "symbol", "length")
         ]
-        coordinates = [symbol(f"x{i + 1}") for i in range(self.domain.dimension)]
+        coordinates = [symbol(each) for each in self._coordinates]
         found = shared(entries, SAVING, coordinates)
         parts += [part for part in found if part.term not in given]
         looks = Looks({}, [])

@@ -19,6 +19,8 @@ from cordes.formulas.toml import parse
 from cordes.problems.hjb import HJB
 from cordes.problems.linear import Linear
 from cordes.problems.monge_ampere import MongeAmpere
+from cordes.problems.obstacle import Obstacle, arguments
+from cordes.problems.parabolic import Parabolic
 from cordes.problems.problem import AbstractProblem
 from cordes.problems.transport import Transport
 from cordes.reports.kit.page import code_box
@@ -113,16 +115,49 @@ def _(problem: HJB) -> EquationShape:
         inner = f"{_operator(problem, parts, _SECOND_ORDER)}{_minus_source(parts)}"
         below = row("<mi>a</mi><mo>∈</mo><mi>𝒜</mi>")
         extreme = f"<munder><mi>{problem.sense}</mi>{below}</munder>"
-        zero = f"{EQUALS}<mn>0</mn>{_inside('Ω')}"
-        return [f"{extreme}{row(f'<mo>(</mo>{inner}<mo>)</mo>')}{zero}", _on_boundary(parts)]
+        whole = f"{extreme}{row(f'<mo>(</mo>{inner}<mo>)</mo>')}"
+        if problem.clock is not None:
+            return in_time(problem, whole, "0", parts)
+        return [f"{whole}{EQUALS}<mn>0</mn>{_inside('Ω')}", _on_boundary(parts)]
 
     return EquationShape(
         _second_order(problem),
-        {"Ω": problem.domain},
+        {"Ω": problem.space},
         headline,
         np.asarray(problem.controls),
         problem.maximiser is not None,
     )
+
+
+@shape_of.register
+def _(problem: Parabolic) -> EquationShape:
+    def headline(parts: Parts) -> list[str]:
+        whole = _operator(problem, parts, _SECOND_ORDER)
+        source = _short("f", parts)
+        if problem.clock is not None and not problem.clock.backwards:
+            whole, source = whole + _minus_source(parts), "0"
+        return in_time(problem, whole, source, parts)
+
+    return EquationShape(_second_order(problem), {"Ω": problem.space}, headline)
+
+
+@shape_of.register
+def _(problem: Obstacle) -> EquationShape:
+    """The equation where the solution is away from the obstacles, and these."""
+    shape = shape_of(problem.base_problem)
+
+    def headline(parts: Parts) -> list[str]:
+        sides = [
+            f"<mi>{name}</mi>{sign}{UNKNOWN}"
+            for name, sign in (("ψ", "<mo>≤</mo>"), ("Ψ", "<mo>≥</mo>"))
+            if name in parts
+        ]
+        away = f"{words('where ')}{'<mo>,</mo>'.join(sides)}{words(' leaves room:')}"
+        return [away, *shape.headline(parts)]
+
+    obstacles = {"ψ": problem.lower, "Ψ": problem.upper}
+    given = {name: each for name, each in obstacles.items() if each is not None}
+    return shape._replace(given={**_obstacles(problem, given), **shape.given}, headline=headline)
 
 
 @shape_of.register
@@ -156,9 +191,36 @@ def _(problem: Transport) -> EquationShape:
     )
 
 
+def _obstacles(problem: Obstacle, given: dict[str, Any]) -> dict[str, Any]:
+    """As functions of the user's time."""
+    names = {"ψ": "below", "Ψ": "above"}
+    found: dict[str, Any] = {}
+    for name, function in given.items():
+        written = problem.arguments[names[name]]
+        found[name] = function if callable(written) else np.asarray(written, float)
+        if callable(written) and problem.clock is not None:
+            found[name] = _of_both(written, arguments(written) == 1)
+    return found
+
+
+def _of_both(function: Callable[..., Any], of_place: bool = False) -> Callable[..., Any]:
+    """A user's function of (x, t, …), or of x alone, as one of a point of both."""
+    if of_place:
+        return lambda z, *more: function(z[:-1], *more)
+    return lambda z, *more: function(z[:-1], z[-1], *more)
+
+
 def _given(problem: AbstractProblem, *names: str) -> dict[str, Any]:
     """Coefficients by name: functions, and the values of those given as numbers or arrays."""
     found: dict[str, Any] = {}
+    if problem.clock is not None:
+        whole = problem.arguments
+        for name in (*names, "initial", "terminal"):
+            value = whole.get(name, 0.0 if name == "g" else None)
+            if value is not None:
+                of_place = name in ("initial", "terminal")
+                found[name] = _of_both(value, of_place) if callable(value) else np.asarray(value)
+        return found
     for name in names:
         function = getattr(problem, name)
         fixed = name in ("A", "b", "c", "f", "g") and not callable(problem.arguments.get(name))
@@ -179,6 +241,28 @@ _SECOND_ORDER = f"<mi>A</mi>{COLON}{HESSIAN}"
 
 def _inside(letter: str) -> str:
     return f"<mspace width='0.8em'/>{words('in ')}<mi>{letter}</mi><mo>,</mo>"
+
+
+def in_time(problem: AbstractProblem, whole: str, right: str, parts: Parts) -> list[str]:
+    """u_t = … with initial values, or u_t + … with those at the end."""
+    clock = problem.clock
+    assert clock is not None
+    horizon = constant(clock.domain.end).mathml
+    during = f"{words('for ')}<mn>0</mn><mo>&lt;</mo><mi>t</mi><mo>&lt;</mo>{horizon}<mo>,</mo>"
+    rate = "<msub><mi>u</mi><mi>t</mi></msub>"
+    if clock.backwards:
+        end = "<mn>0</mn>" if right == "0" else right
+        first = f"{rate}<mo>+</mo>{whole}{EQUALS}{end}"
+        name, at = "terminal", horizon
+    else:
+        first, name, at = f"{rate}{EQUALS}{whole}", "initial", "<mn>0</mn>"
+    when = f"{words(' at ')}<mi>t</mi>{EQUALS}{at}<mo>,</mo>"
+    space = "<mspace width='0.8em'/>"
+    return [
+        f"{first}{_inside('Ω')}{space}{during}",
+        f"{UNKNOWN}{EQUALS}{_short(name, parts)}{when}",
+        _on_boundary(parts),
+    ]
 
 
 def _on_boundary(parts: Parts) -> str:
@@ -225,7 +309,9 @@ def _reader(problem: AbstractProblem, shape: EquationShape) -> FormulaReader:
     few = controls is not None and len(controls) <= LISTED and controls.ndim == 1
     listed = few and not (in_file or shape.continuum)
     definitions = _definitions(problem, controls)
-    return FormulaReader(problem.domain, shape.elsewhere, controls, listed, definitions, Names())
+    timed = problem.clock is not None
+    given = problem.domain, shape.elsewhere, controls, listed, definitions, Names(), timed
+    return FormulaReader(*given)
 
 
 def _definitions(
@@ -233,6 +319,8 @@ def _definitions(
 ) -> dict[str, Callable[..., Any]]:
     """The formulas that a problem file gives names to."""
     names: list[str] = []
+    if problem.clock is not None:
+        return {}
     if controls is not None:
         size = int(np.prod(controls.shape[1:]))
         names = ["a"] if controls.ndim == 1 else [f"a{i + 1}" for i in range(size)]

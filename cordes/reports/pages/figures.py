@@ -1,6 +1,7 @@
 """The pictures of a page: maps in the plane and on slices, lines in one dimension, grouped by the
 sections that show them; and the curves of residuals."""
 
+import functools
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -8,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from cordes.certificates.condition import Condition
+from cordes.domains.cylinder import Cylinder
 from cordes.reports.kit.charts import Series, line_chart
 from cordes.reports.kit.maps import Map, map_figure
-from cordes.reports.kit.page import columns, note, plain_title
+from cordes.reports.kit.page import columns, note, plain_title, slides
 from cordes.reports.pages.fields import (
     Quantity,
     answer_quantities,
@@ -70,7 +72,7 @@ def _answer(solution: Solution, condition: Condition, drawn: Drawn) -> dict[str,
         drawn,
         lambda made: with_overlays(solution.problem, solution, made),
     )
-    if domain.dimension > 2:
+    if domain.dimension > 2 and not isinstance(domain, Cylinder):
         where = "the centre, in the first two coordinates"
         if domain.dimension <= 6:
             where = f"({', '.join(f'{value:.3g}' for value in domain.center)})"
@@ -94,8 +96,10 @@ def grouped_figures(
     made = maps_of(quantities_at(points), planes)
     made = overlaid(made) if domain.dimension == 2 else made
     bodies = {key: [drawn.map(each) for each in shown] for key, shown in made.items()}
+    labels = [plane.label for plane in planes]
+    several = functools.partial(slides, labels) if all(labels) else lambda each: columns(*each)
     return _grouped(
-        {key: columns(*each) if len(each) > 1 else each[0] for key, each in bodies.items()}
+        {key: several(each) if len(each) > 1 else each[0] for key, each in bodies.items()}
     )
 
 

@@ -36,6 +36,8 @@ from cordes.solvers.train import Budget, Weights
 RESOLVED, HELPS = 0.8, 0.7
 # Gauss–Newton steps within one outer step, after the first.
 INNER_STEPS = 10
+# How often curves at which the equation changes are followed.
+FOLLOWS = 12
 
 
 class Demands(NamedTuple):
@@ -72,6 +74,7 @@ class FeatureSteps:
         self.kind: Kind | None = None
         self.grown, self.stages = False, 0
         self.singular, self.inputs, self.confined = demands.singular, inputs, False
+        self.followed = 0
 
     @property
     def rounding(self) -> float:
@@ -121,6 +124,9 @@ class FeatureSteps:
     def refine(self, system: AbstractSystem) -> bool:
         if self.confined:
             return False
+        if self.followed < FOLLOWS and system.follow():
+            self.followed += 1
+            return True
         if self.widths:
             self.width, self.grown, self.stages = self.widths.pop(0), True, self.stages + 1
             return True

@@ -19,12 +19,15 @@ from cordes.ansatz.build import (
     Earlier,
     affordable_richness,
     make_place,
+    with_curves,
     with_kinks,
 )
 from cordes.ansatz.points import Boxes, Points, collocation_points
 from cordes.ansatz.points_in_time import points_in_time
 from cordes.ansatz.singular import SingularPoint, find_singular_points
+from cordes.ansatz.singular.curves_in_time import moved, switches
 from cordes.ansatz.singular.similarity import SimilarityFunctions
+from cordes.domains.cylinder import Cylinder
 from cordes.domains.domain import AbstractDomain
 from cordes.jet import Jet
 from cordes.problems.condition import cordes_multiplier
@@ -36,6 +39,8 @@ JetAt = Callable[[np.ndarray], Jet]
 FRESH = 2048
 # Points of the boundary rows of the paper's composite loss.
 BOUNDARY_POINTS = 1000
+# Curves that move by less than this share of the width are where they should be.
+FOLLOWED = 1e-5
 
 
 def stack(*parts: Rows) -> Rows:
@@ -58,6 +63,8 @@ class AbstractSystem(abc.ABC):
     place: BuiltAnsatz
     # A nonlinear problem is first frozen without a state: its start.
     coefficients: Callable[[np.ndarray], Coefficients]
+    # What it is frozen at.
+    state: JetAt | None = None
 
     @property
     def domain(self) -> AbstractDomain:
@@ -98,11 +105,17 @@ class AbstractSystem(abc.ABC):
     def freeze(self, jet: JetAt | None, **choices: Any) -> None:
         """Freeze a nonlinear problem at a state, given by its jet at points; `choices` go to the
         problem."""
+        self.state = jet
         self.coefficients = (
             self.problem.coefficients
             if jet is None
             else lambda x: self.problem.coefficients(x, jet(x), **choices)
         )
+
+    def follow(self) -> bool:
+        """Curves at which the equation changes as it is frozen now; False where there is nothing
+        new."""
+        return False
 
     def find_singular(self) -> bool:
         """Singular points of the equation as it is frozen now; False where there are none."""
@@ -193,6 +206,27 @@ class System(AbstractSystem):
     @property
     def columns(self) -> int:
         return self.ansatz.singular.count
+
+    def follow(self) -> bool:
+        """Curves in time at which the frozen equation changes; False where there are none, or where
+        they have hardly moved."""
+        domain, functions, state = self.domain, self.ansatz.singular, self.state
+        if (
+            not isinstance(functions, SimilarityFunctions)
+            or not isinstance(domain, Cylinder)
+            or domain.base.dimension > 1
+            or state is None
+        ):
+            return False
+
+        def gap(x: np.ndarray) -> np.ndarray:
+            return self.problem.margin(x, state(x))
+
+        found = switches(domain, self.coefficients, gap, self.problem.bending)
+        if moved(found, functions.curves, domain) < FOLLOWED:
+            return False
+        self.place = with_curves(self.problem, self.place, found)
+        return True
 
     def find_singular(self) -> bool:
         found = find_singular_points(self.domain, self.problem.interfaces, self.coefficients)

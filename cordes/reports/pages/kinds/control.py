@@ -30,12 +30,12 @@ def _control(
         return answer_and_error(solution, solution.values(points), points)
     jet = solution.jet(points)
     local = problem.coefficients(points, jet)
-    multiplier = cordes_multiplier(local.A)
+    multiplier = cordes_multiplier(problem.measured_matrix(local.A))
     # Of few controls the smallest ε, of many that of the best one.
     if len(problem.controls) <= CONTROLS:
         condition = _smallest_pair(problem, points, lambda_, "over all controls", multiplier)
     else:
-        epsilon = epsilon_at(*local[:3], lambda_)
+        epsilon = epsilon_at(*problem.measured(local)[:3], lambda_)
         condition = condition_pair(epsilon, multiplier, lambda_, " of the best control")
     residual = residual_quantity(
         multiplier * local.defect(jet),
@@ -61,7 +61,9 @@ def _smallest_pair(
     """The smallest ε over (a sample of) all controls, and the smallest γ unless it is given."""
     smallest = np.full((2, len(points)), np.inf)
     for a in problem.sampled_controls(CONTROLS):
-        A, b, c, _ = problem.pairs(points, np.broadcast_to(a, (len(points), *a.shape)))
+        A, b, c, _ = problem.measured(
+            problem.pairs(points, np.broadcast_to(a, (len(points), *a.shape)))
+        )
         smallest = np.minimum(smallest, [epsilon_at(A, b, c, lambda_), cordes_multiplier(A)])
     scaled = f", the smallest {whose}" if multiplier is None else " of the best control"
     chosen = smallest[1] if multiplier is None else multiplier
