@@ -31,6 +31,14 @@ class Level(NamedTuple):
         total = self.offset + jnp.asarray(self.slope) @ x
         return total if self.bend is None else total + x @ jnp.asarray(self.bend) @ x / 2
 
+    def bounds(self, place: Any) -> bool:
+        """Whether something of a box lies outside, beyond rounding."""
+        corners = np.array(np.meshgrid(*zip(place.lower, place.upper, strict=True))).reshape(
+            len(place.lower), -1
+        )
+        values = self.rows(corners.T)[0]
+        return bool(np.min(values) < -1e-9 * max(float(np.max(np.abs(values))), 1e-300))
+
     def rows(self, x: np.ndarray) -> np.ndarray:
         """The value and the derivatives at points (N, d)."""
         if self.function is not None:

@@ -35,7 +35,12 @@ UNKNOWNS, MOST_UNKNOWNS, PATIENCE = 25_000, 60_000, 3
 NONLINEAR = 500
 # Without a tolerance an answer whose error is expected to be below this share of its size is good
 # enough, and so is a residual at rounding level.
-SETTLED, ROUNDING = 1e-9, 1e-10
+SETTLED, ROUNDING = 1e-10, 1e-11
+# A level must leave so much less of the residual or of the indicator; once so much is resolved, one
+# that does not is the last.
+BETTER, RESOLVED = 0.7, 1e-4
+# Where in a cell two levels are compared: no middle of anything.
+PROBE = 0.4142
 # With a tolerance the cells that hold this share of the squared residual are split as well.
 BULK = 0.8
 # Where more than this share of the domain asks for smaller cells, polynomials get this degree.
@@ -132,11 +137,11 @@ class CellLevels:
     def __init__(self, solver: Cells, budget: Budget):
         self.solver, self.budget = solver, budget
         self.best: CellPolynomials | None = None
+        self.last: CellPolynomials | None = None
         self.looked: Looked | None = None
         self.residual, self.points, self.late = math.inf, 0, False
-        # What the last level showed, and how much the next one is expected to change.
-        self.before: Looked | None = None
-        self.expected, self.lasted, self.idle = math.inf, 0.0, 0
+        # The smallest indicator, the error that is expected, and how many levels were no better.
+        self.smallest, self.expected, self.lasted, self.idle = math.inf, math.inf, 0.0, 0
         self.history: list[dict[str, Any]] = []
 
     def level(self, growth: Growth) -> Looked:
@@ -144,12 +149,17 @@ class CellLevels:
         began = self.budget.clock.seconds
         growth.solve()
         looked = growth.look()
+        assert growth.network is not None
+        self._expect(looked, growth.network)
         self.looked, self.lasted = looked, self.budget.clock.seconds - began
-        self.idle += 1
+        worst = float(np.max(looked.indicator))
+        better = looked.residual < BETTER * self.residual or worst < BETTER * self.smallest
+        self.idle = 0 if better else self.idle + 1
+        self.smallest = min(self.smallest, worst)
         if self.best is None or looked.residual < self.residual:
-            self.idle = 0
             self.best, self.residual = growth.network, looked.residual
-            self.points = growth.tree.count * (growth.degree + 1) ** 2
+            self.points = growth.tree.count * (growth.degree + 1) ** growth.tree.dimension
+        self.last = growth.network
         self.history.append(
             {
                 "cells": growth.tree.count,
@@ -165,11 +175,10 @@ class CellLevels:
         """Split the cells that ask for it; False where none does, or may."""
         looked, clock = self.looked, self.budget.clock
         assert looked is not None
-        self._expect(looked, growth.parents)
-        growth.parents = np.arange(growth.tree.count)
         largest = UNKNOWNS if self.budget.tol is None else MOST_UNKNOWNS
         # Steps of a nonlinear equation are judged by the outer loop.
-        idle = growth.system.problem.linear and self.idle >= PATIENCE
+        patience = PATIENCE if looked.residual > RESOLVED * looked.scale else 1
+        idle = growth.system.problem.linear and self.idle >= patience
         if self._done(looked) or idle or growth.unknowns > largest:
             return False
         # Singular functions take the place of a level.
@@ -184,20 +193,22 @@ class CellLevels:
         self.late = clock.over or not clock.allows(LONGER * self.lasted)
         if self.late:
             return False
-        uniform = np.sum(looked.means[marked, 1]) > EVEN * growth.volume
+        uniform = np.sum(looked.volumes[marked]) > EVEN * growth.volume
         few = len(growth.rich) < MOST_RICH * growth.tree.count
         if uniform and few and not self.solver.degree and growth.degree < HIGH:
             growth.raise_degree(HIGH)
         growth.split(marked, looked.tails)
         return True
 
-    def _expect(self, looked: Looked, parents: np.ndarray) -> None:
-        """The error, by how much the means of cells have changed since the last level and by how
-        much the residual has fallen."""
-        before, self.before = self.before, looked
-        if before is not None and before.residual > 0:
-            gained = min(looked.residual / before.residual, 1.0)
-            self.expected = gained * _change(looked.means, before.means, parents)
+    def _expect(self, looked: Looked, network: CellPolynomials) -> None:
+        """The error: what has changed since the last level is the error of that, and this one has
+        as much less as its indicator is smaller."""
+        if self.last is None or self.looked is None:
+            return
+        x = probes(network)
+        change = float(np.max(np.abs(network.jet_at(x).value - self.last.jet_at(x).value)))
+        before, now = (float(np.max(each.indicator)) for each in (self.looked, looked))
+        self.expected = change * min(now / max(before, 1e-300), 1.0)
 
     def _done(self, looked: Looked) -> bool:
         if self.budget.tol is not None:
@@ -229,11 +240,10 @@ class CellLevels:
         return Answer(self.best, amplitudes, result, self.residual, self.points, self.history)
 
 
-def _change(means: np.ndarray, before: np.ndarray, parents: np.ndarray) -> float:
-    """How much the means of cells have changed since the last level."""
-    area = np.bincount(parents, means[:, 1], len(before))
-    now = np.bincount(parents, means[:, 0] * means[:, 1], len(before)) / area
-    return float(np.max(np.abs(now - before[:, 0])))
+def probes(network: CellPolynomials) -> np.ndarray:
+    """A point of each cell at which two levels are compared."""
+    lower, upper = (corner[~network.hidden] for corner in network.tree.boxes)
+    return lower + (upper - lower) * PROBE
 
 
 def _largest(marked: np.ndarray, looked: Looked, count: int) -> np.ndarray:

@@ -42,7 +42,6 @@ class Growth:
     network: CellPolynomials | None = None
 
     def __post_init__(self) -> None:
-        self.parents = np.arange(self.tree.count)
         self.levels = levels_of(self.system.domain)
         self.plain: dict[bytes, Reduced] = {}
         self.rich: dict[bytes, tuple[tuple, Reduced]] = {}
@@ -124,18 +123,24 @@ class Growth:
     def _reduce_rich(
         self, keys: list[bytes], places: dict[int, Place], faces: dict, equation: Equation
     ) -> None:
-        linear, known = self.system.problem.linear, self.rich
-        self.rich = {}
-        contains = self.system.domain.contains if not self.sides.box else None
+        """What is new; of an equation that changes, all that has changed."""
+        check_deadline()
+        linear, before = self.system.problem.linear, self.rich
+        contains = None if self.sides.box else self.system.domain.contains
+        self.rich, cells, known, wanted = {}, [], [], []
         for n, place in places.items():
-            check_deadline()
             sides = faces[n][1]
-            before = known.get(keys[n])
-            same = before[1] if before is not None and before[0] == sides else None
-            if same is None or not linear:
-                cell = RichCell(place, sides, contains)
-                same = reduce_rich(equation, self.columns, cell, same)
-            self.rich[keys[n]] = sides, same
+            old = before.get(keys[n])
+            same = old[1] if old is not None and old[0] == sides else None
+            if same is not None and linear:
+                self.rich[keys[n]] = sides, same
+                continue
+            cells.append(RichCell(place, sides, contains))
+            known.append(same)
+            wanted.append(n)
+        found = reduce_rich(equation, self.columns, cells, known)
+        for n, cell, each in zip(wanted, cells, found, strict=True):
+            self.rich[keys[n]] = cell.sides, each
 
     def _parts(self, keys: list[bytes], kinds: list[Kind], faces: dict) -> list[Part | None]:
         """What is joined; a part is the same object as long as it is the same."""
@@ -227,7 +232,7 @@ class Growth:
         both = np.sum(tails, axis=1, keepdims=True)
         axes = tails > SHARE_OF_TAIL * both
         axes[~np.any(axes, axis=1)] = True
-        self.tree, self.parents = self.tree.split(axes & marked[:, None])
+        self.tree, _ = self.tree.split(axes & marked[:, None])
 
 
 def _end_at_zero(squares: np.ndarray, outer: np.ndarray) -> None:
