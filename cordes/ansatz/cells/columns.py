@@ -249,7 +249,8 @@ def low_products(degree: int) -> np.ndarray:
 def fewer(count: int, share: float) -> int:
     """How many modes of so many a part of a cell needs: they fall by a factor of ten each, and the
     faster on a part."""
-    return max(math.ceil(count * math.log(FALL) / (math.log(FALL) - math.log(share))), 1)
+    needed = math.ceil(count * (math.log(FALL) / (math.log(FALL) - math.log(share))))
+    return min(max(needed, 1), count)
 
 
 def _key(place: Place) -> tuple:

@@ -1,9 +1,10 @@
 """Functions that vanish on the pieces of a boundary and are positive inside: what polynomials of
 cells at the boundary are multiplied with."""
 
+import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +17,8 @@ from cordes.jet import jet_of
 from cordes.runtime.blocks import in_blocks
 
 
-class Level(NamedTuple):
+@dataclasses.dataclass(frozen=True, eq=False)
+class Level:
     """offset + slope·x + x·bend·x/2, or any function of one point."""
 
     offset: float

@@ -50,9 +50,14 @@ class Growth:
         self.use(self.system)
 
     def use(self, system: AbstractSystem) -> None:
-        """The singular functions that a system has now."""
+        """The singular functions that a system has now; points that have been active stay so."""
         self.system = system
+        before = getattr(self, "kinds", None)
         self._renew(fresh=True)
+        if before is not None and len(before.locations) and len(self.kinds.locations):
+            gaps = self.kinds.locations[:, None] - before.locations
+            same = np.max(np.abs(gaps), axis=2) < 1e-9 * np.max(self.tree.upper - self.tree.lower)
+            self.kinds.active = np.any(same & before.active, axis=1)
 
     def raise_degree(self, degree: int) -> None:
         self.degree = degree
