@@ -80,7 +80,7 @@ class RichColumns:
     def count(self, place: Place) -> int:
         frames = [self.frame(place, k) for k in np.flatnonzero(place.interfaces).tolist()]
         beside = sum(int(np.sum(low_products(frame.degree))) for frame in frames)
-        return (self.degree + 1) ** 2 + beside + self.near(place).count
+        return (self.frame(place).degree + 1) ** 2 + beside + self.near(place).count
 
     def near(self, place: Place) -> SingularFunctions:
         """The singular functions of the points near a cell."""
@@ -143,10 +143,8 @@ class RichColumns:
         step = (place.upper - place.lower) / (LATTICE - 1)
         lower = np.maximum(np.min(x, axis=0) - step, place.lower - reach)
         upper = np.minimum(np.max(x, axis=0) + step, place.upper + reach)
-        if interface is not None:
-            share = min(float(np.max((upper - lower) / (place.upper - place.lower))), 1.0)
-            degree = fewer(degree, share)
-        return Frame(lower, upper, degree, sign)
+        share = min(float(np.max((upper - lower) / (place.upper - place.lower))), 1.0)
+        return Frame(lower, upper, fewer(degree, share), sign)
 
     def interfaces_at(self, interface: int, x: np.ndarray) -> np.ndarray:
         return np.asarray(in_blocks(self.heights[interface], (x,)).value)
@@ -199,7 +197,7 @@ class RichColumns:
         factor = 1.0
         for number in np.flatnonzero(place.outer).tolist():
             factor = factor * self.levels[number](x) / self._size(place, ("level", number))
-        k = self.degree + 1
+        k = self.frame(place).degree + 1
         used, s = k * k, _scaled(x, self.frame(place))
         total = polynomial(s, coefficients[:used].reshape(k, k)) * factor
         for number in np.flatnonzero(place.interfaces).tolist():

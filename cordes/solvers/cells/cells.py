@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from cordes.ansatz.cells.network import CellPolynomials
 from cordes.arguments import Rule, whole
-from cordes.domains.box import Box
+from cordes.domains import Ball, Box, Ellipsoid, Polygon
 from cordes.errors import OptionError
 from cordes.problems.problem import AbstractProblem
 from cordes.solutions.answer import Answer
@@ -50,7 +50,8 @@ class Cells(AbstractSolver):
     @staticmethod
     def splits(problem: AbstractProblem) -> bool:
         """Whether the domain of a problem can be cut into cells."""
-        return isinstance(problem.domain, Box) and problem.domain.dimension == 2
+        known = isinstance(problem.domain, Box | Polygon | Ball | Ellipsoid)
+        return known and problem.domain.dimension == 2
 
     def begins_with_polynomials(self, system: AbstractSystem) -> bool:
         """Unless a degree, or a size, is asked for."""

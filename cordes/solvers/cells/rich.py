@@ -138,8 +138,9 @@ def _points(columns: RichColumns, cell: RichCell) -> tuple[np.ndarray, np.ndarra
     """Points of the cell with their weights, more of them on the smaller side of an interface, and
     some around the cell, which its window reaches."""
     place, size = cell.place, cell.place.upper - cell.place.lower
-    whole = _box_points(place.lower, place.upper, 2 * columns.degree + 4)
-    parts = [whole]
+    frame = columns.frame(place)
+    lower, upper = np.maximum(place.lower, frame.lower), np.minimum(place.upper, frame.upper)
+    parts = [_box_points(lower, upper, 2 * frame.degree + 4)]
     for k in np.flatnonzero(place.interfaces).tolist():
         frame = columns.frame(place, k)
         x, weight = _box_points(frame.lower, frame.upper, 2 * frame.degree + 4)
