@@ -134,18 +134,19 @@ class Growth:
         contains = None if self.sides.box else self.system.domain.contains
         self.rich, cells, known, wanted = {}, [], [], []
         for n, place in places.items():
-            sides = faces[n][1]
+            # Singular functions may have come since the last time.
+            what = faces[n][1], place.points.tobytes()
             old = before.get(keys[n])
-            same = old[1] if old is not None and old[0] == sides else None
+            same = old[1] if old is not None and old[0] == what else None
             if same is not None and linear:
-                self.rich[keys[n]] = sides, same
+                self.rich[keys[n]] = what, same
                 continue
-            cells.append(RichCell(place, sides, contains))
+            cells.append(RichCell(place, faces[n][1], contains))
             known.append(same)
             wanted.append(n)
         found = reduce_rich(equation, self.columns, cells, known)
         for n, cell, each in zip(wanted, cells, found, strict=True):
-            self.rich[keys[n]] = cell.sides, each
+            self.rich[keys[n]] = (cell.sides, cell.place.points.tobytes()), each
 
     def _parts(self, keys: list[bytes], kinds: list[Kind], faces: dict) -> list[Part | None]:
         """What is joined; a part is the same object as long as it is the same."""
