@@ -255,6 +255,7 @@ class HJB(AbstractProblem):
         check_controls(self, points)
         check_maximiser(self, points[:200])
         self._check_place()
+        self._find_interfaces()
         warn_about_jumps(self.data(), self.domain, self.interfaces)
 
     def data(self, controls: np.ndarray | None = None) -> dict[str, Callable[[Array], Array]]:

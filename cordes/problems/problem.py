@@ -24,6 +24,7 @@ from cordes.natural_names import missing
 from cordes.problems.boundary_kinks import BoundaryShape
 from cordes.problems.checks import check_boundary_data, check_domain, check_interfaces
 from cordes.problems.coefficients import DiagonalPlusRank, as_function, at_points, check_exact
+from cordes.problems.found_interfaces import found_interfaces
 from cordes.runtime.memory import largest_that_fits, require_memory
 from cordes.runtime.plain import show
 
@@ -101,7 +102,9 @@ class AbstractProblem(abc.ABC):
     A: Callable[..., Array] | DiagonalPlusRank
     g: Callable[..., Array]
     zero_g: bool = True
+    # Those that were declared, then those that were found in the formulas, and how many these are.
     interfaces: tuple[Callable[[Array], Array], ...] = ()
+    found_interfaces: int = 0
     # The kinks of g along the boundary of a plane domain, and what is rough in it.
     boundary_shape: BoundaryShape = BoundaryShape()
     # A lower bound of the Cordès ε that the user vouches for.
@@ -144,6 +147,12 @@ class AbstractProblem(abc.ABC):
         """Whether the boundary values and the exact solution are what they must be."""
         self.boundary_shape = check_boundary_data(self.g, self.domain, self.follows_kinks)
         check_exact(self.exact, jnp.asarray(self.domain.center))
+
+    def _find_interfaces(self) -> None:
+        """Those that nobody declared, as far as the formulas of the data show them."""
+        found = found_interfaces(list(self.data().values()), self.domain, self.interfaces)
+        self.found_interfaces = len(found)
+        self.interfaces = (*self.interfaces, *check_interfaces(found, self.domain))
 
     # One point
 
