@@ -24,6 +24,7 @@ from cordes.domains.unit_cube import cube_points, gauss_rule, tensor_rule
 from cordes.errors import DomainError
 
 LARGEST_LIFT_DIMENSION = 8
+BOUNDARY_SAMPLES = 2000
 
 
 @final
@@ -164,7 +165,11 @@ class Box(AbstractDomain):
                 "from u, so that g is constant."
             )
         blend = face_blend(self.lower, self.upper)
-        oblique = [interface for interface in interfaces if not self._parallel_to_face(interface)]
+        oblique = [
+            interface
+            for interface in interfaces
+            if not self._parallel_to_face(interface) and self._meets_boundary(interface)
+        ]
         fitted = self._fit(g, oblique, fit)
 
         def lift(x: Array) -> Array:
@@ -188,6 +193,13 @@ class Box(AbstractDomain):
             points = polygon_points(self.vertices, count, oblique)
         to_cube = lambda x: (x - self.center) * (2 / self.widths)  # noqa: E731
         return fit_boundary(g, points, to_cube, oblique, fit)
+
+    def _meets_boundary(self, interface: PointFunction) -> bool:
+        """Whether an interface function has zeros on the boundary, judged by sample points."""
+        points, _ = self.boundary_points(BOUNDARY_SAMPLES)
+        points = np.concatenate([points, *([] if self.vertices is None else [self.vertices])])
+        values = np.asarray(jax.jit(jax.vmap(interface))(jnp.asarray(points)))
+        return not (np.all(values > 0) or np.all(values < 0))
 
     def _parallel_to_face(self, interface: PointFunction) -> bool:
         """Whether an interface function depends on one coordinate only, judged by its slopes at

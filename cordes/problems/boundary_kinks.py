@@ -70,8 +70,8 @@ class Kink(NamedTuple):
 
 
 class BoundaryShape(NamedTuple):
-    """The kinks of g that an answer can follow, the stretches of the boundary between them as
-    functions of one number in [0, 1], and what it cannot follow."""
+    """The kinks of g that an answer can follow, the stretches of the boundary between these and the
+    corners as functions of one number in [0, 1], and what it cannot follow."""
 
     kinks: tuple[Kink, ...] = ()
     stretches: tuple[Callable[..., Any], ...] = ()
@@ -261,7 +261,7 @@ class _KinkSearch:
                         rough=f"g has a kink at x = {show(kink.location)}, too close to "
                         f"{show(other)} for singular functions of its own"
                     )
-        return BoundaryShape(tuple(kinks), tuple(stretches) if kinks else ())
+        return BoundaryShape(tuple(kinks), tuple(stretches))
 
     def _gaps(self, places: list[float], k: int, closed: bool) -> tuple[float, float]:
         """How far g may be smooth before and after a suspect."""

@@ -312,6 +312,7 @@ class HJB(AbstractProblem):
         check_maximiser(self, points[:200])
         if self.clock is None:
             self._check_place()
+            self._find_interfaces()
         warn_about_jumps(self.data(), self.domain, self.interfaces)
 
     def data(self, controls: np.ndarray | None = None) -> dict[str, Callable[[Array], Array]]:

@@ -86,6 +86,7 @@ class Linear(AbstractProblem):
         for name, shape in (("b", (d,)), ("c", ()), ("f", ())):
             checked_sample(name, getattr(self, name), shape, points)
         self._check_place()
+        self._find_interfaces()
         warn_about_jumps(self.data(), self.domain, self.interfaces)
 
     def data(self) -> dict[str, Callable[[Array], Array]]:

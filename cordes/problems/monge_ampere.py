@@ -94,6 +94,7 @@ class MongeAmpere(AbstractProblem):
         self.impossible = self._dented_edge()
         mean = float(np.mean(values ** (1 / self.domain.dimension)))
         self.curvature = mean or self._size_of_curvature()
+        self._find_interfaces()
         warn_about_jumps(self.data(), self.domain, self.interfaces)
 
     @property

@@ -27,6 +27,7 @@ from cordes.problems.checks import check_boundary_data, check_domain, check_inte
 from cordes.problems.coefficients import DiagonalPlusRank, as_function, at_points, check_exact
 from cordes.problems.evolution import Clockwork, Values, best_rate, clockwork, values_of
 from cordes.problems.initial_kinks import SMOOTH, Kink, Start, start_of
+from cordes.problems.found_interfaces import found_interfaces
 from cordes.runtime.memory import largest_that_fits, require_memory
 from cordes.runtime.plain import show
 
@@ -109,7 +110,9 @@ class AbstractProblem(abc.ABC):
     A: Callable[..., Array] | DiagonalPlusRank
     g: Callable[..., Array]
     zero_g: bool = True
+    # Those that were declared, then those that were found in the formulas, and how many these are.
     interfaces: tuple[Callable[[Array], Array], ...] = ()
+    found_interfaces: int = 0
     # The kinks of g along the boundary of a plane domain, and what is rough in it.
     boundary_shape: BoundaryShape = BoundaryShape()
     # A lower bound of the Cordès ε that the user vouches for.
@@ -254,6 +257,11 @@ class AbstractProblem(abc.ABC):
         """The best one for the equations of the problem at sampled points."""
         points = self.domain.interior_points(RATE_POINTS, seed=18)
         self.rate = best_rate(np.asarray(self.of_space(self.family(points).A)))
+    def _find_interfaces(self) -> None:
+        """Those that nobody declared, as far as the formulas of the data show them."""
+        found = found_interfaces(list(self.data().values()), self.domain, self.interfaces)
+        self.found_interfaces = len(found)
+        self.interfaces = (*self.interfaces, *check_interfaces(found, self.domain))
 
     # One point
 

@@ -97,8 +97,8 @@ class Choices(NamedTuple):
     solver: AbstractSolver
     ansatz: AnsatzOptions
     outer: OuterOptions
-    # Another one that `auto` may try.
-    rival: AbstractSolver | None = None
+    # Cells, between which and the solver `auto` decides.
+    rival: Cells | None = None
 
 
 def choose(
@@ -143,7 +143,7 @@ def _rival(
     start: Solution | None,
     options: Mapping[str, Any],
     ansatz: AnsatzOptions,
-) -> AbstractSolver | None:
+) -> Cells | None:
     """Cells, where nothing was said that only another method understands."""
     free = method == "auto" and start is None and ansatz.hard
     own = LeastSquares.names() & options.keys()

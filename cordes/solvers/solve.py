@@ -26,11 +26,11 @@ from cordes.runtime.threads import share_cores
 from cordes.solutions.answer import Answer, Weights
 from cordes.solutions.solution import Solution
 from cordes.solvers.certified import Finish
+from cordes.solvers.contest import Contest
 from cordes.solvers.least_squares import LeastSquares, still_helps
 from cordes.solvers.options import OPTIONAL, SOLVE_RULES, Choices, choose
 from cordes.solvers.outer.early_exercise import potential_run
 from cordes.solvers.outer.nonlinear import nonlinear_run
-from cordes.solvers.rival import WithRival
 from cordes.solvers.rows.kinds import make_system
 from cordes.solvers.rows.system import AbstractSystem
 from cordes.solvers.solver import AbstractSolver
@@ -114,10 +114,9 @@ def solve(
             laps.lap("prepare")
             with Progress(f"{problem.name}: {choices.solver.method}", progress) as bar:
                 budget = Budget(None, clock, seed, bar)
-                run, weights = _run(choices, system, budget, start, tol is not None)
-                if choices.rival is not None:
-                    again = functools.partial(_again, choices, system, budget, tol is not None)
-                    run = WithRival(run, system, choices.rival, again)
+                run, weights = _contest(choices, system, budget, tol is not None)
+                if run is None:
+                    run, weights = _run(choices, system, budget, start, tol is not None)
                 target = None if tol is None else residual_target(problem, multiplier, tol)
                 if tol is not None and target is not None and certify:
                     ways = (run.extend, run.switch) if choices.rival else (run.extend,)
@@ -128,7 +127,7 @@ def solve(
                     answer = or_interrupted(answer, functools.partial(run, target, answer.weights))
         # With all cores again, which the solver shares with the linear algebra.
         found = finish.certified(answer) if certify else finish.judged(finish.solution(answer))
-        if certify and isinstance(run, WithRival):
+        if certify and isinstance(run, Contest):
             found = run.better(found, finish.certified)
         return finish.timed(found)
 
@@ -173,15 +172,18 @@ def _run(
     return LinearRun(choices.solver, system, budget, demanding and start is None), weights
 
 
-def _again(
-    choices: Choices,
-    system: AbstractSystem,
-    budget: Budget,
-    demanding: bool,
-    solver: AbstractSolver,
-) -> Any:
-    """The way of another solver."""
-    return _run(choices._replace(solver=solver), system, budget, None, demanding)[0]
+def _contest(
+    choices: Choices, system: AbstractSystem, budget: Budget, demanding: bool
+) -> tuple[Contest | None, None]:
+    """Where `auto` may choose between cells and features."""
+    if choices.rival is None:
+        return None, None
+
+    def make(solver: AbstractSolver) -> Any:
+        return _run(choices._replace(solver=solver), system, budget, None, demanding)[0]
+
+    assert isinstance(choices.solver, LeastSquares)
+    return Contest(system, budget, choices.rival, choices.solver, make), None
 
 
 class LinearRun:

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import cordes
-from cordes.ansatz.cells.reference import of_degree, tables
+from cordes.ansatz.cells.jets import as_rows, quotient, times
+from cordes.ansatz.cells.levels import levels_of
 from cordes.ansatz.cells.tree import UNITS, locate, start_tree, valid
 from cordes.ansatz.cells.windows import REACH, make_windows, smoothstep
 from cordes.jet import jet_of
@@ -18,7 +19,7 @@ UNIT = np.zeros(2), np.ones(2)
 def random_tree(seed, steps=6):
     """Cells of any shape: halved here and there along one axis or both."""
     generator = np.random.default_rng(seed)
-    tree = start_tree(np.array([-1.0, 0.5]), np.array([2.0, 0.9]), 1)
+    tree = start_tree([[-1.0, 0.3, 2.0], [0.5, 0.9]], 1)
     for _ in range(steps):
         tree, _ = tree.split(generator.uniform(size=(tree.count, 2)) < 0.3)
     return tree
@@ -32,17 +33,18 @@ def test_a_point_is_in_the_cell_that_is_found_for_it(seed):
     found = locate(tree.path(), x)
     assert np.all((lower[found] <= x) & (x <= upper[found]))
     assert np.sum(np.prod(upper - lower, axis=1)) == pytest.approx(3 * 0.4, rel=1e-14)
-    assert valid(tree.cells)
+    assert valid(tree.lines, tree.cells)
 
 
 def test_cells_that_do_not_tile_the_box_are_noticed():
-    cells = random_tree(1).cells
-    assert not valid(cells[1:])
-    assert not valid(np.concatenate([cells[:1], cells]))
+    tree = random_tree(1)
+    lines, cells = tree.lines, tree.cells
+    assert not valid(lines, cells[1:])
+    assert not valid(lines, np.concatenate([cells[:1], cells]))
     moved = cells.copy()
     moved[0, 0, 1] -= UNITS // 64
-    assert not valid(moved)
-    assert not valid(np.zeros((0, 2, 2), int))
+    assert not valid(lines, moved)
+    assert not valid(lines, np.zeros((0, 2, 2), int))
 
 
 def test_children_know_their_parents():
@@ -69,7 +71,7 @@ def test_a_smoothstep_has_the_derivatives_that_it_says():
 
 def test_windows_reach_no_further_than_the_shorter_neighbour_allows():
     tree = random_tree(3)
-    windows, (lower, upper) = make_windows(tree), tree.boxes
+    windows, (lower, upper) = make_windows(tree, np.zeros(tree.count, bool)), tree.boxes
     sides = (upper - lower)[:, (0, 0, 1, 1)]
     assert np.all(np.isinf(windows.reach) == tree.outer)
     inner = ~tree.outer
@@ -77,31 +79,38 @@ def test_windows_reach_no_further_than_the_shorter_neighbour_allows():
     assert np.all(windows.members[:, 0] == np.arange(tree.count))
 
 
-def test_traces_of_a_lift_are_the_traces_that_were_given():
-    """Where they agree in the corners; a polynomial of low degree is its own lift with bubbles."""
-    reference = of_degree(6)
-    generator = np.random.default_rng(0)
-    square = generator.standard_normal((7, 7))
-    ends = [(-1.0) ** np.arange(7), np.ones(7)]
-    traces = [end @ square for end in ends] + [square @ end for end in ends]
-    lifted = (reference.lift @ np.concatenate(traces)).reshape(7, 7)
-    for end, trace in zip(ends, traces[:2], strict=True):
-        np.testing.assert_allclose(end @ lifted, trace, atol=1e-13)
-    for end, trace in zip(ends, traces[2:], strict=True):
-        np.testing.assert_allclose(lifted @ end, trace, atol=1e-13)
-    assert np.max(np.abs(reference.mismatch @ np.concatenate(traces))) < 1e-13
-    rest = (square - lifted).ravel()
-    fitted = reference.bubbles @ np.linalg.lstsq(reference.bubbles, rest, rcond=None)[0]
-    np.testing.assert_allclose(fitted, rest, atol=1e-12)
+def test_products_and_quotients_have_the_derivatives_that_they_say():
+    """Against automatic differentiation, in one to three dimensions."""
+    for d in (1, 2, 3):
+        x = np.random.default_rng(d).uniform(0.2, 0.8, (5, d))
+        one = lambda x: jnp.sin(jnp.sum(x)) * x[0] ** 2  # noqa: E731
+        other = lambda x: 2 + jnp.prod(jnp.cos(x))  # noqa: E731
+        a, b = (as_rows(jax.vmap(jet_of(f))(x)) for f in (one, other))
+        product = as_rows(jax.vmap(jet_of(lambda x: one(x) * other(x)))(x))
+        ratio = as_rows(jax.vmap(jet_of(lambda x: one(x) / other(x)))(x))
+        np.testing.assert_allclose(times(a, b), product, atol=1e-13)
+        np.testing.assert_allclose(quotient(a, b), ratio, atol=1e-13)
 
 
-def test_a_restricted_polynomial_is_the_same_function():
-    reference = of_degree(8)
-    coefficients = np.random.default_rng(1).standard_normal(9)
-    part = reference.restricted(-0.25, 0.5) @ coefficients
-    s = np.linspace(-1, 1, 11)
-    whole = tables(0.125 + 0.375 * s, 8)[0] @ coefficients
-    np.testing.assert_allclose(tables(s, 8)[0] @ part, whole, atol=1e-13)
+@pytest.mark.parametrize(
+    "domain",
+    [
+        cordes.Box([0, 1], [2, 3]),
+        cordes.Polygon([[0, 0], [2, 0], [1, 1.5]]),
+        cordes.Ellipsoid([0.3, 0.1], [2, 1]),
+        cordes.Ball([0, 0, 1], 2),
+    ],
+)
+def test_levels_vanish_on_the_boundary_and_are_positive_inside(domain):
+    levels = levels_of(domain)
+    boundary, _ = domain.boundary_points(50, 0)
+    inside = domain.interior_points(50)
+    on = np.min(np.abs([level.rows(boundary)[0] for level in levels]), axis=0)
+    assert np.max(on) < 1e-14
+    for level in levels:
+        rows = level.rows(inside)
+        assert np.min(rows[0]) > 0
+        np.testing.assert_allclose(rows, as_rows(jax.vmap(jet_of(level))(inside)), atol=1e-13)
 
 
 def bent(x):
@@ -165,7 +174,7 @@ def test_columns_of_singular_functions_have_their_mixed_derivative():
     ahead, behind = columns.at(place, x + shift), columns.at(place, x - shift)
     here = columns.at(place, x)
     assert here.shape[2] == columns.count(place)
-    for derivative, of in ((4, 5), (1, 3), (2, 4)):
+    for derivative, of in ((2, 0), (4, 1), (5, 2)):
         slope = (ahead[of] - behind[of]) / (2 * step)
         scale = np.max(np.abs(here[derivative]), axis=0) + 1.0
         assert np.max(np.abs(slope - here[derivative]) / scale) < 1e-5

@@ -5,6 +5,7 @@ of the boundary near by.
 """
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ import numpy as np
 from cordes.ansatz.cells.jets import as_rows, composed, tensor, times
 from cordes.ansatz.cells.levels import Level
 from cordes.ansatz.cells.reference import tables
+from cordes.ansatz.cells.windows import REACH
 from cordes.ansatz.singular.functions import SingularFunctions
 from cordes.ansatz.singular.traced import combination
 from cordes.jet import jet_of
@@ -22,6 +24,10 @@ from cordes.runtime.blocks import in_blocks
 
 # Across an interface second derivatives jump.
 POWER = 2
+# Modes fall by about this factor each.
+FALL = 10.0
+# Points along each axis that show where a part of a cell is.
+LATTICE = 33
 
 
 class Place(NamedTuple):
@@ -37,6 +43,16 @@ class Place(NamedTuple):
     @property
     def center(self) -> np.ndarray:
         return (self.lower + self.upper) / 2
+
+
+class Frame(NamedTuple):
+    """The box to which polynomials are scaled, their degree, and the side of an interface that they
+    are on."""
+
+    lower: np.ndarray
+    upper: np.ndarray
+    degree: int
+    sign: float = 1.0
 
 
 class RichColumns:
@@ -56,15 +72,15 @@ class RichColumns:
         self.box = box
         self.levels, self.interfaces, self.singular = levels, tuple(interfaces), singular
         self.degree, self.extra = degree, extra
-        i, j = np.divmod(np.arange((extra + 1) ** 2), extra + 1)
-        self.low = i + j <= extra
         self.heights = [height_of(phi) for phi in self.interfaces]
         self._near: dict[tuple[bool, ...], SingularFunctions] = {}
         self._sizes: dict[tuple, float] = {}
+        self._frames: dict[tuple, Frame] = {}
 
     def count(self, place: Place) -> int:
-        beside = int(np.sum(place.interfaces)) * int(np.sum(self.low))
-        return (self.degree + 1) ** 2 + beside + self.near(place).count
+        frames = [self.frame(place, k) for k in np.flatnonzero(place.interfaces).tolist()]
+        beside = sum(int(np.sum(low_products(frame.degree))) for frame in frames)
+        return (self.frame(place).degree + 1) ** 2 + beside + self.near(place).count
 
     def near(self, place: Place) -> SingularFunctions:
         """The singular functions of the points near a cell."""
@@ -73,23 +89,71 @@ class RichColumns:
             self._near[key] = self.singular.only(key)
         return self._near[key]
 
-    def at(self, place: Place, x: np.ndarray) -> np.ndarray:
+    def heights_at(self, x: np.ndarray, wanted: np.ndarray) -> dict[int, np.ndarray]:
+        """The derivatives of interfaces at points, for `at`: many points cost little more than
+        few."""
+        numbers = np.flatnonzero(wanted).tolist()
+        return {k: as_rows(in_blocks(self.heights[k], (x,))) for k in numbers}
+
+    def at(
+        self, place: Place, x: np.ndarray, heights: dict[int, np.ndarray] | None = None
+    ) -> np.ndarray:
         """All columns at points (N, 2) with their derivatives, (6, N, columns)."""
+        if heights is None:
+            heights = self.heights_at(x, place.interfaces)
         factor = self._factor(place, x)
-        parts = [self._polynomials(place, x, self.degree, factor)]
-        if np.any(place.interfaces):
-            few = self._polynomials(place, x, self.extra, factor)[:, :, self.low]
-            for k in np.flatnonzero(place.interfaces).tolist():
-                parts.append(times(self._step(place, k, x), few))
+        parts = [self._polynomials(self.frame(place), x, factor)]
+        for k in np.flatnonzero(place.interfaces).tolist():
+            frame = self.frame(place, k)
+            few = self._polynomials(frame, x, factor)[:, :, low_products(frame.degree)]
+            parts.append(times(self._step(place, k, heights[k]), few))
         if np.any(place.points):
             parts.append(_derivatives(self.near(place), x))
         return np.concatenate(parts, axis=2)
 
+    def frame(self, place: Place, interface: int | None = None) -> Frame:
+        """Where polynomials are: in the part of the cell that lies in the domain; or, beside an
+        interface, on its smaller side, so that what is small there is no difference of what is
+        large."""
+        key = (interface, *_key(place))
+        if key not in self._frames:
+            with jax.ensure_compile_time_eval():
+                self._frames[key] = self._frame(place, interface)
+        return self._frames[key]
+
+    def _frame(self, place: Place, interface: int | None) -> Frame:
+        cut = [k for k in np.flatnonzero(place.outer).tolist() if self.levels[k].bounds(place)]
+        degree = self.degree if interface is None else self.extra
+        whole = Frame(place.lower, place.upper, degree)
+        if interface is None and not cut:
+            return whole
+        reach = REACH * (place.upper - place.lower)
+        axes = np.linspace(place.lower - reach, place.upper + reach, LATTICE).T
+        x = np.stack([each.ravel() for each in np.meshgrid(*axes, indexing="ij")], axis=1)
+        for k in cut:
+            x = x[self.levels[k].rows(x)[0] >= 0]
+        sign = 1.0
+        if interface is not None:
+            phi = np.asarray(self.interfaces_at(interface, x))
+            sign = 1.0 if np.sum(phi > 0) <= np.sum(phi < 0) else -1.0
+            x = x[sign * phi >= 0]
+        if not len(x):
+            return whole._replace(sign=sign)
+        # As much more as there may be between points.
+        step = (place.upper - place.lower) / (LATTICE - 1)
+        lower = np.maximum(np.min(x, axis=0) - step, place.lower - reach)
+        upper = np.minimum(np.max(x, axis=0) + step, place.upper + reach)
+        share = min(float(np.max((upper - lower) / (place.upper - place.lower))), 1.0)
+        return Frame(lower, upper, fewer(degree, share), sign)
+
+    def interfaces_at(self, interface: int, x: np.ndarray) -> np.ndarray:
+        return np.asarray(in_blocks(self.heights[interface], (x,)).value)
+
     def _polynomials(
-        self, place: Place, x: np.ndarray, degree: int, factor: np.ndarray | None
+        self, frame: Frame, x: np.ndarray, factor: np.ndarray | None
     ) -> np.ndarray:
-        axes = []
-        for low, high, own in zip(place.lower, place.upper, x.T, strict=True):
+        axes, degree = [], frame.degree
+        for low, high, own in zip(frame.lower, frame.upper, x.T, strict=True):
             s, scale = (2 * own - low - high) / (high - low), 2 / (high - low)
             axes.append([part * scale**n for n, part in enumerate(tables(s, degree))])
         flat = [[part[:, :, None] for part in axes[0]], [part[:, None] for part in axes[1]]]
@@ -104,9 +168,9 @@ class RichColumns:
             total = own if total is None else times(total, own)
         return total
 
-    def _step(self, place: Place, k: int, x: np.ndarray) -> np.ndarray:
-        """max(φ, 0)² with its derivatives."""
-        phi = as_rows(in_blocks(self.heights[k], (x,))) / self._size(place, ("interface", k))
+    def _step(self, place: Place, k: int, height: np.ndarray) -> np.ndarray:
+        """max(±φ, 0)² with its derivatives."""
+        phi = self.frame(place, k).sign / self._size(place, ("interface", k)) * height
         on = phi[0] > 0
         positive = np.where(on, phi[0], 0.0)
         return composed((positive**POWER, POWER * positive, POWER * on), phi)
@@ -114,7 +178,7 @@ class RichColumns:
     def _size(self, place: Place, what: tuple[str, int]) -> float:
         """What a function is divided by, once for the cell: by the points at hand, digits would be
         lost."""
-        key = (*what, *place.lower.tolist(), *place.upper.tolist())
+        key = (*what, *_key(place))
         if key not in self._sizes:
             corners = np.array([place.lower, place.upper, place.center])
             kind, k = what
@@ -130,20 +194,21 @@ class RichColumns:
 
     def traced(self, place: Place, coefficients: Any, x: Any) -> Any:
         """The value of a combination of columns at one point, inside of a trace of JAX."""
-        s = [_scaled(x[axis], place.lower[axis], place.upper[axis]) for axis in range(2)]
         factor = 1.0
         for number in np.flatnonzero(place.outer).tolist():
             factor = factor * self.levels[number](x) / self._size(place, ("level", number))
-        k, few = self.degree + 1, int(np.sum(self.low))
-        used = k * k
+        k = self.frame(place).degree + 1
+        used, s = k * k, _scaled(x, self.frame(place))
         total = polynomial(s, coefficients[:used].reshape(k, k)) * factor
         for number in np.flatnonzero(place.interfaces).tolist():
-            square = np.zeros((self.extra + 1) ** 2)
-            square[self.low] = coefficients[used : used + few]
-            square, used = square.reshape(self.extra + 1, -1), used + few
+            frame = self.frame(place, number)
+            low = low_products(frame.degree)
+            square, few = np.zeros(len(low)), int(np.sum(low))
+            square[low] = coefficients[used : used + few]
+            square, used = square.reshape(frame.degree + 1, -1), used + few
             phi = self.interfaces[number](x) / self._size(place, ("interface", number))
-            step = jnp.maximum(phi, 0.0) ** POWER
-            total = total + step * polynomial(s, square) * factor
+            step = jnp.maximum(frame.sign * phi, 0.0) ** POWER
+            total = total + step * polynomial(_scaled(x, frame), square) * factor
         if np.any(place.points):
             total = total + combination(self.near(place), coefficients[used:]).value(x[None])[0]
         return total
@@ -172,8 +237,27 @@ def height_of(phi: Callable) -> Callable:
     return jax.jit(jax.vmap(jet_of(lambda x: jnp.asarray(phi(x), float))))
 
 
-def _scaled(x: Any, low: float, high: float) -> Any:
-    return (2 * x - low - high) / (high - low)
+@functools.lru_cache(maxsize=64)
+def low_products(degree: int) -> np.ndarray:
+    """Of all products of polynomials those of this total degree at most."""
+    i, j = np.divmod(np.arange((degree + 1) ** 2), degree + 1)
+    return i + j <= degree
+
+
+def fewer(count: int, share: float) -> int:
+    """How many modes of so many a part of a cell needs: they fall by a factor of ten each, and the
+    faster on a part."""
+    needed = math.ceil(count * (math.log(FALL) / (math.log(FALL) - math.log(share))))
+    return min(max(needed, 1), count)
+
+
+def _key(place: Place) -> tuple:
+    return (*place.lower.tolist(), *place.upper.tolist())
+
+
+def _scaled(x: Any, frame: Frame) -> list[Any]:
+    ends = zip(frame.lower, frame.upper, strict=True)
+    return [(2 * x[k] - low - high) / (high - low) for k, (low, high) in enumerate(ends)]
 
 
 def legendre_values(s: Any, count: int) -> list:

@@ -1,9 +1,10 @@
 """Functions that vanish on the pieces of a boundary and are positive inside: what polynomials of
 cells at the boundary are multiplied with."""
 
+import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +17,8 @@ from cordes.jet import jet_of
 from cordes.runtime.blocks import in_blocks
 
 
-class Level(NamedTuple):
+@dataclasses.dataclass(frozen=True, eq=False)
+class Level:
     """offset + slope·x + x·bend·x/2, or any function of one point."""
 
     offset: float
@@ -30,6 +32,14 @@ class Level(NamedTuple):
             return self.function(x)
         total = self.offset + jnp.asarray(self.slope) @ x
         return total if self.bend is None else total + x @ jnp.asarray(self.bend) @ x / 2
+
+    def bounds(self, place: Any) -> bool:
+        """Whether something of a box lies outside, beyond rounding."""
+        corners = np.array(np.meshgrid(*zip(place.lower, place.upper, strict=True))).reshape(
+            len(place.lower), -1
+        )
+        values = self.rows(corners.T)[0]
+        return bool(np.min(values) < -1e-9 * max(float(np.max(np.abs(values))), 1e-300))
 
     def rows(self, x: np.ndarray) -> np.ndarray:
         """The value and the derivatives at points (N, d)."""

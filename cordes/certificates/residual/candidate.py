@@ -178,10 +178,16 @@ class AnswerCandidate(AbstractCandidate):
             found = None if made.zero_g else _kink_in_time(made)
             if found is not None:
                 return found
-        elif not made.zero_g and not made.boundary_shape.kinks:
+        elif not made.zero_g and (
+            not made.boundary_shape.stretches or kink(made.g, domain) is not None
+        ):
             # The lifts of our own domains are as smooth as the boundary values that they extend.
-            parts.append(("g", made.g))
-        else:
+            if not made.boundary_shape.stretches:
+                parts.append(("g", made.g))
+            found = self._kink_between_kinks()
+            if found is not None:
+                return found
+        elif made.boundary_shape.kinks:
             found = self._kink_between_kinks()
             if found is not None:
                 return found

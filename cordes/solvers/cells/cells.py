@@ -2,51 +2,26 @@
 scales. It is no neural network: networks are for solutions that are smooth and global, and for
 many dimensions."""
 
-import math
 from collections.abc import Mapping
-from typing import Any, ClassVar
-
-import numpy as np
+from typing import ClassVar
 
 from cordes.ansatz.cells.network import CellPolynomials
 from cordes.arguments import Rule, whole
-from cordes.domains.box import Box
+from cordes.domains import Ball, Box, Ellipsoid, Polygon
 from cordes.errors import OptionError
 from cordes.problems.problem import AbstractProblem
-from cordes.results import Result
 from cordes.solutions.answer import Answer
-from cordes.solvers.cells.first import Polynomials
 from cordes.solvers.cells.growth import Growth, first_tree
-from cordes.solvers.cells.look import Looked
+from cordes.solvers.cells.way import CellsWay
 from cordes.solvers.rows.system import AbstractSystem
 from cordes.solvers.solver import AbstractSolver
-from cordes.solvers.train import Budget, Weights, late_end
+from cordes.solvers.train import Budget, Weights
 
 # Degrees of the polynomials, and how often the box is halved along both axes before the first
 # solve.
 DEGREE, LEAST_DEGREE, LARGEST_DEGREE = 10, 4, 24
 HALVINGS = 2
-# Cells beyond which nothing is split any more.
-USUAL, DEMANDING = 1500, 4000
-# Unknowns of the sparse system beyond which nothing is split, and levels without a smaller residual
-# that are put up with: a layer is resolved late.
-UNKNOWNS, MOST_UNKNOWNS, PATIENCE = 25_000, 60_000, 3
-# Of a nonlinear equation, which is solved several times on the same cells.
-NONLINEAR = 500
-# Without a tolerance an answer whose error is expected to be below this share of its size is good
-# enough, and so is a residual at rounding level.
-SETTLED, ROUNDING = 1e-9, 1e-10
-# With a tolerance the cells that hold this share of the squared residual are split as well.
-BULK = 0.8
-# Where more than this share of the domain asks for smaller cells, polynomials get this degree.
-EVEN, HIGH = 0.6, 14
-# Not where more than this share of the cells is rich: their cost grows with the sixth power.
-MOST_RICH = 0.1
-# Cells are split whose indicator is this share of the largest.
-FRACTION = 0.02
-# The next level is expected to last so many times longer than this one.
-LONGER = 3.0
-MOST_LEVELS, MOST_DIMENSIONS = 40, 3
+MOST_DIMENSIONS = 3
 
 
 class Cells(AbstractSolver):
@@ -75,7 +50,8 @@ class Cells(AbstractSolver):
     @staticmethod
     def splits(problem: AbstractProblem) -> bool:
         """Whether the domain of a problem can be cut into cells."""
-        return isinstance(problem.domain, Box) and problem.domain.dimension == 2
+        known = isinstance(problem.domain, Box | Polygon | Ball | Ellipsoid)
+        return known and problem.domain.dimension == 2
 
     def begins_with_polynomials(self, system: AbstractSystem) -> bool:
         """Unless a degree, or a size, is asked for."""
@@ -102,143 +78,6 @@ class Cells(AbstractSolver):
         return Growth(system, self.degree or DEGREE, first_tree(system, HALVINGS))
 
     def run(self, system: AbstractSystem, budget: Budget, start: Weights | None) -> Answer:
-        """Polynomials first, where no degree is asked for and nothing was split yet."""
-        earlier: list[dict[str, Any]] = []
-        split = start is not None and isinstance(start.network, CellPolynomials)
-        if self.begins_with_polynomials(system) and not split:
-            first = Polynomials(system, budget, start)
-            if first.run() or first.late or not self.splits(system.problem):
-                return first.answer(self.small)
-            first.give_up()
-            earlier = first.history
-        growth, search = self.growth(system, start), CellLevels(self, budget)
-        search.history += earlier
-        interrupted = False
-        try:
-            for _ in range(MOST_LEVELS):
-                search.level(growth)
-                if not search.refine(growth):
-                    break
-        except KeyboardInterrupt:
-            if search.best is None:
-                raise
-            interrupted = True
-        return search.answer(system, interrupted)
-
-
-class CellLevels:
-    """Level after level; the answer with the smallest residual is kept."""
-
-    def __init__(self, solver: Cells, budget: Budget):
-        self.solver, self.budget = solver, budget
-        self.best: CellPolynomials | None = None
-        self.looked: Looked | None = None
-        self.residual, self.points, self.late = math.inf, 0, False
-        # What the last level showed, and how much the next one is expected to change.
-        self.before: Looked | None = None
-        self.expected, self.lasted, self.idle = math.inf, 0.0, 0
-        self.history: list[dict[str, Any]] = []
-
-    def level(self, growth: Growth) -> Looked:
-        """Solve on the cells as they are now, and look at what is left."""
-        began = self.budget.clock.seconds
-        growth.solve()
-        looked = growth.look()
-        self.looked, self.lasted = looked, self.budget.clock.seconds - began
-        self.idle += 1
-        if self.best is None or looked.residual < self.residual:
-            self.idle = 0
-            self.best, self.residual = growth.network, looked.residual
-            self.points = growth.tree.count * (growth.degree + 1) ** 2
-        self.history.append(
-            {
-                "cells": growth.tree.count,
-                "degree": growth.degree,
-                "residual": looked.residual,
-                "seconds": self.budget.clock.seconds,
-            }
-        )
-        self.budget.progress.update(cells=growth.tree.count, residual=looked.residual)
-        return looked
-
-    def refine(self, growth: Growth) -> bool:
-        """Split the cells that ask for it; False where none does, or may."""
-        looked, clock = self.looked, self.budget.clock
-        assert looked is not None
-        self._expect(looked, growth.parents)
-        growth.parents = np.arange(growth.tree.count)
-        largest = UNKNOWNS if self.budget.tol is None else MOST_UNKNOWNS
-        # Steps of a nonlinear equation are judged by the outer loop.
-        idle = growth.system.problem.linear and self.idle >= PATIENCE
-        if self._done(looked) or idle or growth.unknowns > largest:
-            return False
-        # Singular functions take the place of a level.
-        enriched = growth.kinds.activate(growth.tree, looked.indicator)
-        marked = self._marked(looked) & ~enriched
-        usual = USUAL if growth.system.problem.linear else NONLINEAR
-        most = self.solver.cells or (usual if self.budget.tol is None else DEMANDING)
-        if growth.tree.count + 3 * int(np.sum(marked)) > most:
-            marked = _largest(marked, looked, (most - growth.tree.count) // 3)
-        if not np.any(marked | enriched):
-            return False
-        self.late = clock.over or not clock.allows(LONGER * self.lasted)
-        if self.late:
-            return False
-        uniform = np.sum(looked.means[marked, 1]) > EVEN * growth.volume
-        few = len(growth.rich) < MOST_RICH * growth.tree.count
-        if uniform and few and not self.solver.degree and growth.degree < HIGH:
-            growth.raise_degree(HIGH)
-        growth.split(marked, looked.tails)
-        return True
-
-    def _expect(self, looked: Looked, parents: np.ndarray) -> None:
-        """The error, by how much the means of cells have changed since the last level and by how
-        much the residual has fallen."""
-        before, self.before = self.before, looked
-        if before is not None and before.residual > 0:
-            gained = min(looked.residual / before.residual, 1.0)
-            self.expected = gained * _change(looked.means, before.means, parents)
-
-    def _done(self, looked: Looked) -> bool:
-        if self.budget.tol is not None:
-            return not looked.residual > self.budget.tol
-        settled = self.expected <= SETTLED * looked.largest
-        return settled or not looked.residual > ROUNDING * looked.scale
-
-    def _marked(self, looked: Looked) -> np.ndarray:
-        """Where the error is made; with a tolerance also where most of the residual is, which is
-        what a certificate sees."""
-        marked = looked.indicator > FRACTION * np.max(looked.indicator)
-        if self.budget.tol is not None:
-            order = np.argsort(-looked.squares)
-            share = np.cumsum(looked.squares[order])
-            marked[order[: 1 + int(np.searchsorted(share, BULK * share[-1]))]] = True
-        return marked
-
-    def answer(self, system: AbstractSystem, interrupted: bool = False) -> Answer:
-        assert self.best is not None
-        assert self.looked is not None
-        result = late_end(self.residual, self.budget.tol, self.solver.small * self.looked.scale)
-        if not np.isfinite(self.residual):
-            result = Result.nonfinite
-        elif self.late and result is not Result.converged:
-            result = Result.time_out
-        if interrupted:
-            result = Result.interrupted
-        amplitudes = np.zeros(system.ansatz.singular.count)
-        return Answer(self.best, amplitudes, result, self.residual, self.points, self.history)
-
-
-def _change(means: np.ndarray, before: np.ndarray, parents: np.ndarray) -> float:
-    """How much the means of cells have changed since the last level."""
-    area = np.bincount(parents, means[:, 1], len(before))
-    now = np.bincount(parents, means[:, 0] * means[:, 1], len(before)) / area
-    return float(np.max(np.abs(now - before[:, 0])))
-
-
-def _largest(marked: np.ndarray, looked: Looked, count: int) -> np.ndarray:
-    """Only so many of the cells that are marked."""
-    order = np.argsort(np.where(marked, -looked.indicator, 0.0))
-    few = np.zeros_like(marked)
-    few[order[: max(count, 0)]] = True
-    return few & marked
+        way = CellsWay(self, system, budget, start)
+        way.polynomials()
+        return way.go_on()

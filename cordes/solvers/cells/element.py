@@ -9,12 +9,27 @@ faces away, and of the values on the faces, which high modes carry inside.
 
 import functools
 import itertools
+from typing import NamedTuple
 
 import numpy as np
 from numpy.polynomial import legendre
 
 from cordes.ansatz.cells.jets import all_orders
 from cordes.ansatz.cells.reference import differentiation, gauss, projection, tables
+
+# Modes at the end that show how rough a function is.
+LAST = 2
+
+
+class Wide(NamedTuple):
+    """Gauss points along an axis, roots of the weights of all points, the polynomials without low
+    modes on the faces, and the derivatives of these and of the lift in the points."""
+
+    points: np.ndarray
+    root_weights: np.ndarray
+    bubbles: np.ndarray
+    bubble_rows: np.ndarray
+    lift_rows: np.ndarray
 
 
 class Element:
@@ -87,6 +102,36 @@ class Element:
         """Those with one high index; there are none with two."""
         each = enumerate(self._face_indices())
         return [n for n, index in each if sum(i >= self.low for i in index) == 1]
+
+    @functools.cached_property
+    def wide(self) -> "Wide":
+        """For equations that are rough in a cell: all modes, and more points than these."""
+        high = [
+            n
+            for n, index in enumerate(itertools.product(range(self.size), repeat=self.dimension))
+            if sum(i >= self.low for i in index) > 1
+        ]
+        bubbles = np.concatenate([self.bubbles, np.eye(self.size**self.dimension)[:, high]], axis=1)
+        points, weights = gauss(self.size)
+        rows = self.over(points)
+        root = np.sqrt(_kron([weights / 2] * self.dimension))
+        return Wide(points, root, bubbles, rows @ bubbles, rows @ self.lift)
+
+    def roughness(self, values: np.ndarray) -> np.ndarray:
+        """Of functions with values (n, points, m) at the Gauss points: how much of their modes are
+        the last ones along an axis, the largest share."""
+        n, m = len(values), values.shape[2]
+        modes = values.reshape(n, *(self.low,) * self.dimension, m)
+        for axis in range(self.dimension):
+            moved = np.moveaxis(modes, 1 + axis, -1) @ projection(self.low - 1).T
+            modes = np.moveaxis(moved, -1, 1 + axis)
+        inner = tuple(range(1, 1 + self.dimension))
+        size = np.maximum(np.sqrt(np.sum(modes**2, axis=inner)), 1e-300)
+        found = np.zeros((n, m))
+        for axis in range(self.dimension):
+            last = np.moveaxis(modes, 1 + axis, 1)[:, -LAST:]
+            found = np.maximum(found, np.sqrt(np.sum(last**2, axis=inner)) / size)
+        return np.max(found, axis=1)
 
     def _at_ends(self, ends: np.ndarray, modes: list[int]) -> np.ndarray:
         """Modes of values, or of slopes along the axis, on each face, (faces, modes, size^d)."""

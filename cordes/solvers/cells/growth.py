@@ -41,7 +41,6 @@ class Growth:
     network: CellPolynomials | None = None
 
     def __post_init__(self) -> None:
-        self.parents = np.arange(self.tree.count)
         self.levels = levels_of(self.system.domain)
         self.plain: dict[bytes, Reduced] = {}
         self.rich: dict[bytes, tuple[tuple, Reduced]] = {}
@@ -50,9 +49,14 @@ class Growth:
         self.use(self.system)
 
     def use(self, system: AbstractSystem) -> None:
-        """The singular functions that a system has now."""
+        """The singular functions that a system has now; points that have been active stay so."""
         self.system = system
+        before = getattr(self, "kinds", None)
         self._renew(fresh=True)
+        if before is not None and len(before.locations) and len(self.kinds.locations):
+            gaps = self.kinds.locations[:, None] - before.locations
+            same = np.max(np.abs(gaps), axis=2) < 1e-9 * np.max(self.tree.upper - self.tree.lower)
+            self.kinds.active = np.any(same & before.active, axis=1)
 
     def raise_degree(self, degree: int) -> None:
         self.degree = degree
@@ -123,18 +127,25 @@ class Growth:
     def _reduce_rich(
         self, keys: list[bytes], places: dict[int, Place], faces: dict, equation: Equation
     ) -> None:
-        linear, known = self.system.problem.linear, self.rich
-        self.rich = {}
-        contains = self.system.domain.contains if not self.sides.box else None
+        """What is new; of an equation that changes, all that has changed."""
+        check_deadline()
+        linear, before = self.system.problem.linear, self.rich
+        contains = None if self.sides.box else self.system.domain.contains
+        self.rich, cells, known, wanted = {}, [], [], []
         for n, place in places.items():
-            check_deadline()
-            sides = faces[n][1]
-            before = known.get(keys[n])
-            same = before[1] if before is not None and before[0] == sides else None
-            if same is None or not linear:
-                cell = RichCell(place, sides, contains)
-                same = reduce_rich(equation, self.columns, cell, same)
-            self.rich[keys[n]] = sides, same
+            # Singular functions may have come since the last time.
+            what = faces[n][1], place.points.tobytes()
+            old = before.get(keys[n])
+            same = old[1] if old is not None and old[0] == what else None
+            if same is not None and linear:
+                self.rich[keys[n]] = what, same
+                continue
+            cells.append(RichCell(place, faces[n][1], contains))
+            known.append(same)
+            wanted.append(n)
+        found = reduce_rich(equation, self.columns, cells, known)
+        for n, cell, each in zip(wanted, cells, found, strict=True):
+            self.rich[keys[n]] = (cell.sides, cell.place.points.tobytes()), each
 
     def _parts(self, keys: list[bytes], kinds: list[Kind], faces: dict) -> list[Part | None]:
         """What is joined; a part is the same object as long as it is the same."""
@@ -233,7 +244,7 @@ class Growth:
         both = np.sum(tails, axis=1, keepdims=True)
         axes = tails > SHARE_OF_TAIL * both
         axes[~np.any(axes, axis=1)] = True
-        self.tree, self.parents = self.tree.split(axes & marked[:, None])
+        self.tree, _ = self.tree.split(axes & marked[:, None])
 
 
 def _end_at_zero(squares: np.ndarray, outer: np.ndarray) -> None:

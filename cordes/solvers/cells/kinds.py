@@ -18,8 +18,9 @@ from cordes.solvers.cells.equation import in_cells
 LATTICE, LEAST_SHARE = 17, 0.01
 # A cell has singular functions once it is so small a share of the box along an axis, and so many
 # times worse than cells that are at no singular point: where the solution is smooth, polynomials
-# do.
-SINGULAR_FROM, WORST = 1 / 8, 3.0
+# do. What is nearer to a singular point than a share of its size counts as being at it, and has its
+# functions.
+SINGULAR_FROM, WORST, NEAR, FELT = 1 / 8, 3.0, 0.5, 0.3
 
 
 class Kind(NamedTuple):
@@ -50,8 +51,9 @@ class Kinds:
     def activate(self, tree: Tree, indicator: np.ndarray) -> np.ndarray:
         """Singular points whose cells are the worst of all get their functions: these cells."""
         lower, upper = tree.boxes
-        inside = (lower[:, None] <= self.locations) & (self.locations <= upper[:, None])
-        at = np.all(inside, axis=2)
+        around = NEAR * (upper - lower)
+        low, high = (lower - around)[:, None], (upper + around)[:, None]
+        at = np.all((low <= self.locations) & (self.locations <= high), axis=2)
         others = float(np.max(indicator[~np.any(at, axis=1)], initial=0.0))
         worst = np.max(np.where(at, indicator[:, None], 0.0), axis=0, initial=0.0)
         small = np.all(~at | self._small(tree)[:, None], axis=0)
@@ -86,7 +88,9 @@ class Kinds:
         low, high = lower - reach, upper + reach
         lattice = in_cells(low, high, np.linspace(-1, 1, LATTICE))
         crossed = crossings(self.columns.heights, lattice)
-        near = np.all((low[:, None] <= self.locations) & (self.locations <= high[:, None]), axis=2)
+        felt = FELT * (upper - lower)
+        first, last = (lower - felt)[:, None], (upper + felt)[:, None]
+        near = np.all((first <= self.locations) & (self.locations <= last), axis=2)
         near &= self._small(tree)[new][:, None] & self.active
         outer, outside = tree.outer[new], np.zeros(count, bool)
         if not box:

@@ -29,14 +29,14 @@ BEYOND = 1e-9
 
 class Looked(NamedTuple):
     """What fresh points say of each cell: the integral of the squared residual, the indicator of
-    the error, the tail of its polynomial along each axis (n, d), its mean and volume (n, 2).
+    the error, the tail of its polynomial along each axis (n, d), its volume in the domain.
     `scale` is the root mean square of the target, `residual` that of the residual, `largest` the
     largest value."""
 
     squares: np.ndarray
     indicator: np.ndarray
     tails: np.ndarray
-    means: np.ndarray
+    volumes: np.ndarray
     residual: float
     scale: float
     largest: float
@@ -69,12 +69,11 @@ def look(
     indicator = h**2 * np.max(np.abs(residual) * (share > 0), axis=1) / 4
     indicator = np.maximum(indicator, np.maximum(h * slope / 2, value))
     whole = float(np.sum(volume))
-    mean = np.sum(values * share, axis=1) / np.maximum(np.sum(share, axis=1), 1e-300)
     return Looked(
         squares + blended,
         indicator,
         _tails(network.squares),
-        np.column_stack([mean, volume]),
+        volume,
         float(np.sqrt(np.sum(squares + blended) / whole)),
         float(np.sqrt(np.sum(target) / whole)),
         float(np.max(np.abs(values) * (share > 0), initial=0.0)),

@@ -11,6 +11,8 @@ from cordes.solvers.cells.equation import Equation, in_cells, scales
 
 # Numbers of the matrices that are solved at once.
 HELD = 1 << 22
+# An equation is rough in a cell if the last modes have this share of one of its coefficients.
+ROUGH = 0.02
 
 
 class Reduced(NamedTuple):
@@ -49,31 +51,66 @@ def _batch(
     element: Element,
     known: list[Reduced | None],
 ) -> list[Reduced]:
-    n, x = len(lower), in_cells(lower, upper, element.points)
+    factors, target = _rows(equation, lower, upper, element.points)
+    marks = [hash((a.tobytes(), b.tobytes())) for a, b in zip(factors, target, strict=True)]
+    new = np.array(
+        [k for k, (old, mark) in enumerate(zip(known, marks, strict=True))
+         if old is None or old.rows != mark], int
+    )
+    rough = element.roughness(np.concatenate([factors, target[..., None]], axis=2)[new]) > ROUGH
+    smooth = new[~rough]
+    found: dict[int, tuple] = {}
+    if len(smooth):
+        each = factors[smooth] * scales(lower[smooth], upper[smooth])[:, None]
+        matrix, outer = _applied(each, element.bubble_rows), _applied(each, element.lift_rows)
+        inner = solved_each(matrix, np.concatenate([target[smooth, :, None], -outer], axis=2))
+        parts = _parts(element, element.bubbles @ inner, lower[smooth], upper[smooth])
+        found |= dict(zip(smooth.tolist(), parts, strict=True))
+    if np.any(rough):
+        cells = new[rough]
+        parts = _by_least_squares(equation, lower[cells], upper[cells], element)
+        found |= dict(zip(cells.tolist(), parts, strict=True))
+    return [
+        Reduced(*found[k], mark) if k in found else old
+        for k, (old, mark) in enumerate(zip(known, marks, strict=True))
+    ]  # pyright: ignore[reportReturnType]
+
+
+def _rows(
+    equation: Equation, lower: np.ndarray, upper: np.ndarray, points: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Factors (n, q, rows) and target (n, q) at points of cells."""
+    n, x = len(lower), in_cells(lower, upper, points)
     rows = equation(x.reshape(-1, x.shape[2]))
     factors = rows.factors.reshape(n, -1, rows.factors.shape[1])
-    target = rows.target.reshape(n, -1)
-    marks = [hash((a.tobytes(), b.tobytes())) for a, b in zip(factors, target, strict=True)]
-    new = [k for k in range(n) if known[k] is None or known[k].rows != marks[k]]
-    if new:
-        solved = _solved(factors[new], target[new], lower[new], upper[new], element)
-        for k, parts in zip(new, solved, strict=True):
-            known[k] = Reduced(*parts, marks[k])
-    return known  # pyright: ignore[reportReturnType]
+    return factors, rows.target.reshape(n, -1)
 
 
-def _solved(
-    factors: np.ndarray,
-    target: np.ndarray,
-    lower: np.ndarray,
-    upper: np.ndarray,
-    element: Element,
+def _by_least_squares(
+    equation: Equation, lower: np.ndarray, upper: np.ndarray, element: Element
 ) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    factors = factors * scales(lower, upper)[:, None]
-    matrix, outer = _applied(factors, element.bubble_rows), _applied(factors, element.lift_rows)
-    right = np.concatenate([target[:, :, None], -outer], axis=2)
-    inner = solved_each(matrix, right)
-    response = element.bubbles @ inner
+    """Where a polynomial cannot fulfil the equation, whatever it does in single points."""
+    wide = element.wide
+    factors, target = _rows(equation, lower, upper, wide.points)
+    weight = wide.root_weights * np.min(upper - lower, axis=1)[:, None] ** 2
+    factors = factors * scales(lower, upper)[:, None] * weight[..., None]
+    matrix, outer = _applied(factors, wide.bubble_rows), _applied(factors, wide.lift_rows)
+    size = np.sqrt(np.sum(matrix**2, axis=1))
+    size[size == 0] = 1.0
+    count = matrix.shape[2]
+    right = (target * weight)[:, :, None], -outer
+    whole = np.concatenate([matrix / size[:, None], *right], axis=2)
+    triangle = np.linalg.qr(whole, mode="r")
+    inner = solved_each(triangle[:, :count, :count], triangle[:, :count, count:])
+    response = wide.bubbles @ (inner / size[:, :, None])
+    return _parts(element, response, lower, upper)
+
+
+def _parts(
+    element: Element, response: np.ndarray, lower: np.ndarray, upper: np.ndarray
+) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+    """Coefficients, slopes out of the cells and what values have beside low modes, from the
+    coefficients without the lift."""
     response[:, :, 1:] += element.lift
     width = element.size**element.dimension
     slopes = element.slopes.reshape(-1, width) @ response

@@ -7,6 +7,7 @@ and drops what says nothing; another one of the values on the faces alone separa
 determine from what the equation does.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +15,6 @@ import scipy.linalg
 
 from cordes.ansatz.cells.columns import Place, RichColumns
 from cordes.ansatz.cells.reference import gauss, projection
-from cordes.ansatz.cells.windows import REACH
 from cordes.solvers.cells.equation import Equation, in_cells
 from cordes.solvers.cells.plain import Reduced
 
@@ -48,23 +48,77 @@ class RichCell(NamedTuple):
 
     place: Place
     sides: tuple[Side, ...]
-    contains: object = None
+    contains: Callable[[np.ndarray], np.ndarray] | None = None
 
 
 def reduce_rich(
-    equation: Equation, columns: RichColumns, cell: RichCell, known: Reduced | None = None
+    equation: Equation,
+    columns: RichColumns,
+    cells: list[RichCell],
+    known: list[Reduced | None] | None = None,
+) -> list[Reduced]:
+    """Many cells; those that are `known` only where the equation is not what it was. What JAX
+    computes is asked for once for all of them."""
+    if not cells:
+        return []
+    points = [_points(columns, cell) for cell in cells]
+    rows = equation(np.concatenate([x for x, _ in points]))
+    ends = np.cumsum([len(x) for x, _ in points])[:-1]
+    factors, targets = np.split(rows.factors, ends), np.split(rows.target, ends)
+    marks = [hash((a.tobytes(), b.tobytes())) for a, b in zip(factors, targets, strict=True)]
+    found = list(known) if known is not None else [None] * len(cells)
+    new = [k for k, (old, mark) in enumerate(zip(found, marks, strict=True))
+           if old is None or old.rows != mark]
+    t, _ = gauss(2 * columns.degree + 4)
+    sides = [[side_points(cells[k].place, side, t) for side in cells[k].sides] for k in new]
+    where = [np.concatenate([points[k][0], *own]) for k, own in zip(new, sides, strict=True)]
+    heights = _heights(columns, [cells[k] for k in new], where)
+    for k, own, height in zip(new, sides, heights, strict=True):
+        local = LocalRows(points[k][0], points[k][1], factors[k], targets[k])
+        found[k] = _reduced(columns, cells[k], local, own, height, marks[k])
+    return found  # pyright: ignore[reportReturnType]
+
+
+class LocalRows(NamedTuple):
+    """Points of a cell with their weights, and the equation there."""
+
+    x: np.ndarray
+    weight: np.ndarray
+    factors: np.ndarray
+    target: np.ndarray
+
+
+def _heights(
+    columns: RichColumns, cells: list[RichCell], where: list[np.ndarray]
+) -> list[dict[int, np.ndarray]]:
+    """The derivatives of interfaces at points of cells that they cut."""
+    found: list[dict[int, np.ndarray]] = [{} for _ in cells]
+    for k in range(len(columns.heights)):
+        cut = [n for n, cell in enumerate(cells) if cell.place.interfaces[k]]
+        if cut:
+            one = np.arange(len(columns.heights)) == k
+            rows = columns.heights_at(np.concatenate([where[n] for n in cut]), one)[k]
+            ends = np.cumsum([len(where[n]) for n in cut])[:-1]
+            for n, part in zip(cut, np.split(rows, ends, axis=1), strict=True):
+                found[n][k] = part
+    return found
+
+
+def _reduced(
+    columns: RichColumns,
+    cell: RichCell,
+    local: LocalRows,
+    sides: list[np.ndarray],
+    heights: dict[int, np.ndarray],
+    mark: int,
 ) -> Reduced:
     """Where there is an interface rows reach as far as the window of the cell does, so that what
     lies behind one next to a side is determined as well."""
-    place = cell.place
-    x, weight = _points(columns, cell)
-    found = equation(x)
-    mark = hash((found.factors.tobytes(), found.target.tobytes()))
-    if known is not None and known.rows == mark:
-        return known
-    matrix = np.einsum("nj,jnm->nm", found.factors * weight[:, None], columns.at(place, x))
-    target = found.target * weight
-    values, slopes, more, edges = _on_sides(columns, cell)
+    place, count = cell.place, len(local.x)
+    whole = columns.at(place, np.concatenate([local.x, *sides]), heights)
+    matrix = np.einsum("nj,jnm->nm", local.factors * local.weight[:, None], whole[:, :count])
+    target = local.target * local.weight
+    values, slopes, more, edges = _on_sides(columns, cell, whole[:, count:])
     cut = CUT_SINGULAR if np.any(place.points) else CUT
     basis = _orthonormal(np.concatenate([matrix, edges]), cut)
     matrix, values = matrix @ basis, values @ basis
@@ -74,46 +128,52 @@ def reduce_rich(
     from_values = right[:rank].T @ (left[:, :rank] / singular[:rank]).T
     free = right[rank:].T
     wanted = np.concatenate([target[:, None], -(matrix @ from_values)], axis=1)
-    inner = _least_squares(matrix @ free, wanted)
-    response = free @ inner
+    response = free @ _least_squares(matrix @ free, wanted)
     response[:, 1:] += from_values
     response = basis @ response
     return Reduced(response, slopes @ response, more @ response, mark)
 
 
 def _points(columns: RichColumns, cell: RichCell) -> tuple[np.ndarray, np.ndarray]:
-    place, order = cell.place, 2 * columns.degree + 4
-    t, weights = gauss(order)
-    size = place.upper - place.lower
-    x = in_cells(place.lower[None], place.upper[None], t)[0]
-    weight = np.sqrt(np.kron(weights, weights) / 4 * np.prod(size) * np.min(size))
-    if np.any(place.interfaces):
-        reach = REACH * size
+    """Points of the cell with their weights, more of them on the smaller side of an interface, and
+    some around the cell, which its window reaches."""
+    place, size = cell.place, cell.place.upper - cell.place.lower
+    frame = columns.frame(place)
+    lower, upper = np.maximum(place.lower, frame.lower), np.minimum(place.upper, frame.upper)
+    parts = [_box_points(lower, upper, 2 * frame.degree + 4)]
+    for k in np.flatnonzero(place.interfaces).tolist():
+        frame = columns.frame(place, k)
+        x, weight = _box_points(frame.lower, frame.upper, 2 * frame.degree + 4)
         lower, upper = columns.box
-        lower = np.maximum(place.lower - reach, lower)
-        upper = np.minimum(place.upper + reach, upper)
-        around = in_cells(lower[None], upper[None], t)[0]
-        beyond = np.any((around < place.lower) | (around > place.upper), axis=1)
-        x = np.concatenate([x, around[beyond]])
-        weight = np.concatenate([weight, BEYOND * weight[beyond]])
+        here = np.all((x > lower) & (x < upper), axis=1)
+        beyond = np.any((x < place.lower) | (x > place.upper), axis=1)
+        parts.append((x[here], np.where(beyond, BEYOND, 1.0)[here] * weight[here]))
+    x, weight = (np.concatenate(each) for each in zip(*parts, strict=True))
+    weight = weight * np.sqrt(np.min(size))
     if cell.contains is not None:
-        inside = cell.contains(x)  # pyright: ignore[reportCallIssue]
+        inside = cell.contains(x)
         x, weight = x[inside], weight[inside]
     return x, weight
 
 
+def _box_points(lower: np.ndarray, upper: np.ndarray, order: int) -> tuple[np.ndarray, np.ndarray]:
+    t, weights = gauss(order)
+    x = in_cells(lower[None], upper[None], t)[0]
+    return x, np.sqrt(np.kron(weights, weights) / 4 * np.prod(upper - lower))
+
+
 def _on_sides(
-    columns: RichColumns, cell: RichCell
+    columns: RichColumns, cell: RichCell, whole: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Modes of values and of slopes outwards on all sides, two further modes of values, and both at
-    points with weights that make them comparable with rows."""
+    points with weights that make them comparable with rows; `whole` are the columns at the points of all sides."""
     place, order = cell.place, 2 * columns.degree + 4
     t, weights = gauss(order)
     h = float(np.min(place.upper - place.lower))
     values, slopes, more, edges = [], [], [], []
     none = np.zeros((0, columns.count(place)))
-    for side in cell.sides:
-        found = columns.at(place, side_points(place, side, t))
+    for k, side in enumerate(cell.sides):
+        found = whole[:, k * order : (k + 1) * order]
         sign = 1.0 if side.upper else -1.0
         modes = projection(order - 1)[: side.modes]
         more.append(projection(order - 1)[side.modes : side.modes + EXTRA] @ found[0])

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cordes.ansatz.cells.columns import RichColumns
+from cordes.ansatz.cells.columns import RichColumns, fewer
 from cordes.ansatz.cells.tree import Tree
 from cordes.domains import Box
 from cordes.domains.domain import AbstractDomain
@@ -22,8 +22,6 @@ SAMPLES, STEPS = 33, 14
 # Crossings that are no further apart than this share of a side are the same one; a part of a side
 # that is shorter is none.
 SAME, SHORTEST = 1e-6, 1e-3
-# A part has all modes from this share of the side on, and fewer where it is shorter.
-WHOLE = 0.2
 
 
 class Sides:
@@ -73,7 +71,7 @@ class Sides:
         high: int,
     ) -> tuple[Face, Side]:
         share = (high - low) / (whole[1] - whole[0])
-        modes = int(np.ceil(self.element.modes * min(1.0, share / WHOLE)))
+        modes = fewer(self.element.modes, share)
         ends = tree.place(1 - axis, np.array([low, high]))
         side = Side(axis, upper, float(ends[0]), float(ends[1]), modes)
         return Face(axis, place, (low, high), modes), side

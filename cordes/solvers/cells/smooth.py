@@ -38,7 +38,7 @@ LEAST_SHARE = 1e-5
 # Fits before anything is said; shares of the right-hand side that polynomials must be expected to
 # reach, that are good enough, and that are nothing but rounding; a larger degree must leave so much
 # less.
-LOOKS, HOPED, GOOD, ROUNDING, FALLS = 3, 1e-7, 1e-8, 1e-14, 0.3
+LOOKS, HOPED, GOOD, ROUNDING, FALLS = 3, 1e-7, 1e-8, 1e-12, 0.3
 
 
 class Fitted(NamedTuple):

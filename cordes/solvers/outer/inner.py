@@ -13,9 +13,10 @@ from cordes.results import Result
 from cordes.solutions.answer import Answer
 from cordes.solvers.adam import Adam
 from cordes.solvers.candidates import GROWTH, Kind, first_candidates, waves
-from cordes.solvers.cells.cells import CellLevels, Cells
+from cordes.ansatz.cells.network import CellPolynomials
+from cordes.solvers.cells.cells import Cells
 from cordes.solvers.cells.first import Polynomials
-from cordes.solvers.cells.growth import Growth
+from cordes.solvers.cells.levels import CellLevels
 from cordes.solvers.cells.smooth import ROUNDING as LEAST
 from cordes.solvers.gauss_newton import GaussNewton
 from cordes.solvers.least_squares import (
@@ -147,34 +148,37 @@ class CellSteps:
 
     def __init__(self, solver: Cells, budget: Budget, singular: bool):
         """`singular`: corners may have singular functions, once the equation there is known."""
-        self.search, self.singular = CellLevels(solver, budget), singular
-        self.solver, self.budget = solver, budget
+        self.solver, self.budget, self.singular = solver, budget, singular
         self.first: Polynomials | None = None
-        self.growth: Growth | None = None
+        self.levels: CellLevels | None = None
 
     @property
     def rounding(self) -> float:
         """A larger degree costs hardly anything."""
-        return ROUNDING if self.growth is not None else LEAST
+        return ROUNDING if self.levels is not None else LEAST
 
     def solve(self, system: AbstractSystem, start: Weights | None) -> Answer:
-        if self.growth is None and self.first is None:
+        if self.levels is None and self.first is None:
             self._begin(system, start)
-        if self.growth is None:
+        if self.levels is None:
             return self._polynomials(system)
-        self.growth.system = system
-        looked = self.search.level(self.growth)
-        assert self.growth.network is not None
+        self.levels.growth.system = system
+        looked = self.levels.level()
+        network, points = self.levels.growth.network, self.levels.points
+        assert network is not None
         none = np.zeros(system.ansatz.singular.count)
-        points = self.search.points
-        return Answer(self.growth.network, none, Result.converged, looked.residual, points, [])
+        return Answer(network, none, Result.converged, looked.residual, points, [])
 
     def _begin(self, system: AbstractSystem, start: Weights | None) -> None:
         split = start is not None and isinstance(start.network, CellPolynomials)
         if self.solver.begins_with_polynomials(system) and not split:
             self.first = Polynomials(system, self.budget, start)
         else:
-            self.growth = self.solver.growth(system, start)
+            self._split(system, start)
+
+    def _split(self, system: AbstractSystem, start: Weights | None) -> None:
+        growth = self.solver.growth(system, start)
+        self.levels = CellLevels(self.solver, self.budget, growth)
 
     def _polynomials(self, system: AbstractSystem) -> Answer:
         assert self.first is not None
@@ -186,22 +190,23 @@ class CellSteps:
         return Answer(network, none, Result.converged, residual, points, [], facts)
 
     def refine(self, system: AbstractSystem) -> bool:
-        if self.growth is None and self.first is not None:
-            target = self.budget.tol or 0.0
-            if self.first.ladder.promising(target) and self.first.ladder.rise():
+        if self.levels is None and self.first is not None:
+            ladder, target = self.first.ladder, self.budget.tol or 0.0
+            if ladder.promising(target) and ladder.rise():
                 return True
-            if self.first.ladder.good or not self.solver.splits(system.problem):
+            if ladder.good or not self.solver.splits(system.problem):
                 return False
             self.first.give_up()
-            self.growth = self.solver.growth(system, None)
+            self._split(system, None)
             return True
-        if self.growth is None or not self.search.refine(self.growth):
+        if self.levels is None:
             return False
+        growth = self.levels.growth
         # Where a determinant is given the frozen matrices degenerate at corners.
-        enriched = self.singular and not system.problem.convex and self.growth.at_corners()
-        if enriched and system.find_singular():
-            self.growth.use(system)
-        return True
+        corners = self.singular and not system.problem.convex and growth.at_corners()
+        if corners and not np.any(growth.kinds.active) and system.find_singular():
+            growth.use(system)
+        return self.levels.refine()
 
 
 class TrainedSteps:
