@@ -1,0 +1,149 @@
+"""Cells: parallelograms and triangles of the plane, boxes of the space, and that they tile."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from itertools import product
+
+from flint import acb, arb, arb_mat, fmpq
+
+from cordes_check.balls import between, need, rational
+
+MOST_CELLS, MOST_PIECES = 20_000, 200_000
+
+
+class Place:
+    """A point, or a ball of points: coordinates x, and on a cell parameters s and a Jacobian."""
+
+    def __init__(self, x: list, s: Sequence = (), jacobian: object = None):
+        self.x, self.s, self.jacobian, self._kept = x, s, jacobian, {}
+
+    def once(self, name: str, function: Callable[["Place"], object]) -> object:
+        """A value that many formulas use."""
+        if name not in self._kept:
+            self._kept[name] = function(self)
+        return self._kept[name]
+
+
+class Region:
+    """The convex hull of points; formulas keep here what they know of it."""
+
+    def __init__(self, vertices: list[tuple], name: str):
+        self.vertices, self.name = vertices, name
+        self.signs: dict = {}
+        self.made: dict = {}
+
+    def whole(self) -> Place:
+        return Place([between(min(side), max(side)) for side in zip(*self.vertices, strict=True)])
+
+    def rest_at_apex(self, affine: Sequence[fmpq]) -> Callable[[Place], object] | None:
+        return None
+
+    def projected(self, fixed: dict[int, fmpq]) -> "Region":
+        """Its image on a face of a box, where these coordinates have these values."""
+        flat = [tuple(fixed.get(i, c) for i, c in enumerate(v)) for v in self.vertices]
+        return Region(flat, self.name)
+
+
+def along(affine: Sequence[fmpq], v: Sequence[fmpq]) -> fmpq:
+    """The slope of an affine function in a direction."""
+    return sum((c * w for c, w in zip(affine[1:], v, strict=True)), fmpq(0))
+
+
+class Cell(Region):
+    """origin + Σ s_k d_k ("box"), or origin + s1 (d1 + s2 d2) ("triangle"), 0 < s_k < 1. In its
+    frame it has coordinates |X_k| < 1: x = middle + Σ X_k d_k/2."""
+
+    def __init__(self, kind: str, rows: list[list[fmpq]], name: str):
+        self.d, self.kind, self.origin, self.directions = len(rows) - 1, kind, rows[0], rows[1:]
+        known = kind == "box" or (kind == "triangle" and self.d == 2)
+        need(known and all(len(row) == self.d for row in rows), f"{name} is no cell")
+        takes = [(0, 0), (1, 0), (1, 1), (0, 1)][: 3 if kind == "triangle" else 4]
+        takes = takes if self.d == 2 else product((0, 1), repeat=self.d)
+        super().__init__([tuple(self.point(take)) for take in takes], name)
+        self.balls = [[arb(c) for c in row] for row in rows]
+        matrix = arb_mat(self.balls[1:]).transpose()
+        self.determinant = matrix.det()
+        need(self.determinant > 0, f"{name} has no volume, or is turned over")
+        self.middle, self.inverse = self.point([fmpq(1, 2)] * self.d), (2 * matrix.inv()).tolist()
+        self.volume = self.determinant / (2 if kind == "triangle" else 1)
+
+    def point(self, p: Sequence) -> list[fmpq]:
+        """origin + Σ p_k d_k, exactly."""
+        columns = zip(self.origin, *self.directions, strict=True)
+        return [o + sum(a * c for a, c in zip(p, move, strict=True)) for o, *move in columns]
+
+    def steps(self, s: Sequence) -> list:
+        return [s[0], s[0] * s[1]] if self.kind == "triangle" else [*s]
+
+    def frame(self, s: Sequence) -> list:
+        return [2 * p - 1 for p in self.steps(s)]
+
+    def place(self, s: Sequence) -> Place:
+        p, (x, *directions) = self.steps(s), self.balls
+        for a, v in zip(p, directions, strict=True):
+            x = [c + a * w for c, w in zip(x, v, strict=True)]
+        jacobian = self.determinant * s[0] if self.kind == "triangle" else self.determinant
+        return Place(x, s, jacobian)
+
+    def whole(self) -> Place:
+        return self.place(self.unit())
+
+    def unit(self) -> list[arb]:
+        return [between(0, 1)] * self.d
+
+    def rest_at_apex(self, affine: Sequence[fmpq]) -> Callable[[Place], object] | None:
+        """An affine function that vanishes in the apex of a triangle, over s1."""
+        if self.kind == "box" or affine[0] + along(affine, self.origin) != 0:
+            return None
+        a, b = (arb(along(affine, v)) for v in self.directions)
+        return lambda place: a + b * place.s[1]
+
+
+def read_cells(data: list, outline: list[tuple]) -> list[Cell]:
+    """Cells of the plane that tile the polygon with these corners, which run counter-clockwise: the
+    oriented boundaries of the cells add up to that of the polygon. Then the sum of their indicator
+    functions minus that of the polygon has no boundary, and is zero."""
+    need(0 < len(data) <= MOST_CELLS, "there are no cells, or too many")
+    cells, ends = [], Counter()
+    for k, (kind, *rows) in enumerate(data):
+        cells.append(Cell(kind, [[rational(c) for c in row] for row in rows], f"cell {k}"))
+    for sign, corners in [(-1, outline), *((1, cell.vertices) for cell in cells)]:
+        for a, b in zip(corners, [*corners[1:], corners[0]], strict=True):
+            line, axis = _line(a, b)
+            ends[line, a[axis]] += sign
+            ends[line, b[axis]] -= sign
+    need(not any(ends.values()), "the cells do not tile the domain")
+    return cells
+
+
+def _line(a: tuple, b: tuple) -> tuple:
+    """The line through two points, the same for all pairs on it, and an axis along which it runs."""
+    normal = b[1] - a[1], a[0] - b[0]
+    n = [c / (normal[0] or normal[1]) for c in normal]
+    return (*n, n[0] * a[0] + n[1] * a[1]), 0 if n[1] else 1
+
+
+def halves(s: list) -> list[list]:
+    """A product of real or complex balls, cut in two across its longest side."""
+    sides = [(z.real, z.imag) if isinstance(z, acb) else (z,) for z in s]
+    places = [(k, part) for k, side in enumerate(sides) for part in range(len(side))]
+    k, part = max(places, key=lambda at: float(sides[at[0]][at[1]].rad()))
+    centre, reach, found = sides[k][part].mid(), sides[k][part].rad(), []
+    for ball in (between(centre - reach, centre), between(centre, centre + reach)):
+        parts = [*sides[k][:part], ball, *sides[k][part + 1 :]]
+        found.append([*s[:k], acb(*parts) if len(parts) == 2 else ball, *s[k + 1 :]])
+    return found
+
+
+def everywhere(cells: list[Cell], test_on: Callable, what: str) -> int:
+    """Shows something on all cells, which are cut where it is not seen; the number of pieces."""
+    count = 0
+    for cell in cells:
+        test, todo = test_on(cell), [cell.unit()]
+        while todo:
+            s, count = todo.pop(), count + 1
+            if not test(cell.place(s)):
+                small = all(z.rad() < 1e-9 for z in s)
+                need(not small and count < MOST_PIECES, f"{cell.name}: {what} is not seen there")
+                todo += halves(s)
+    return count

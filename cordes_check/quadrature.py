@@ -1,0 +1,88 @@
+"""Upper bounds of integrals of squares over cells, by Gauss's rule in balls with its remainder.
+
+If |F| <= M on the ellipse with foci -1, 1 and semi-axes (ρ ± 1/ρ)/2, the Chebyshev coefficients of
+F are at most 2Mρ^-k. A rule with n >= 2 points is exact below degree 2n, odd degrees give zero by
+symmetry, and beyond |∫T_k| <= 2/15, |Q(T_k)| <= 2. So |∫F - Q(F)| <= (64/15) M ρ^-2n/(1 - ρ^-2).
+With several variables one of them is complex at a time: I - Q = (I1 - Q1) I2 + Q1 (I2 - Q2).
+"""
+
+import math
+from collections.abc import Callable
+from functools import cache
+
+from flint import acb, arb, ctx
+
+from cordes_check.answers import Polynomial
+from cordes_check.balls import around, largest, need, on_lines
+from cordes_check.cells import Cell, halves
+
+RHOS = (1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 8.0, 10.0, 13.0, 16.0, 24.0)
+MOST_POINTS, DEEPEST_CUT = 100, 5
+
+
+@cache
+def gauss(n: int, precision: int) -> list[tuple[arb, arb]]:
+    """Nodes and weights on [0, 1], as balls of this precision."""
+    assert precision == ctx.prec
+    pairs = (arb.legendre_p_root(n, k, weight=True) for k in range(n))
+    return [((node + 1) / 2, weight / 2) for node, weight in pairs]
+
+
+def ellipse(rho: float) -> acb:
+    """A rectangle around the ellipse over [0, 1]."""
+    r = arb(rho)
+    return acb(arb(1) / 2 + around((r + 1 / r) / 4), around((r - 1 / r) / 4))
+
+
+def sup(function: Callable, s: list, cuts: int = DEEPEST_CUT) -> list[arb]:
+    """Upper bounds of |values| on a product of balls, which is cut where they are no numbers;
+    infinite where this does not help."""
+    values = [largest(v) for v in function(s)]
+    if cuts == 0 or all(v.is_finite() for v in values):
+        return values
+    found = [sup(function, part, cuts - 1) for part in halves(s)]
+    return [max(pair) for pair in zip(*found, strict=True)]
+
+
+def integrals(cell: Cell, N: Polynomial, integrand: Callable, tolerance: float):
+    """For each function of an integrand (cordes_check.theorems) upper bounds of the integral of its
+    square, with N for its polynomial, and of what the error of N may add to its size; the number
+    of points, and upper bounds of the squares times the Jacobian on the ellipses."""
+    rules, directions, rest = [], [], arb(0)
+
+    def squares(s: list) -> list:
+        place = cell.place(s)
+        values = integrand(place, N.around(s), True)
+        return [value * value * place.jacobian for value in values]
+
+    for k in range(cell.d):
+        best = None
+        for rho in RHOS:
+            s = [acb(each) for each in cell.unit()]
+            s[k] = ellipse(rho)
+            M = max(sup(squares, s))
+            if not M.is_finite():
+                break
+            ratio = float((M + arb(2) ** -1000).log()) + math.log(
+                32 / 15 / (1 - rho**-2) / tolerance
+            )
+            n = max(2, math.ceil(ratio / (2 * math.log(rho))))
+            if best is not None and n > best[0] + 4:
+                break
+            best = (n, rho, M) if best is None or n < best[0] else best
+        need(
+            best is not None and best[0] <= MOST_POINTS,
+            f"{cell.name}: the data are not seen to be analytic around it",
+        )
+        n, rho, M = best
+        directions.append(best)
+        rules.append(gauss(n, ctx.prec))
+        rest += arb(32) / 15 * M * arb(rho) ** (-2 * n) / (1 - arb(rho) ** -2)
+    totals, points = None, 0
+    for s, weight, network in N.on_grid(rules):
+        place, points = cell.place(s), points + 1
+        values = integrand(place, network, True)
+        terms = [weight * place.jacobian * value * value for value in values]
+        totals = terms if totals is None else [a + b for a, b in zip(totals, terms, strict=True)]
+    moved = sup(lambda s: integrand.moved(cell.place(s), N.around(s), N.error), cell.unit())
+    return [(total + rest).upper() for total in totals], moved, directions, points
