@@ -111,14 +111,18 @@ class Features:
         self.kinks = []
         for number, power, scale in data["kinks"]:
             affine = formulas.affine(interfaces[number])
-            need(power is None or power in range(3, 9), "an input that is not C^{1,1}")
-            need(affine is not None, "an interface is not affine with rational coefficients")
             self.kinks.append((interfaces[number], affine, power, binary(scale)))
         counts = {len(self.coefficients), *map(len, [*self.weights, self.biases])}
         fits = len(self.weights) == d + len(self.kinks) and len(counts) == 1 and max(counts) > 0
         fits = fits and len(self.center) == len(self.scale) == d and max(counts) <= MOST_FEATURES
         if not fits or not all(v > 0 for v in (*self.scale, *(kink[3] for kink in self.kinks))):
             raise NotAProof("the weights of the answer do not belong together")
+
+    def rounding(self) -> arb:
+        """About what values of N lose in float64."""
+        rows = zip(self.coefficients, self.biases, *self.weights, strict=True)
+        terms = (abs(c) * (2 + sum(map(abs, others), arb(0))) for c, *others in rows)
+        return sum(terms, arb(0)) * arb(2) ** -53
 
     def on(self, cell: Cell, precision: arb) -> Polynomial:
         """N on a cell, by the first degree whose error is so small."""
@@ -144,6 +148,8 @@ class Features:
             if all(w.is_zero() for w in row):
                 inputs.append((arb(0), []))
                 continue
+            need(power is None or power in range(3, 9), "an input that is not C^{1,1}, or no power")
+            need(affine is not None, "an interface is not affine with rational coefficients")
             sign, n, moves = (
                 self.formulas.sign(phi, cell),
                 power or 2,
@@ -260,6 +266,12 @@ class BoxAnswer:
         codes = [*product((None, 0, 1), repeat=domain.d)][1:]
         faces = [{i: c for i, c in enumerate(code) if c is not None} for code in codes]
         self.faces = [] if formulas.constant(g) == 0 else faces
+
+    def size(self) -> arb:
+        """The largest value of D."""
+        return reduce(
+            mul, (arb(u - l) ** 2 / 4 for l, u in zip(self.lower, self.upper, strict=True))
+        )
 
     def on(self, cell: Cell) -> Callable:
         """The series of u on lines from the coordinates there and the series of N; that of D·N

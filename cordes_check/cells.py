@@ -17,11 +17,11 @@ class Place:
     def __init__(self, x: list, s: Sequence = (), jacobian: object = None):
         self.x, self.s, self.jacobian, self._kept = x, s, jacobian, {}
 
-    def once(self, name: str, function: Callable[["Place"], object]) -> object:
+    def once(self, key: object, function: Callable[["Place"], object]) -> object:
         """A value that many formulas use."""
-        if name not in self._kept:
-            self._kept[name] = function(self)
-        return self._kept[name]
+        if key not in self._kept:
+            self._kept[key] = function(self)
+        return self._kept[key]
 
 
 class Region:
@@ -58,12 +58,14 @@ class Cell(Region):
         known = kind == "box" or (kind == "triangle" and self.d == 2)
         need(known and all(len(row) == self.d for row in rows), f"{name} is no cell")
         takes = [(0, 0), (1, 0), (1, 1), (0, 1)][: 3 if kind == "triangle" else 4]
-        takes = takes if self.d == 2 else product((0, 1), repeat=self.d)
-        super().__init__([tuple(self.point(take)) for take in takes], name)
+        takes = takes if self.d == 2 else [*product((0, 1), repeat=self.d)]
         self.balls = [[arb(c) for c in row] for row in rows]
         matrix = arb_mat(self.balls[1:]).transpose()
-        self.determinant = matrix.det()
-        need(self.determinant > 0, f"{name} has no volume, or is turned over")
+        self.determinant = abs(matrix.det())
+        need(self.determinant > 0, f"{name} has no volume")
+        # Counter-clockwise in the plane.
+        takes = takes if matrix.det() > 0 else takes[::-1]
+        super().__init__([tuple(self.point(take)) for take in takes], name)
         self.middle, self.inverse = self.point([fmpq(1, 2)] * self.d), (2 * matrix.inv()).tolist()
         self.volume = self.determinant / (2 if kind == "triangle" else 1)
 
@@ -144,6 +146,6 @@ def everywhere(cells: list[Cell], test_on: Callable, what: str) -> int:
             s, count = todo.pop(), count + 1
             if not test(cell.place(s)):
                 small = all(z.rad() < 1e-9 for z in s)
-                need(not small and count < MOST_PIECES, f"{cell.name}: {what} is not seen there")
+                need(not small and count < MOST_PIECES, f"{what} is not seen on {cell.name}")
                 todo += halves(s)
     return count

@@ -1,7 +1,7 @@
 """The equation: a problem file of cordes, read anew. Decimals are exact, pi is π."""
 
-import ast
 import tomllib
+from ast import Add, BinOp, UnaryOp, USub, expr
 from functools import reduce
 from operator import mul
 
@@ -12,7 +12,12 @@ from cordes_check.cells import Cell, Place, Region
 from cordes_check.formulas import Formulas
 
 MOST_CONTROLS, MOST_TEXT = 64, 200_000
-# What f may be: the operator applied to the formula `exact`, where that is smooth.
+KINDS = {
+    "linear": "A:D²u + b·∇u - c u = f almost everywhere",
+    "hjb": "the supremum, or infimum, over a of A:D²u + b·∇u - c u - f is zero almost everywhere",
+    "monge-ampere": "det D²u = f, u convex",
+}
+# What f may be: the operator applied to the formula `exact`, wherever that is smooth.
 MANUFACTURED = "L(exact)"
 
 
@@ -31,31 +36,25 @@ class Box:
 
 class Equation:
     """The problem that a TOML text describes. For each control (one, where there are none) there are
-    formulas of A, b, c and f in the order of derivatives: -c, b_i, A_ii and A_ij + A_ji, then f."""
+    formulas of the parts of L in the order of derivatives, -c, b_i, A_ii or A_ij + A_ji, then f."""
 
     def __init__(self, text: object):
         try:
             table = tomllib.loads(str(text)[:MOST_TEXT], parse_float=str)
         except (tomllib.TOMLDecodeError, RecursionError) as error:
             raise NotAProof(f"the problem is no TOML text: {error}") from None
-        self.text, self.kind = text, table.get("kind", "linear")
-        self.table, domain, self.definitions = (
-            table.get(key, {}) for key in ("equation", "domain", "definitions")
-        )
+        self.kind, self.table, self.place = table["kind"], table["equation"], table["domain"]
+        self.definitions = table.get("definitions", {})
         need(
-            table.get("schema") == 1 and domain.get("type") == "box",
-            "the checker knows boxes alone, and schema 1",
+            self.kind in KINDS and table["schema"] == 1, "a kind of problem that is not known here"
         )
-        self.domain = Box(*([rational(c) for c in domain[key]] for key in ("lower", "upper")))
-        self.d = self.domain.d
+        need(self.place["type"] == "box", "a domain that is not known here")
+        self.domain = Box(*([rational(c) for c in self.place[key]] for key in ("lower", "upper")))
+        self.d, self.manufactured = self.domain.d, self.table["f"] == MANUFACTURED
         self.formulas = Formulas(self.d, {} if self.kind == "hjb" else self.definitions)
         self.g = self.formulas.read(self.table.get("g", 0))
         self.interfaces = [self.formulas.read(each) for each in self.table.get("interfaces", [])]
-        need(
-            self.kind in ("linear", "hjb", "monge-ampere"),
-            "the checker does not know this kind of problem",
-        )
-        self.operators = []
+        self.f, self.operators = None, []
         if self.kind == "monge-ampere":
             self.f = self.formulas.read(self.table["f"])
         else:
@@ -65,55 +64,66 @@ class Equation:
         """Each control, as definitions of its components."""
         if self.kind == "linear":
             return [self.definitions]
-        controls = self.table["controls"]
+        controls, found = self.table["controls"], []
         need(0 < len(controls) <= MOST_CONTROLS, "there are no controls, or too many")
-        named = (
-            {f"a{i + 1}": v for i, v in enumerate(c)} if isinstance(c, list) else {"a": c}
-            for c in controls
-        )
-        return [each | self.definitions for each in named]
+        for each in controls:
+            parts = each if isinstance(each, list) else [each]
+            names = [f"a{i + 1}" for i in range(len(parts))] if isinstance(each, list) else ["a"]
+            found.append(dict(zip(names, parts, strict=True)) | self.definitions)
+        return found
 
-    def _operator(self, definitions: dict) -> tuple[Formulas, list[ast.expr]]:
+    def _operator(self, definitions: dict) -> tuple[Formulas, list[expr]]:
         formulas, A, d = Formulas(self.d, definitions), self.table["A"], self.d
-        rows = (
-            A if isinstance(A, list) else [[A if i == j else 0 for j in range(d)] for i in range(d)]
-        )
-        b = self.table.get("b", [0] * d)
+        A = A if isinstance(A, list) else [[A if i == j else 0 for j in range(d)] for i in range(d)]
+        rows = [[formulas.read(entry) for entry in row] for row in A]
+        b = [formulas.read(entry) for entry in self.table.get("b", [0] * d)]
         if len(rows) != d or any(len(row) != d for row in rows) or len(b) != d:
             raise NotAProof("A or b has another size than the domain")
-        second = [rows[i][i] if i == j else f"({rows[i][j]}) + ({rows[j][i]})" for i, j in PAIRS[d]]
-        texts = [f"-({self.table.get('c', 0)})", *b, *second]
-        f = self.table["exact" if self.table["f"] == MANUFACTURED else "f"]
-        return formulas, [formulas.read(each) for each in (*texts, f)]
+        c = UnaryOp(USub(), formulas.read(self.table.get("c", 0)))
+        second = [
+            rows[i][i] if i == j else BinOp(rows[i][j], Add(), rows[j][i]) for i, j in PAIRS[d]
+        ]
+        f = formulas.read(self.table["exact" if self.manufactured else "f"])
+        return formulas, [c, *b, *second, f]
 
     def on(self, cell: Cell) -> "list[Operator]":
-        return [Operator(*each, cell, self.table["f"] == MANUFACTURED) for each in self.operators]
+        return [Operator(*each, cell, self.manufactured) for each in self.operators]
+
+    def words(self) -> list[str]:
+        """The problem, line by line."""
+        keys = ("controls", "sense", "A", "b", "c", "f", "exact", "g")
+        keys = [key for key in keys if key in self.table and (key != "exact" or self.manufactured)]
+        sides = [
+            f"({l}, {u})" for l, u in zip(self.place["lower"], self.place["upper"], strict=True)
+        ]
+        lines = [f"Ω = {' × '.join(sides)}", *(f"{k} = {v}" for k, v in self.definitions.items())]
+        lines += [f"{key} = {str(self.table[key]).replace(chr(39), '')}" for key in keys]
+        return [*lines, *([] if "g" in self.table else ["g = 0"])]
 
 
 class Operator:
-    """L and f on a cell, where all signs are known; terms that are zero are left out."""
+    """L and f on a cell, where all signs are known; parts that are zero are left out."""
 
-    def __init__(self, formulas: Formulas, parts: list[ast.expr], cell: Cell, manufactured: bool):
+    def __init__(self, formulas: Formulas, parts: list[expr], cell: Cell, manufactured: bool):
         *terms, f = parts
-        self.terms = [
-            (k, formulas.on(each, cell))
-            for k, each in enumerate(terms)
-            if formulas.constant(each) != 0
-        ]
-        # Along lines a triangle has no apex.
+        used = [k for k, term in enumerate(terms) if formulas.constant(term) != 0]
+        self.terms = [(k, formulas.on(terms[k], cell)) for k in used]
+        # On lines a triangle has no apex.
         self.f = formulas.on(f, Region(cell.vertices, cell.name) if manufactured else cell)
         self.manufactured, self.d = manufactured, cell.d
 
     def at(self, place: Place) -> dict[int, object]:
+        """The parts of L."""
         return {k: term(place) for k, term in self.terms}
 
-    def source(self, place: Place, values: dict[int, object]):
-        """f at a place, where the operator has these values."""
+    def source(self, place: Place, parts: dict[int, object]):
+        """f, where L has these parts."""
         if not self.manufactured:
             return self.f(place)
-        return applied(values, derivatives([self.f(Place(x)) for x in on_lines(place.x)], self.d))
+        lines = [self.f(Place(x)) for x in on_lines(place.x)]
+        return applied(parts, derivatives(lines, self.d))
 
 
-def applied(values: dict[int, object], parts: list):
-    """Lu from the values of L and the derivatives of u."""
-    return sum((value * parts[k] for k, value in values.items()), arb(0))
+def applied(parts: dict[int, object], values: list):
+    """Lu from the parts of L and the derivatives of u."""
+    return sum((part * values[k] for k, part in parts.items()), arb(0))

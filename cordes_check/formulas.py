@@ -7,6 +7,7 @@ function of a place, whose coordinates are balls, complex balls, or jets.
 
 import ast
 import operator
+import re
 import warnings
 from ast import (
     Add,
@@ -62,6 +63,10 @@ class Formulas:
         self.d, self.coordinates = d, [f"x{i + 1}" for i in range(d)]
         given = {"e": "exp(1)", "r": f"norm({','.join(self.coordinates)})"}
         need(not {"pi", *given, *self.coordinates} & set(definitions), "a name is defined twice")
+        need(
+            all(re.fullmatch(r"\w{1,60}", name, re.A) for name in definitions),
+            "no name of a formula",
+        )
         self.names: dict[str, ast.expr] = {}
         for name, text in (given | definitions).items():
             self.names[name] = self.read(text)
@@ -70,6 +75,8 @@ class Formulas:
     def read(self, text: object) -> ast.expr:
         """The tree of a formula. Numbers are what their digits say, and names are those above."""
         line = " ".join(str(text)[:LONGEST].split()).replace("norm(x)", "r")
+        if not line.isascii() or not line.isprintable() or "#" in line:
+            raise NotAProof(f"{line[:80]!r} has characters that no formula has")
         try:
             with warnings.catch_warnings(action="ignore"):
                 tree = ast.parse(line, mode="eval").body
@@ -175,8 +182,8 @@ class Formulas:
             case Name(id="pi"):
                 return lambda _, number=arb.pi(): number
             case Name(id=name) if name in self.names:
-                inner = self.on(self.names[name], region)
-                return lambda place: place.once(name, inner)
+                inner, known = self.on(self.names[name], region), self.names[name]
+                return lambda place: place.once(known, inner)
             case Name(id=name):
                 i = self.coordinates.index(name)
                 return lambda place: place.x[i]

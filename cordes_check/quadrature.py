@@ -13,11 +13,11 @@ from functools import cache
 from flint import acb, arb, ctx
 
 from cordes_check.answers import Polynomial
-from cordes_check.balls import around, largest, need, on_lines
+from cordes_check.balls import Refused, around, largest
 from cordes_check.cells import Cell, halves
 
 RHOS = (1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 8.0, 10.0, 13.0, 16.0, 24.0)
-MOST_POINTS, DEEPEST_CUT = 100, 5
+MOST_POINTS, MOST_CUTS = 100, 5
 
 
 @cache
@@ -28,13 +28,7 @@ def gauss(n: int, precision: int) -> list[tuple[arb, arb]]:
     return [((node + 1) / 2, weight / 2) for node, weight in pairs]
 
 
-def ellipse(rho: float) -> acb:
-    """A rectangle around the ellipse over [0, 1]."""
-    r = arb(rho)
-    return acb(arb(1) / 2 + around((r + 1 / r) / 4), around((r - 1 / r) / 4))
-
-
-def sup(function: Callable, s: list, cuts: int = DEEPEST_CUT) -> list[arb]:
+def sup(function: Callable, s: list, cuts: int = MOST_CUTS) -> list[arb]:
     """Upper bounds of |values| on a product of balls, which is cut where they are no numbers;
     infinite where this does not help."""
     values = [largest(v) for v in function(s)]
@@ -44,45 +38,44 @@ def sup(function: Callable, s: list, cuts: int = DEEPEST_CUT) -> list[arb]:
     return [max(pair) for pair in zip(*found, strict=True)]
 
 
-def integrals(cell: Cell, N: Polynomial, integrand: Callable, tolerance: float):
-    """For each function of an integrand (cordes_check.theorems) upper bounds of the integral of its
-    square, with N for its polynomial, and of what the error of N may add to its size; the number
-    of points, and upper bounds of the squares times the Jacobian on the ellipses."""
-    rules, directions, rest = [], [], arb(0)
+def find_rules(cell: Cell, N: Polynomial, integrand: Callable, tolerance: float) -> list[tuple]:
+    """For each variable the number of points whose remainder is below a tolerance, with its ρ and a
+    bound M of the squares, times the Jacobian, on the ellipse."""
 
     def squares(s: list) -> list:
         place = cell.place(s)
-        values = integrand(place, N.around(s), True)
-        return [value * value * place.jacobian for value in values]
+        return [value * value * place.jacobian for value in integrand(place, N.around(s), True)]
 
+    found = []
     for k in range(cell.d):
         best = None
         for rho in RHOS:
-            s = [acb(each) for each in cell.unit()]
-            s[k] = ellipse(rho)
+            s, r = [acb(each) for each in cell.unit()], arb(rho)
+            # A rectangle around the ellipse over [0, 1].
+            s[k] = acb(arb(1) / 2 + around((r + 1 / r) / 4), around((r - 1 / r) / 4))
             M = max(sup(squares, s))
             if not M.is_finite():
                 break
-            ratio = float((M + arb(2) ** -1000).log()) + math.log(
-                32 / 15 / (1 - rho**-2) / tolerance
-            )
-            n = max(2, math.ceil(ratio / (2 * math.log(rho))))
+            size = float((M + arb(2) ** -1000).log()) + math.log(3 / (1 - rho**-2) / tolerance)
+            n = max(2, math.ceil(size / (2 * math.log(rho))))
             if best is not None and n > best[0] + 4:
                 break
             best = (n, rho, M) if best is None or n < best[0] else best
-        need(
-            best is not None and best[0] <= MOST_POINTS,
-            f"{cell.name}: the data are not seen to be analytic around it",
-        )
-        n, rho, M = best
-        directions.append(best)
-        rules.append(gauss(n, ctx.prec))
+        if best is None or best[0] > MOST_POINTS:
+            raise Refused(f"{cell.name}: the data are not seen to be analytic around it")
+        found.append(best)
+    return found
+
+
+def integrals(cell: Cell, N: Polynomial, integrand: Callable, rules: list[tuple]) -> list[arb]:
+    """Upper bounds of the integrals of the squares of some functions, without the error of N."""
+    totals, rest = None, arb(0)
+    for n, rho, M in rules:
+        # On [0, 1], half as long as [-1, 1].
         rest += arb(32) / 15 * M * arb(rho) ** (-2 * n) / (1 - arb(rho) ** -2)
-    totals, points = None, 0
-    for s, weight, network in N.on_grid(rules):
-        place, points = cell.place(s), points + 1
-        values = integrand(place, network, True)
-        terms = [weight * place.jacobian * value * value for value in values]
+    for s, weight, network in N.on_grid([gauss(n, ctx.prec) for n, _, _ in rules]):
+        place = cell.place(s)
+        weight = weight * place.jacobian
+        terms = [weight * value * value for value in integrand(place, network, True)]
         totals = terms if totals is None else [a + b for a, b in zip(totals, terms, strict=True)]
-    moved = sup(lambda s: integrand.moved(cell.place(s), N.around(s), N.error), cell.unit())
-    return [(total + rest).upper() for total in totals], moved, directions, points
+    return [(total + rest).upper() for total in totals]

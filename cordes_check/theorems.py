@@ -60,6 +60,8 @@ class Transform:
 class Contraction:
     """T2 with its parameters, of which nothing is trusted."""
 
+    space = "in H²(Ω)"
+
     def __init__(self, equation: Equation, data: dict):
         self.equation, self.d, self.M = equation, equation.d, symmetric(data["M"])
         V = arb_mat([[arb(rational(c)) for c in row] for row in data["V"]])
@@ -249,7 +251,10 @@ class Determinants:
     polynomial misses F by at most 2Mρ^-(n - 1)/(ρ - 1).
 
     w is convex: det D²w > 0 on a cell, and w_11 > 0 at one point of it, so that no eigenvalue of D²w
-    changes its sign there; and w is C^{1,1}."""
+    changes its sign there; and w is C^{1,1}. So w + φ with det D²φ = sup f, φ = 0 on the boundary,
+    is a subsolution with the boundary values g, and Perron's method gives u."""
+
+    space = "convex and continuous on the closure of Ω (a solution in the sense of Aleksandrov)"
 
     def __init__(self, equation: Equation, data: dict):
         need(equation.d == 2, "determinants in the plane alone")

@@ -1,0 +1,115 @@
+"""What a proof file holds: the problem as text, the numbers of the answer, cells, and the claims of
+the theorem. Nothing in it is believed by the checker."""
+
+import hashlib
+import json
+import math
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from cordes_check.equations import Equation
+
+from cordes.proofs.geometry import box_cells
+from cordes.proofs.statement import Statement
+from cordes.proofs.texts import NotProvedError, Text
+from cordes.solutions.solution import Solution
+
+FORMAT = 1
+# The remainder of the quadrature, and what the error of the polynomials may add, as shares of the
+# integral and of the residual.
+REMAINDER, ERROR = 1e-3, 1e-8
+# Bits for sums that cancel, beside those of the numbers of the answer.
+GUARD = 60
+
+
+class Contents(NamedTuple):
+    """A proof before it is written, as data."""
+
+    data: dict[str, Any]
+
+    def with_claims(self, claims: dict[str, str]) -> "Contents":
+        return Contents(self.data | {"claims": claims})
+
+    def with_cells(self, cells: list[list]) -> "Contents":
+        return Contents(self.data | {"cells": cells})
+
+    def write(self, path: Path) -> None:
+        body = json.dumps(self.data, indent=0, ensure_ascii=True).encode() + b"\n"
+        digest = hashlib.sha256(body).hexdigest()
+        path.write_bytes(f"cordes-proof {FORMAT} {digest}\n".encode() + body)
+
+
+def make_contents(
+    solution: Solution,
+    text: Text,
+    equation: Equation,
+    statement: Statement,
+    answer: tuple[str, bytes],
+) -> Contents:
+    """`answer` is the file with the numbers, and its contents."""
+    network = network_data(solution)
+    cells = box_cells(equation, frequencies(solution))
+    volume = solution.problem.domain.volume
+    residual = max(statement.size, 1e-30)
+    precise = ERROR * residual
+    size = float(np.sum(np.abs(solution.network.coefficients)))
+    bits = GUARD + math.ceil(math.log2((1 + size) / precise))
+    return Contents(
+        {
+            "name": text.name,
+            "problem": text.toml,
+            "answer": {"file": answer[0], "sha256": hashlib.sha256(answer[1]).hexdigest()},
+            "network": network,
+            "cells": cells,
+            "theorem": statement.theorem,
+            "claims": {},
+            "precision": int(np.clip(bits, 96, 400)),
+            "precise": _short(precise),
+            "tolerance": _short(REMAINDER * residual**2 * volume / len(cells)),
+        }
+    )
+
+
+def _short(value: float) -> str:
+    return f"{value:.3e}"
+
+
+def network_data(solution: Solution) -> dict[str, Any]:
+    """The numbers of N: doubles in hexadecimal."""
+    network = solution.network
+    inputs, ((weight, bias), *others) = network.inputs, network.layers
+    if others or network.activation not in ("sine", "tanh"):
+        raise NotProvedError("the checker knows one layer of sines or tanh")
+    kinks = []
+    for k, scale in enumerate(inputs.interface_scale):
+        for power in (None, *inputs.powers):
+            whole = power if power is None or not float(power).is_integer() else int(power)
+            kinks.append([k, whole, float(scale).hex()])
+    return {
+        "activation": network.activation,
+        "center": _hexadecimal(inputs.center),
+        "scale": _hexadecimal(inputs.scale),
+        "kinks": kinks,
+        "weights": [_hexadecimal(row) for row in np.asarray(weight)],
+        "biases": _hexadecimal(bias),
+        "coefficients": _hexadecimal(network.coefficients),
+    }
+
+
+def _hexadecimal(values: Any) -> list[str]:
+    return [float(value).hex() for value in np.asarray(values)]
+
+
+def frequencies(solution: Solution) -> np.ndarray:
+    """The largest slope of a phase along each axis."""
+    network, inputs = solution.network, solution.network.inputs
+    weight, d = np.abs(np.asarray(network.layers[0][0])), len(inputs.center)
+    lower, upper = solution.problem.domain.bounding_box
+    slopes = weight[:d] / np.asarray(inputs.scale)[:, None]
+    # An interface is seen by |φ|^p/s^p, whose slope is at most p (|φ|/s)^(p - 1)/s.
+    for k, row in enumerate(weight[d:]):
+        interface, power = divmod(k, 1 + len(inputs.powers))
+        exponent = 2.0 if power == 0 else inputs.powers[power - 1]
+        slopes = slopes + 1.2 * exponent * row / np.min(upper - lower) * 2 * (row > 0)
+    return np.maximum(np.max(slopes, axis=1), 1e-3)
