@@ -4,7 +4,6 @@ the theorem. Nothing in it is believed by the checker."""
 import hashlib
 import json
 import math
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +11,8 @@ from cordes_check.equations import Equation
 
 from cordes.proofs.geometry import box_cells
 from cordes.proofs.statement import Statement
-from cordes.proofs.texts import NotProvedError, Text
+from cordes.proofs.needed import NotProvedError
+from cordes.proofs.texts import Text
 from cordes.solutions.solution import Solution
 
 FORMAT = 1
@@ -34,10 +34,11 @@ class Contents(NamedTuple):
     def with_cells(self, cells: list[list]) -> "Contents":
         return Contents(self.data | {"cells": cells})
 
-    def write(self, path: Path) -> None:
-        body = json.dumps(self.data, indent=0, ensure_ascii=True).encode() + b"\n"
-        digest = hashlib.sha256(body).hexdigest()
-        path.write_bytes(f"cordes-proof {FORMAT} {digest}\n".encode() + body)
+    @property
+    def file(self) -> bytes:
+        """A line with the format and the SHA-256 of the rest, which is JSON."""
+        body = json.dumps(self.data, indent=0).encode() + b"\n"
+        return f"cordes-proof {FORMAT} {hashlib.sha256(body).hexdigest()}\n".encode() + body
 
 
 def make_contents(

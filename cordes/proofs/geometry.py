@@ -14,7 +14,7 @@ from cordes_check.equations import Box, Equation
 from cordes_check.formulas import Formulas
 from flint import fmpq
 
-from cordes.proofs.texts import NotProvedError
+from cordes.proofs.needed import NotProvedError
 
 # Frequency times half of the side of a cell: the degree of its polynomial is several times this.
 LARGEST_PHASE = 6.0
@@ -48,7 +48,9 @@ class Switches:
             self._visit(formulas, formulas.names[node.id])
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "norm":
             self.lengths.append([formulas.affine(part) for part in node.args])
-        square = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) and _even(formulas, node)
+        square = (
+            isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) and _even(formulas, node)
+        )
         for part in [] if square else ast.iter_child_nodes(node):
             self._visit(formulas, part)
 
@@ -107,7 +109,9 @@ def box_cells(equation: Equation, frequencies: np.ndarray) -> list[list]:
                 "a line where a coefficient jumps is not parallel to the sides of the box"
             )
         cuts[axes[0]].add(-affine[0] / affine[1 + axes[0]])
-    tips = [tip for pair in found.lengths if (tip := zero(pair)) is not None and inside(domain, tip)]
+    tips = [
+        tip for pair in found.lengths if (tip := zero(pair)) is not None and inside(domain, tip)
+    ]
     for tip in tips:
         for side, c in zip(cuts, tip, strict=True):
             side.add(c)

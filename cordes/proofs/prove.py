@@ -7,13 +7,14 @@ in this process for the bounds, and in a process of its own for the file with it
 """
 
 import contextlib
-import json
+import math
 import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import cordes_check.proofs
 import numpy as np
@@ -28,12 +29,13 @@ from flint import arb, ctx
 
 from cordes.ansatz.networks.mlp import MLP
 from cordes.ansatz.networks.random_features import RandomFeatures
-from cordes.certificates.certificate import Certificate
+from cordes.certificates.certificate import Certificate, Proof
 from cordes.certificates.theorem import Citation, Modifier, Theorem
 from cordes.proofs.contents import Contents, make_contents
 from cordes.proofs.geometry import refined
 from cordes.proofs.statement import statement
-from cordes.proofs.texts import NotProvedError, check_same, problem_text
+from cordes.proofs.needed import NotProvedError
+from cordes.proofs.texts import check_same, problem_text
 from cordes.runtime.clock import Clock, OutOfTimeError, check_deadline, deadline
 from cordes.runtime.files import check_writable, write_file
 from cordes.runtime.progress import Progress
@@ -46,6 +48,14 @@ COMPARED = 24
 OUT_OF_TIME = "the time was up"
 
 
+class Proven(NamedTuple):
+    """An answer with a certificate of the level `proved`, and the files of the proof by their
+    names: the proof, and the answer that it is about, which may be another one."""
+
+    solution: Solution
+    files: dict[str, bytes]
+
+
 def prove(
     solution: Solution,
     path: str | Path = "answer.proof",
@@ -53,25 +63,41 @@ def prove(
     progress: bool | None = None,
 ) -> Solution:
     """See `Solution.prove`."""
-    path, problem, clock = check_writable(path), solution.problem, Clock(max_seconds)
+    path = check_writable(path)
+    found = proven(solution, path.name, Clock(max_seconds), progress)
+    for name, content in found.files.items():
+        write_file(path.with_name(name), content)
+    return found.solution
+
+
+def proven(
+    solution: Solution, name: str, clock: Clock, progress: bool | None = None, given: bytes = b""
+) -> Proven:
+    """An answer proved: `name` is that of the proof, `given` the contents of the answer's file, if
+    there is one already. Nothing is written but into a folder of its own, where the checker looks
+    at it."""
+    problem, stem = solution.problem, name.removesuffix(".proof")
     text = problem_text(problem)
     try:
         equation = Equation(text.toml)
     except (Refused, NotAProof) as error:
         raise NotProvedError(f"the checker does not read the equation: {error}") from None
     check_same(equation, problem, problem.domain.interior_points(COMPARED, seed=77))
-    meant = solution if readable(solution) else refitted(solution, clock)
-    kept = path.with_suffix(".cordes")
-    kept = kept if meant is solution else kept.with_stem(f"{kept.stem}-proved")
-    content, said = to_bytes(meant), statement(problem, meant)
-    contents = make_contents(meant, text, equation, said, (kept.name, content))
+    own = readable(solution)
+    meant = solution if own else refitted(solution, clock)
+    answer = f"{stem}.cordes" if own else f"{stem}-proved.cordes"
+    content, said = (own and given) or to_bytes(meant), statement(problem, meant)
+    contents = make_contents(meant, text, equation, said, (answer, content))
     with Progress(f"{problem.name}: proof", progress) as bar, flint_kept():
         contents, found = shown(contents, bar, clock)
-    claims = {name: above(bound) for name, bound in found.bounds.items()}
-    write_file(kept, content)
-    contents.with_claims(claims).write(path)
-    confirm(path, clock)
-    return with_proof(meant, contents, claims, path, clock)
+    claims = {norm: above(bound) for norm, bound in found.bounds.items()}
+    files = {name: contents.with_claims(claims).file, answer: content}
+    found_in, began = clock.seconds, time.perf_counter()
+    words = confirmed(files, clock)
+    proof = Proof(
+        name, f"python -m cordes_check {name}", words, found_in, time.perf_counter() - began
+    )
+    return Proven(with_proof(meant, contents, claims, proof), files)
 
 
 def readable(solution: Solution) -> bool:
@@ -147,36 +173,35 @@ def _refined(contents: Contents) -> Contents:
     return contents.with_cells(refined(data["cells"], works))
 
 
-def confirm(path: Path, clock: Clock) -> str:
-    """The theorem in words, from a process that has read nothing but the file."""
-    command = [sys.executable, "-m", "cordes_check", str(path)]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=clock.left)
-    except subprocess.TimeoutExpired:
-        raise NotProvedError(OUT_OF_TIME) from None
+def confirmed(files: dict[str, bytes], clock: Clock) -> str:
+    """The theorem in words, from a process that has read nothing but the files."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, content in files.items():
+            (Path(folder) / name).write_bytes(content)
+        command = [sys.executable, "-m", "cordes_check", str(Path(folder) / next(iter(files)))]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=clock.left)
+        except subprocess.TimeoutExpired:
+            raise NotProvedError(OUT_OF_TIME) from None
     if done.returncode:
-        raise NotProvedError(
-            f"the checker refuses the file: {done.stdout.strip()}{done.stderr[-300:]}"
-        )
+        raise NotProvedError(f"the checker: {done.stdout.strip()}{done.stderr.strip()[-300:]}")
     return done.stdout
 
 
 def with_proof(
-    solution: Solution, contents: Contents, claims: dict[str, str], path: Path, clock: Clock
+    solution: Solution, contents: Contents, claims: dict[str, str], proof: Proof
 ) -> Solution:
     """The answer with a certificate of the level `proved`."""
     bounds: dict[str, Any] = {name: float(value) for name, value in claims.items()}
-    bounds["rms"] = bounds["L2"] / float(np.sqrt(solution.problem.domain.volume))
+    # A decimal number that is read is rounded to the nearest double.
+    bounds = {name: math.nextafter(value, math.inf) for name, value in bounds.items()}
+    bounds["rms"] = bounds["L2"] / float(np.sqrt(solution.problem.domain.volume)) * (1 + 1e-15)
     theorem = contents.data["theorem"]
     cited = Citation(Theorem.T4)
     if theorem["name"] == "T2":
-        cited = Citation(Theorem.T2)
-        matrix = np.array(theorem["M"], float)
-        cited = (
-            cited
-            if np.array_equal(matrix, np.eye(len(matrix)))
-            else cited.with_(Modifier.preconditioned)
-        )
+        cited, matrix = Citation(Theorem.T2), np.array(theorem["M"], float)
+        plain = np.array_equal(matrix, np.eye(len(matrix)))
+        cited = cited if plain else cited.with_(Modifier.preconditioned)
         cited = cited if theorem["transform"] is None else cited.with_(Modifier.transformed)
     largest = cited if theorem["name"] == "T4" else Citation(Theorem.green, behind=cited)
     certificate = Certificate(
@@ -186,14 +211,7 @@ def with_proof(
         contraction=float(theorem["s"]) if "s" in theorem else None,
         level="proved",
         epsilon_source="interval",
-        citations={"Linf": largest} | {name: cited for name in bounds if name != "Linf"},
+        citations={name: largest if name == "Linf" else cited for name in bounds},
+        proof=proof,
     )
-    proof = {
-        "file": str(path),
-        "L2": bounds["L2"],
-        "Linf": bounds["Linf"],
-        "seconds": clock.seconds,
-    }
-    proof["command"] = f"python -m cordes_check {path.name}"
-    facts = solution.facts | {"proof": proof}
-    return solution.replace(certificate=certificate, facts=facts).judged()
+    return solution.replace(certificate=certificate).judged()

@@ -16,7 +16,7 @@ from cordes.problems.linear import Linear
 from cordes.problems.monge_ampere import MongeAmpere
 from cordes.problems.problem import AbstractProblem
 from cordes.proofs.parameters import Seen, contraction
-from cordes.proofs.texts import NotProvedError
+from cordes.proofs.needed import NotProvedError
 from cordes.solutions.solution import Solution
 
 # Points inside and on the boundary, where suprema are often attained.

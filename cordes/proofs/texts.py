@@ -21,7 +21,7 @@ from flint import arb
 
 from cordes.domains import Box
 from cordes.domains.domain import AbstractDomain
-from cordes.errors import CordesError
+from cordes.proofs.needed import NotProvedError
 from cordes.formulas.terms import Unwritable
 from cordes.formulas.text import as_text
 from cordes.formulas.writing import write
@@ -36,12 +36,6 @@ MOST_CONTROLS = 8
 # How far values of the text may lie from those of the functions, relative to the largest.
 SAME = 1e-9
 KINDS: dict[type, str] = {Linear: "linear", HJB: "hjb", MongeAmpere: "monge-ampere"}
-
-
-class NotProvedError(CordesError):
-    """Why there is no proof, in a sentence."""
-
-    kind = "not-proved"
 
 
 class Text(NamedTuple):

@@ -10,11 +10,11 @@ from itertools import combinations_with_replacement
 from flint import acb, acb_series, arb, arb_series, fmpq
 
 
-class Refused(Exception):
+class Refused(Exception):  # noqa: N818
     """The first step of a proof that fails."""
 
 
-class NotAProof(Exception):
+class NotAProof(Exception):  # noqa: N818
     """A file that is no proof at all."""
 
 
@@ -37,15 +37,12 @@ def rational(text: object) -> fmpq:
     return value / int(below or 1)
 
 
-def binary(text: object) -> arb:
+def binary(text: object) -> fmpq:
     """A number of the answer: a double in hexadecimal, exactly."""
-    try:
-        value = float.fromhex(str(text)[:40])
-    except (ValueError, OverflowError):
-        value = float("nan")
+    value = float.fromhex(str(text)[:40])
     if not abs(value) < 1e200:
         raise NotAProof(f"{str(text)[:60]!r} is no finite number of an answer")
-    return arb(value)
+    return fmpq(*value.as_integer_ratio())
 
 
 def around(radius: arb, like: object = None) -> arb | acb:
@@ -65,14 +62,18 @@ def largest(z: arb | acb) -> arb:
     return bound if bound.is_finite() else arb("inf")
 
 
-# Series t -> u(x + t v) up to t², for v = e_i and v = e_i + e_j, have all second derivatives of u;
-# FLINT computes with them. They and second derivatives stand in this order.
+def dot(a: list, b: list):
+    return sum((p * q for p, q in zip(a, b, strict=True)), arb(0))
+
+
+# The series t -> u(x + tv) up to t², for v = e_i and v = e_i + e_j, have all second derivatives of
+# u; FLINT computes with them. Series and second derivatives stand in this order.
 PAIRS = {d: list(combinations_with_replacement(range(d), 2)) for d in (2, 3)}
 
 
 def series(coefficients: list) -> arb_series | acb_series:
-    complex_ = any(isinstance(c, acb) for c in coefficients)
-    return (acb_series if complex_ else arb_series)(coefficients)
+    is_complex = any(isinstance(c, acb) for c in coefficients)
+    return (acb_series if is_complex else arb_series)(coefficients)
 
 
 def on_lines(x: list) -> list[list]:
@@ -88,13 +89,11 @@ def derivatives(lines: list, d: int) -> list:
 
 
 def to_lines(parts: list, moves: list[list[arb]]) -> list:
-    """The series, on lines with these directions, from the derivatives by other coordinates."""
+    """The series on lines with these directions, from derivatives by other coordinates."""
     d, found = len(moves[0]), []
     for v in moves:
-        slope = sum((a * p for a, p in zip(v, parts[1:], strict=False)), arb(0))
-        bends = zip(PAIRS[d], parts[d + 1 :], strict=True)
-        bend = sum((v[i] * v[j] * p / (2 if i == j else 1) for (i, j), p in bends), arb(0))
-        found.append(series([parts[0], slope, bend]))
+        products = [v[i] * v[j] / (2 if i == j else 1) for i, j in PAIRS[d]]
+        found.append(series([parts[0], dot(v, parts[1 : d + 1]), dot(products, parts[d + 1 :])]))
     return found
 
 
@@ -110,9 +109,9 @@ def _log(z):
 
 
 def _arctan(z):
-    i = acb(0, 1)
-    cut = lambda v: (1 + i * v).log(analytic=True) + (1 - i * v).log(analytic=True)  # noqa: E731
-    return _seen(z, cut).atan()
+    return _seen(
+        z, lambda v: sum((1 + s * acb(0, 1) * v).log(analytic=True) for s in (1, -1))
+    ).atan()
 
 
 # Of balls and of series; where they are not analytic there is no number.
@@ -137,5 +136,5 @@ def power(z, n: fmpq):
     return z.sqrt() if n == fmpq(1, 2) else z ** arb(n)
 
 
-def root(z: arb) -> arb:
+def root(z):
     return power(z, fmpq(1, 2))

@@ -6,9 +6,9 @@ from itertools import product
 
 from flint import acb, arb, arb_mat, fmpq
 
-from cordes_check.balls import between, need, rational
+from cordes_check.balls import between, largest, need, rational
 
-MOST_CELLS, MOST_PIECES = 20_000, 200_000
+MOST_CELLS, MOST_PIECES, MOST_CUTS = 20_000, 200_000, 5
 
 
 class Place:
@@ -25,17 +25,15 @@ class Place:
 
 
 class Region:
-    """The convex hull of points; formulas keep here what they know of it."""
+    """The convex hull of points."""
 
     def __init__(self, vertices: list[tuple], name: str):
         self.vertices, self.name = vertices, name
-        self.signs: dict = {}
-        self.made: dict = {}
 
     def whole(self) -> Place:
         return Place([between(min(side), max(side)) for side in zip(*self.vertices, strict=True)])
 
-    def rest_at_apex(self, affine: Sequence[fmpq]) -> Callable[[Place], object] | None:
+    def rest_at_apex(self, affine: Sequence[fmpq] | None) -> Callable[[Place], object] | None:
         return None
 
     def projected(self, fixed: dict[int, fmpq]) -> "Region":
@@ -57,17 +55,18 @@ class Cell(Region):
         self.d, self.kind, self.origin, self.directions = len(rows) - 1, kind, rows[0], rows[1:]
         known = kind == "box" or (kind == "triangle" and self.d == 2)
         need(known and all(len(row) == self.d for row in rows), f"{name} is no cell")
-        takes = [(0, 0), (1, 0), (1, 1), (0, 1)][: 3 if kind == "triangle" else 4]
-        takes = takes if self.d == 2 else [*product((0, 1), repeat=self.d)]
         self.balls = [[arb(c) for c in row] for row in rows]
         matrix = arb_mat(self.balls[1:]).transpose()
         self.determinant = abs(matrix.det())
         need(self.determinant > 0, f"{name} has no volume")
-        # Counter-clockwise in the plane.
-        takes = takes if matrix.det() > 0 else takes[::-1]
-        super().__init__([tuple(self.point(take)) for take in takes], name)
+        takes = [(0, 0), (1, 0), (1, 1), (0, 1)][: 3 if kind == "triangle" else 4]
+        takes = takes if self.d == 2 else [*product((0, 1), repeat=self.d)]
+        vertices = [tuple(self.point(take)) for take in takes]
+        # In the plane they run counter-clockwise.
+        super().__init__(vertices if matrix.det() > 0 else vertices[::-1], name)
         self.middle, self.inverse = self.point([fmpq(1, 2)] * self.d), (2 * matrix.inv()).tolist()
         self.volume = self.determinant / (2 if kind == "triangle" else 1)
+        self.unit = [between(0, 1)] * self.d
 
     def point(self, p: Sequence) -> list[fmpq]:
         """origin + Σ p_k d_k, exactly."""
@@ -84,18 +83,14 @@ class Cell(Region):
         p, (x, *directions) = self.steps(s), self.balls
         for a, v in zip(p, directions, strict=True):
             x = [c + a * w for c, w in zip(x, v, strict=True)]
-        jacobian = self.determinant * s[0] if self.kind == "triangle" else self.determinant
-        return Place(x, s, jacobian)
+        return Place(x, s, self.determinant * (s[0] if self.kind == "triangle" else 1))
 
     def whole(self) -> Place:
-        return self.place(self.unit())
+        return self.place(self.unit)
 
-    def unit(self) -> list[arb]:
-        return [between(0, 1)] * self.d
-
-    def rest_at_apex(self, affine: Sequence[fmpq]) -> Callable[[Place], object] | None:
+    def rest_at_apex(self, affine: Sequence[fmpq] | None) -> Callable[[Place], object] | None:
         """An affine function that vanishes in the apex of a triangle, over s1."""
-        if self.kind == "box" or affine[0] + along(affine, self.origin) != 0:
+        if self.kind == "box" or not affine or affine[0] + along(affine, self.origin) != 0:
             return None
         a, b = (arb(along(affine, v)) for v in self.directions)
         return lambda place: a + b * place.s[1]
@@ -111,18 +106,14 @@ def read_cells(data: list, outline: list[tuple]) -> list[Cell]:
         cells.append(Cell(kind, [[rational(c) for c in row] for row in rows], f"cell {k}"))
     for sign, corners in [(-1, outline), *((1, cell.vertices) for cell in cells)]:
         for a, b in zip(corners, [*corners[1:], corners[0]], strict=True):
-            line, axis = _line(a, b)
+            # The line through both, the same for all pairs on it, and an axis along which it runs.
+            n = b[1] - a[1], a[0] - b[0]
+            scale, axis = n[0] or n[1], 0 if n[1] else 1
+            line = n[0] / scale, n[1] / scale, (n[0] * a[0] + n[1] * a[1]) / scale
             ends[line, a[axis]] += sign
             ends[line, b[axis]] -= sign
     need(not any(ends.values()), "the cells do not tile the domain")
     return cells
-
-
-def _line(a: tuple, b: tuple) -> tuple:
-    """The line through two points, the same for all pairs on it, and an axis along which it runs."""
-    normal = b[1] - a[1], a[0] - b[0]
-    n = [c / (normal[0] or normal[1]) for c in normal]
-    return (*n, n[0] * a[0] + n[1] * a[1]), 0 if n[1] else 1
 
 
 def halves(s: list) -> list[list]:
@@ -137,11 +128,21 @@ def halves(s: list) -> list[list]:
     return found
 
 
+def sup(function: Callable, s: list, cuts: int = MOST_CUTS) -> list[arb]:
+    """Upper bounds of |values| on a product of balls, which is cut where they are no numbers;
+    infinite where this does not help."""
+    values = [largest(v) for v in function(s)]
+    if cuts == 0 or all(v.is_finite() for v in values):
+        return values
+    found = [sup(function, part, cuts - 1) for part in halves(s)]
+    return [max(pair) for pair in zip(*found, strict=True)]
+
+
 def everywhere(cells: list[Cell], test_on: Callable, what: str) -> int:
     """Shows something on all cells, which are cut where it is not seen; the number of pieces."""
     count = 0
     for cell in cells:
-        test, todo = test_on(cell), [cell.unit()]
+        test, todo = test_on(cell), [cell.unit]
         while todo:
             s, count = todo.pop(), count + 1
             if not test(cell.place(s)):

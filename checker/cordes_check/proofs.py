@@ -17,9 +17,9 @@ from flint import arb, ctx
 from cordes_check import __version__
 from cordes_check.answers import BoxAnswer, Features
 from cordes_check.balls import NotAProof, need, rational, root
-from cordes_check.cells import read_cells
+from cordes_check.cells import read_cells, sup
 from cordes_check.equations import KINDS, Equation
-from cordes_check.quadrature import find_rules, integrals, sup
+from cordes_check.quadrature import find_rules, integrals
 from cordes_check.theorems import THEOREMS
 
 FORMAT, MOST_BYTES = "1", 50_000_000
@@ -105,7 +105,7 @@ def prove(data: dict, step: Callable[[int, int], None] = lambda done, all: None)
         N, integrand = network.on(cell, precise), theorem.on(cell, answer.on(cell))
         rules = find_rules(cell, N, integrand, tolerance)
         values = integrals(cell, N, integrand, rules)
-        moved = sup(lambda s: integrand.moved(cell.place(s), N.around(s), N.error), cell.unit())
+        moved = sup(lambda s: integrand.moved(cell.place(s), N.around(s), N.error), cell.unit)
         theorem.look(cell, N, integrand, values, moved, rules)
         points += math.prod(n for n, _, _ in rules)
         shifted = [each**2 * cell.volume for each in moved]

@@ -19,7 +19,17 @@ from collections.abc import Callable
 
 from flint import arb, arb_mat, fmpq
 
-from cordes_check.balls import PAIRS, derivatives, largest, need, on_lines, power, rational, root
+from cordes_check.balls import (
+    PAIRS,
+    derivatives,
+    dot,
+    largest,
+    need,
+    on_lines,
+    power,
+    rational,
+    root,
+)
 from cordes_check.cells import Cell, Place, everywhere
 from cordes_check.equations import Equation, applied
 
@@ -35,10 +45,6 @@ def positive(matrix: arb_mat) -> bool:
     """Whether a symmetric matrix is seen to be positive definite, by its leading minors."""
     rows = matrix.tolist()
     return all(arb_mat([row[:k] for row in rows[:k]]).det() > 0 for k in range(1, len(rows) + 1))
-
-
-def dot(a: list, b: list):
-    return sum((p * q for p, q in zip(a, b, strict=True)), arb(0))
 
 
 class Transform:

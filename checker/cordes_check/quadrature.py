@@ -13,11 +13,11 @@ from functools import cache
 from flint import acb, arb, ctx
 
 from cordes_check.answers import Polynomial
-from cordes_check.balls import Refused, around, largest
-from cordes_check.cells import Cell, halves
+from cordes_check.balls import Refused, around
+from cordes_check.cells import Cell, sup
 
 RHOS = (1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 8.0, 10.0, 13.0, 16.0, 24.0)
-MOST_POINTS, MOST_CUTS = 100, 5
+MOST_POINTS = 100
 
 
 @cache
@@ -26,16 +26,6 @@ def gauss(n: int, precision: int) -> list[tuple[arb, arb]]:
     assert precision == ctx.prec
     pairs = (arb.legendre_p_root(n, k, weight=True) for k in range(n))
     return [((node + 1) / 2, weight / 2) for node, weight in pairs]
-
-
-def sup(function: Callable, s: list, cuts: int = MOST_CUTS) -> list[arb]:
-    """Upper bounds of |values| on a product of balls, which is cut where they are no numbers;
-    infinite where this does not help."""
-    values = [largest(v) for v in function(s)]
-    if cuts == 0 or all(v.is_finite() for v in values):
-        return values
-    found = [sup(function, part, cuts - 1) for part in halves(s)]
-    return [max(pair) for pair in zip(*found, strict=True)]
 
 
 def find_rules(cell: Cell, N: Polynomial, integrand: Callable, tolerance: float) -> list[tuple]:
@@ -50,7 +40,7 @@ def find_rules(cell: Cell, N: Polynomial, integrand: Callable, tolerance: float)
     for k in range(cell.d):
         best = None
         for rho in RHOS:
-            s, r = [acb(each) for each in cell.unit()], arb(rho)
+            s, r = [acb(each) for each in cell.unit], arb(rho)
             # A rectangle around the ellipse over [0, 1].
             s[k] = acb(arb(1) / 2 + around((r + 1 / r) / 4), around((r - 1 / r) / 4))
             M = max(sup(squares, s))
