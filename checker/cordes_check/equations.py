@@ -14,9 +14,14 @@ from cordes_check.formulas import Formulas
 MOST_CONTROLS, MOST_TEXT = 64, 200_000
 KINDS = {
     "linear": "A:D²u + b·∇u - c u = f almost everywhere",
-    "hjb": "the supremum, or infimum, over a of A:D²u + b·∇u - c u - f is zero almost everywhere",
+    "sup": "sup (A:D²u + b·∇u - c u - f) = 0 over all controls a, almost everywhere",
+    "inf": "inf (A:D²u + b·∇u - c u - f) = 0 over all controls a, almost everywhere",
     "monge-ampere": "det D²u = f, u convex",
 }
+# A loss e_a >= 0 that f may have for each control, zero for one of them at every point. With
+# r_a = L^a u_θ - f without the loss, sup (r_a - e_a) is at most sup r_a, and at least r_a of the
+# control without a loss: in size at most max |r_a|. The same for inf (r_a + e_a).
+LOSS = [f"is this {s} (above·max(switch, 0) + below·max(-switch, 0))" for s in ("minus", "plus")]
 # What f may be: the operator applied to the formula `exact`, wherever that is smooth.
 MANUFACTURED = "L(exact)"
 
@@ -45,9 +50,10 @@ class Equation:
             raise NotAProof(f"the problem is no TOML text: {error}") from None
         self.kind, self.table, self.place = table["kind"], table["equation"], table["domain"]
         self.definitions = table.get("definitions", {})
-        need(
-            self.kind in KINDS and table["schema"] == 1, "a kind of problem that is not known here"
-        )
+        known = self.kind in ("linear", "hjb", "monge-ampere") and table["schema"] == 1
+        need(known, "a kind of problem that is not known here")
+        self.sense = self.table.get("sense", "sup") if self.kind == "hjb" else self.kind
+        need(self.sense in KINDS, "neither a supremum nor an infimum")
         need(self.place["type"] == "box", "a domain that is not known here")
         self.domain = Box(*([rational(c) for c in self.place[key]] for key in ("lower", "upper")))
         self.d, self.manufactured = self.domain.d, self.table["f"] == MANUFACTURED
@@ -70,6 +76,10 @@ class Equation:
             parts = each if isinstance(each, list) else [each]
             names = [f"a{i + 1}" for i in range(len(parts))] if isinstance(each, list) else ["a"]
             found.append(dict(zip(names, parts, strict=True)) | self.definitions)
+        if "switch" in self.table:
+            self.formulas.read(self.table["switch"])
+            for losses in ([rational(v) for v in self.table[key]] for key in ("above", "below")):
+                need(len(losses) == len(controls) and min(losses) == 0, "no loss for controls")
         return found
 
     def _operator(self, definitions: dict) -> tuple[Formulas, list[expr]]:
@@ -91,14 +101,15 @@ class Equation:
 
     def words(self) -> list[str]:
         """The problem, line by line."""
-        keys = ("controls", "sense", "A", "b", "c", "f", "exact", "g")
+        keys = ("controls", "A", "b", "c", "f", "exact", "switch", "above", "below", "g")
         keys = [key for key in keys if key in self.table and (key != "exact" or self.manufactured)]
         sides = [
             f"({l}, {u})" for l, u in zip(self.place["lower"], self.place["upper"], strict=True)
         ]
         lines = [f"Ω = {' × '.join(sides)}", *(f"{k} = {v}" for k, v in self.definitions.items())]
         lines += [f"{key} = {str(self.table[key]).replace(chr(39), '')}" for key in keys]
-        return [*lines, *([] if "g" in self.table else ["g = 0"])]
+        loss = ["f " + LOSS[self.sense == "sup"]] if "switch" in self.table else []
+        return [*lines, *([] if "g" in self.table else ["g = 0"]), *loss]
 
 
 class Operator:

@@ -106,7 +106,7 @@ def prove(data: dict, step: Callable[[int, int], None] = lambda done, all: None)
         rules = find_rules(cell, N, integrand, tolerance)
         values = integrals(cell, N, integrand, rules)
         moved = sup(lambda s: integrand.moved(cell.place(s), N.around(s), N.error), cell.unit)
-        theorem.look(cell, N, integrand, values, moved, rules)
+        theorem.look(integrand, N, values, moved, rules)
         points += math.prod(n for n, _, _ in rules)
         shifted = [each**2 * cell.volume for each in moved]
         totals = values if totals is None else [a + b for a, b in zip(totals, values, strict=True)]
@@ -136,7 +136,7 @@ def check(path: Path) -> tuple[str, dict]:
     network, space = data["network"], found.space
     lines += [
         f"There is exactly one u {space}, u = g on the boundary of Ω, with",
-        f"    {KINDS[found.equation.kind]},",
+        f"    {KINDS[found.equation.sense]},",
         f"and the function u_θ = G + D·N with the {len(network['biases'])} features "
         f"({network['activation']}) of this proof, equal to g on the boundary, has",
         *(f"    {NORMS[name]} <= {bound}" for name, bound in bounds.items()),

@@ -13,9 +13,11 @@ for every control, with a multiplier g > 0 that is bounded from both sides. On a
 there is then exactly one u in H² with sup (Lu - f) = 0 and u = g on the boundary, and v = u - u_θ
 has ‖M:D²v - λv‖ <= ‖sup g (L u_θ - f)‖ / (1 - s). An exponential transform v = e^{-φ/2} z replaces
 b by b - A∇φ, c by c + b·∇φ/2 - A∇φ·∇φ/4 + A:D²φ/2 and the residual r by e^{φ/2} r, and bounds z.
+An infimum is minus the supremum of minus.
 """
 
 from collections.abc import Callable
+from functools import partial
 
 from flint import arb, arb_mat, fmpq
 
@@ -33,17 +35,21 @@ from cordes_check.balls import (
 from cordes_check.cells import Cell, Place, everywhere
 from cordes_check.equations import Equation, applied
 
+Bounds = dict[str, arb]
+
+
+def matrix(rows: list) -> arb_mat:
+    return arb_mat([[arb(rational(c)) for c in row] for row in rows])
+
 
 def symmetric(rows: list) -> arb_mat:
-    """A symmetric matrix of rational numbers."""
-    found = arb_mat([[arb(rational(c)) for c in row] for row in rows])
     need([*map(list, zip(*rows, strict=True))] == rows, "a matrix is not symmetric")
-    return found
+    return matrix(rows)
 
 
-def positive(matrix: arb_mat) -> bool:
+def positive(form: arb_mat) -> bool:
     """Whether a symmetric matrix is seen to be positive definite, by its leading minors."""
-    rows = matrix.tolist()
+    rows = form.tolist()
     return all(arb_mat([row[:k] for row in rows[:k]]).det() > 0 for k in range(1, len(rows) + 1))
 
 
@@ -52,15 +58,19 @@ class Transform:
 
     def __init__(self, data: dict):
         self.center, self.p = ([arb(rational(c)) for c in data[key]] for key in ("center", "p"))
-        self.constant, self.S = arb(rational(data["constant"])), symmetric(data["S"])
+        self.constant, self.S = arb(rational(data["constant"])), symmetric(data["S"]).tolist()
         self.lowest, self.steepest = arb("inf"), arb(0)
 
     def at(self, x: list) -> tuple:
         """φ and ∇φ."""
         y = [c - m for c, m in zip(x, self.center, strict=True)]
-        Sy = [dot(row, y) for row in self.S.tolist()]
-        slope = [p + s for p, s in zip(self.p, Sy, strict=True)]
-        return self.constant + dot(self.p, y) + dot(y, Sy) / 2, slope
+        slope = [p + dot(row, y) for p, row in zip(self.p, self.S, strict=True)]
+        return self.constant + (dot(self.p, y) + dot(slope, y)) / 2, slope
+
+    def see(self, place: Place) -> None:
+        phi, slope = self.at(place.x)
+        self.lowest = min(self.lowest, phi.lower())
+        self.steepest = max(self.steepest, dot(slope, slope).upper())
 
 
 class Contraction:
@@ -70,42 +80,34 @@ class Contraction:
 
     def __init__(self, equation: Equation, data: dict):
         self.equation, self.d, self.M = equation, equation.d, symmetric(data["M"])
-        V = arb_mat([[arb(rational(c)) for c in row] for row in data["V"]])
-        self.least, self.lambda_, self.s = (
-            arb(rational(data[k])) for k in ("least", "lambda", "s")
-        )
-        unit = arb_mat([[arb(int(i == j)) for j in range(self.d)] for i in range(self.d)])
-        need(
-            self.least > 0 and positive(self.M - self.least * unit), "M is not as large as claimed"
-        )
+        keys, V = ("least", "lambda", "s"), matrix(data["V"])
+        self.least, self.lambda_, self.s = (arb(rational(data[key])) for key in keys)
+        unit = matrix([[int(i == j) for j in range(self.d)] for i in range(self.d)])
+        need(self.least > 0 and positive(self.M - self.least * unit), "M is less than claimed")
         need(positive(self.M - V * V.transpose()), "M - V Vᵀ is not positive definite")
         need(self.lambda_ >= 0 and 0 < self.s < 1, "λ < 0, or s is not between 0 and 1")
-        # λ1: along a column v_k of V a chord has a length of at most |v_k| / max (V_ik / width_i),
-        # and (v_k·∇)² sees one dimension only.
-        columns = V.transpose().tolist()
-        slopes = (
-            [(v / w) ** 2 for v, w in zip(column, equation.domain.widths, strict=True)]
-            for column in columns
-        )
-        self.eigenvalue = (
-            arb.pi() ** 2 * sum(max(each.lower() for each in s) for s in slopes)
-        ).lower()
+        # λ1: along a column v of V a chord has a length of at most |v| / max (v_i / width_i), and
+        # (v·∇)² sees one dimension only.
+        total, widths = arb(0), equation.domain.widths
+        for v in V.transpose().tolist():
+            total += max(((c / w) ** 2).lower() for c, w in zip(v, widths, strict=True))
+        self.eigenvalue = (arb.pi() ** 2 * total).lower()
         self.weights = self._normalised([arb(rational(w)) for w in data["weights"]])
-        self.inverse, self.transform = (
-            self.M.inv(),
-            Transform(data["transform"]) if data["transform"] else None,
-        )
+        self.inverse = self.M.inv().tolist()
+        self.transform = Transform(data["transform"]) if data["transform"] else None
+        # Suprema of (ρ')², of |b|² and |c| times the square of d/t or d/t, without the transform.
+        self.suprema = [arb(0)] * 3
 
     def _normalised(self, weights: list[arb]) -> list[arb]:
         """Divided by the largest value of (κμ² + α1 μ + α0)/(μ + λ)², κ = β + α2 (1 - 1/d), over
         μ >= λ1: with y = 1/(μ + λ) it is κ + q1 y + q2 y² on [0, Y]."""
         beta, second, first, zeroth = weights
-        kappa, Y, l = (
-            beta + second * (self.d - 1) / self.d,
-            1 / (self.eigenvalue + self.lambda_),
-            self.lambda_,
+        l, kappa = self.lambda_, beta + second * (self.d - 1) / self.d
+        q1, q2, Y = (
+            first - 2 * kappa * l,
+            kappa * l**2 - first * l + zeroth,
+            1 / (self.eigenvalue + l),
         )
-        q1, q2 = first - 2 * kappa * l, kappa * l**2 - first * l + zeroth
         values = [kappa, kappa + q1 * Y + q2 * Y * Y]
         if not (q2 >= 0 or q1 <= 0 or -q1 / (2 * q2) >= Y):
             values.append(kappa - q1 * q1 / (4 * q2))
@@ -113,32 +115,29 @@ class Contraction:
         need(fit, "weights out of range")
         return [w / max(value.upper() for value in values) for w in weights]
 
-    def invariants(self, values: dict, x: list) -> tuple:
-        """t/d, |A0|², |b|² and c in the metric of M, after the transform; and φ."""
+    def invariants(
+        self, parts: dict, x: list, phi: object = None, slope: list | None = None
+    ) -> tuple:
+        """t/d, |A0|², |b|² and c in the metric of M; after the transform, where ∇φ is given."""
         d, zero, A = self.d, arb(0), {}
         for k, (i, j) in enumerate(PAIRS[d], start=d + 1):
-            A[i, j] = A[j, i] = values.get(k, zero) / (1 if i == j else 2)
+            A[i, j] = A[j, i] = parts.get(k, zero) / (1 if i == j else 2)
         A = [[A[i, j] for j in range(d)] for i in range(d)]
-        b, c, phi = [values.get(1 + i, zero) for i in range(d)], -values.get(0, zero), None
-        if self.transform:
-            phi, slope = self.transform.at(x)
+        b, c = [parts.get(1 + i, zero) for i in range(d)], -parts.get(0, zero)
+        if slope:
             image = [dot(row, slope) for row in A]
-            c = c + dot(b, slope) / 2 - dot(image, slope) / 4
-            c += (
-                sum((dot(*rows) for rows in zip(A, self.transform.S.tolist(), strict=True)), zero)
-                / 2
-            )
+            bend = sum(map(dot, A, self.transform.S), zero)
+            c = c + (dot(b, slope) + bend) / 2 - dot(image, slope) / 4
             b = [p - q for p, q in zip(b, image, strict=True)]
-        B = [[dot(row, column) for column in A] for row in self.inverse.tolist()]
+        B = [[dot(row, column) for column in A] for row in self.inverse]
         t = sum((B[i][i] for i in range(d)), zero) / d
         C = [[B[i][j] - (t if i == j else 0) for j in range(d)] for i in range(d)]
         square = sum((C[i][j] * C[j][i] for i in range(d) for j in range(d)), zero)
-        return t, square, dot(b, [dot(row, b) for row in self.inverse.tolist()]), c, phi
+        return t, square, dot(b, [dot(row, b) for row in self.inverse]), c
 
     def multiplier(self, t, square, drift, c):
         """d/tr M⁻¹A where β = 0, else what makes Q smallest."""
-        beta, second, first, zeroth = self.weights
-        if beta == 0:
+        if self.weights[0] == 0:
             return 1 / t
         inverse = [1 / w if w > 0 else arb(0) for w in self.weights]
         above = t * inverse[0] + self.lambda_ * c * inverse[3]
@@ -146,99 +145,119 @@ class Contraction:
 
     def check(self, cells: list[Cell]) -> str:
         """Q <= s² with bounded coefficients everywhere, for all controls."""
-        count = everywhere(cells, self._test_on, "Q <= s² < 1")
-        return f"Q <= {self.s.str(6, radius=False)}² on {count} pieces, λ1 >= {self.eigenvalue.str(6, radius=False)}"
+        count, digits = (
+            everywhere(cells, self._test_on, "Q <= s² < 1"),
+            partial(arb.str, radius=False),
+        )
+        return f"Q <= {digits(self.s, 6)}² on {count} pieces, λ1 >= {digits(self.eigenvalue, 6)}"
 
     def _test_on(self, cell: Cell) -> Callable[[Place], bool]:
-        operators, transform = self.equation.on(cell), self.transform
+        operators = self.equation.on(cell)
 
         def test(place: Place) -> bool:
-            fits = all(self._below(*self.invariants(each.at(place), place.x)) for each in operators)
-            if transform and fits:
-                phi, slope = transform.at(place.x)
-                transform.lowest = min(transform.lowest, phi.lower())
-                transform.steepest = max(transform.steepest, dot(slope, slope).upper())
+            every = [operator.at(place) for operator in operators]
+            moved = self.transform.at(place.x) if self.transform else ()
+            fits = all(self._below(*self.invariants(parts, place.x, *moved)) for parts in every)
+            if fits and self.transform:
+                self.transform.see(place)
+            for t, square, drift, c in (self.invariants(parts, place.x) for parts in every if fits):
+                found = square / t**2 * (self.d - 1) / self.d, drift / t**2, c / t
+                self.suprema = [
+                    max(a, largest(b)) for a, b in zip(self.suprema, found, strict=True)
+                ]
             return fits
 
         return test
 
-    def _below(self, t, square, drift, c, phi) -> bool:
-        if not t > 0:
-            return False
+    def _below(self, t, square, drift, c) -> bool:
+        """Whether t > 0 and Q <= s²."""
         g, total = self.multiplier(t, square, drift, c), arb(0)
         parts = [
             (g * t - 1) ** 2,
-            g * g * abs(square),
-            g * g * abs(drift),
+            g**2 * abs(square),
+            g**2 * abs(drift),
             (g * c - self.lambda_) ** 2,
         ]
         for k, (part, weight) in enumerate(zip(parts, self.weights, strict=True)):
             if weight > 0:
                 total += part / weight
-            elif k > 0 and not part.is_zero():  # With β = 0 the first part is zero: g t = 1.
+            elif k > 0 and not part.is_zero():  # With β = 0 the first part is zero: g t/d = 1.
                 return False
-        return g > 0 and g.is_finite() and total <= self.s**2
+        return t > 0 and g > 0 and g.is_finite() and total <= self.s**2
 
     def on(self, cell: Cell, answer: Callable) -> "Residual":
         return Residual(self, cell, answer)
 
-    def look(
-        self, cell: Cell, N, integrand: "Residual", values: list, moved: list, rules: list
-    ) -> None:
+    def look(self, integrand: "Residual", N, values: list, moved: list, rules: list) -> None:
         """Nothing more is needed of a cell."""
 
-    def bounds(self, norms: list[arb]) -> dict[str, arb]:
-        """What follows from the norms of the functions of `Residual`: of the largest residual the
-        first is the mean, the others the deviations from it."""
-        m, l, mu, volume = (
-            len(norms) - 1,
-            self.lambda_,
-            self.eigenvalue,
-            self.equation.domain.volume,
-        )
-        spread = root(sum((n * n for n in norms[1:]), arb(0)) * (m - 1) / m) if m else arb(0)
-        energy, det = (norms[0] + spread) / (1 - self.s), self.M.det()
+    def bounds(self, norms: list[arb]) -> Bounds:
+        """What follows from the norms of the functions of `Residual`."""
+        plain, mean, *others = norms
+        m, l, mu, det = len(others), self.lambda_, self.eigenvalue, self.M.det()
+        spread = root(sum((n * n for n in others), arb(0)) * (m - 1) / m) if m else arb(0)
+        energy = (mean + spread) / (1 - self.s)
         # Green's function has its largest norm at the centre of a ball of the same volume
         # (Talenti), and at most that of the whole space where λ > 0.
-        if self.d == 2:
-            green = [root(volume / det / 8) / arb.pi(), root(1 / (4 * arb.pi() * l * root(det)))]
-        else:
-            radius = power(3 * volume / (4 * arb.pi()), fmpq(1, 3))
+        pi, volume = arb.pi(), self.equation.domain.volume
+        green = [root(volume / det / 8) / pi, root(1 / (4 * pi * l * root(det)))]
+        if self.d == 3:
+            radius = power(3 * volume / (4 * pi), fmpq(1, 3))
             green = [
-                root(radius / (12 * arb.pi())) / power(det, fmpq(1, 3)),
-                root(1 / (8 * arb.pi() * root(l * det))),
+                root(radius / (12 * pi)) / power(det, fmpq(1, 3)),
+                root(1 / (8 * pi * root(l * det))),
             ]
         slope = root(mu) / (mu + l) if l <= mu else 1 / (2 * root(l))
-        steep, shrink = arb(0), arb(1)
+        shrink, steep = arb(1), arb(0)
         if self.transform:
-            steep, shrink = root(self.transform.steepest), (-self.transform.lowest / 2).exp()
-        return {
+            shrink, steep = (-self.transform.lowest / 2).exp(), root(self.transform.steepest)
+        found = {
             "L2": shrink * energy / (mu + l),
-            "Linf": shrink * energy * min(largest(each) for each in green),
+            "Linf": shrink * energy * min(map(largest, green)),
             "H1": shrink * energy * (slope / root(self.least) + steep / (2 * (mu + l))),
-            "H2": energy / self.least if self.transform is None else arb("inf"),
+            "H2": arb("inf") if self.transform else energy / self.least,
         }
+        return self._interpolated(found, plain) if not others else found
+
+    def _interpolated(self, found: Bounds, norm: arb) -> Bounds:
+        """With V >= ‖v‖, τ = d/t, ρ the supremum of ρ' = |A0| √(d (d - 1))/t, B that of τ|b| and Γ
+        that of τ|c|, E = ‖M:D²v‖ has (1 - ρ)E <= ‖τr‖ + B‖M^{1/2}∇v‖ + ΓV and ‖M^{1/2}∇v‖² <= VE:
+        a quadratic inequality for √E."""
+        rho, B, gamma = (root(self.suprema[0]), root(self.suprema[1]), self.suprema[2])
+        room, V = 1 - rho, found["L2"]
+        if not room > 0:
+            return found
+        top = B * root(V) + root(B * B * V + 4 * room * (norm + gamma * V))
+        energy = (top / (2 * room)) ** 2
+        slope = min(found["H1"].upper(), root(V * energy / self.least).upper())
+        return found | {"H1": slope, "H2": min(found["H2"].upper(), (energy / self.least).upper())}
 
 
 class Residual:
-    """g e^{φ/2} (L u_θ - f) on a cell, for one control; for m controls the mean of these and what is
-    left of each, since |max_a r_a| <= |mean| + √((m - 1)/m Σ (r_a - mean)²)."""
+    """On a cell r = L u_θ - f over t/d, without the transform, and g e^{φ/2} r, for one control; for
+    m controls the mean of these and what is left of each, since
+    |max_a r_a| <= |mean| + √((m - 1)/m Σ (r_a - mean)²)."""
 
     def __init__(self, theorem: Contraction, cell: Cell, answer: Callable):
         self.theorem, self.answer, self.operators = theorem, answer, theorem.equation.on(cell)
 
     def __call__(self, place: Place, network: list, whole: bool) -> list:
         """From the series of N on lines; without `whole` what is linear in N alone."""
-        u = [self.answer(x, N, whole) for x, N in zip(on_lines(place.x), network, strict=True)]
-        parts, found = derivatives(u, self.theorem.d), []
+        theorem, x, found, plain = self.theorem, on_lines(place.x), [], arb(0)
+        u = derivatives(
+            [self.answer(*each, whole) for each in zip(x, network, strict=True)], theorem.d
+        )
+        moved = theorem.transform.at(place.x) if theorem.transform else ()
         for operator in self.operators:
-            values = operator.at(place)
-            *invariants, phi = self.theorem.invariants(values, place.x)
-            weight, r = self.theorem.multiplier(*invariants), applied(values, parts)
-            r = r - operator.source(place, values) if whole else r
-            found.append(weight * r if phi is None else weight * (phi / 2).exp() * r)
+            parts = operator.at(place)
+            t, *others = theorem.invariants(parts, place.x, *moved)
+            r = applied(parts, u) - (operator.source(place, parts) if whole else 0)
+            weight, plain = theorem.multiplier(t, *others), r / t
+            found.append(weight * r * (moved[0] / 2).exp() if moved else weight * r)
+        if len(found) == 1:
+            return [plain, *found]
         mean = sum(found[1:], found[0]) / len(found)
-        return found if len(found) == 1 else [mean, *(each - mean for each in found)]
+        return [arb(0), mean, *(each - mean for each in found)]
 
     def moved(self, place: Place, network: list, error: list) -> list:
         """What the error of N adds."""
@@ -260,7 +279,7 @@ class Determinants:
     changes its sign there; and w is C^{1,1}. So w + φ with det D²φ = sup f, φ = 0 on the boundary,
     is a subsolution with the boundary values g, and Perron's method gives u."""
 
-    space = "convex and continuous on the closure of Ω (a solution in the sense of Aleksandrov)"
+    space = "convex on Ω and continuous on its closure (a solution in the sense of Aleksandrov)"
 
     def __init__(self, equation: Equation, data: dict):
         need(equation.d == 2, "determinants in the plane alone")
@@ -268,60 +287,54 @@ class Determinants:
         need(self.least > 0, "f must be positive")
 
     def check(self, cells: list[Cell]) -> str:
-        formulas, f = self.equation.formulas, self.equation.f
-        count = everywhere(
-            cells,
-            lambda cell: lambda place: formulas.on(f, cell)(place) >= self.least,
-            "f >= least",
-        )
+        def test_on(cell: Cell) -> Callable[[Place], bool]:
+            f = self.equation.formulas.on(self.equation.f, cell)
+            return lambda place: f(place) >= self.least
+
+        count = everywhere(cells, test_on, "f >= least > 0")
         return f"f >= {self.least.str(6, radius=False)} on {count} pieces"
 
     def on(self, cell: Cell, answer: Callable) -> "Defect":
-        return Defect(self, cell, answer)
+        return Defect(self.equation, cell, answer)
 
-    def look(
-        self, cell: Cell, N, integrand: "Defect", values: list, moved: list, rules: list
-    ) -> None:
+    def look(self, integrand: "Defect", N, values: list, moved: list, rules: list) -> None:
         """δ and the convexity on a cell."""
+        cell, ((n, r, M), (m, s, K)) = integrand.cell, rules
         need(cell.kind == "box", "triangles are not for determinants")
-        (n, r, M), (m, s, K) = rules
         best = [
-            2 * root(B / cell.determinant) * arb(q) ** (1 - k) / (arb(q) - 1)
-            for k, q, B in ((n, r, M), (m, s, K))
+            2 * root(B / cell.determinant) * arb(q) ** (1 - k) / (arb(q) - 1) for k, q, B in rules
         ]
         top = n * m * root(values[0] / cell.determinant) + (1 + n) * best[0] + n * (1 + m) * best[1]
         self.delta = max(self.delta, ((top + moved[0]) / root(self.least)).upper())
         need(self.delta < 1, f"{cell.name}: det D²w > 0 is not seen there")
         ((s, _, network),) = N.on_grid([[(arb(0.5), 1)]] * 2)
-        first, shift = (
-            integrand.hessian(cell.place(s), *each)[0]
-            for each in ((network, True), (N.error, False))
+        parts = (
+            integrand.hessian(cell.place(s), *each) for each in ((network, True), (N.error, False))
         )
-        need(first + shift > 0, f"{cell.name}: the answer is not convex in its middle")
+        need(sum(part[0] for part in parts) > 0, f"{cell.name}: not convex in its middle")
 
-    def bounds(self, norms: list[arb]) -> dict[str, arb]:
+    def bounds(self, norms: list[arb]) -> Bounds:
         volume = self.equation.domain.volume
-        largest = root(2 * volume) / 4 * norms[0] / (1 + root(1 - self.delta))
-        return {"Linf": largest, "L2": largest * root(volume)}
+        error = root(2 * volume) / 4 * norms[0] / (1 + root(1 - self.delta))
+        return {"Linf": error, "L2": error * root(volume)}
 
 
 class Defect:
     """(det D²w - f)/√f on a cell."""
 
-    def __init__(self, theorem: Determinants, cell: Cell, answer: Callable):
-        self.answer, self.f = answer, theorem.equation.formulas.on(theorem.equation.f, cell)
+    def __init__(self, equation: Equation, cell: Cell, answer: Callable):
+        self.answer, self.cell, self.f = answer, cell, equation.formulas.on(equation.f, cell)
 
     def hessian(self, place: Place, network: list, whole: bool) -> list:
         lines = zip(on_lines(place.x), network, strict=True)
-        return derivatives([self.answer(x, N, whole) for x, N in lines], 2)[3:]
+        return derivatives([self.answer(*each, whole) for each in lines], 2)[3:]
 
     def __call__(self, place: Place, network: list, whole: bool) -> list:
-        p, q, r = self.hessian(place, network, True)
-        f = self.f(place)
+        (p, q, r), f = self.hessian(place, network, True), self.f(place)
         return [(p * r - q * q - f) / root(f)]
 
     def moved(self, place: Place, network: list, error: list) -> list:
-        """det(D²w + E) - det D²w, over √f."""
+        """(det(D²w + E) - det D²w)/√f."""
         (p, q, r), (a, b, c) = self.hessian(place, network, True), self.hessian(place, error, False)
         return [(p * c + r * a - 2 * q * b + a * c - b * b) / root(self.f(place))]
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from cordes_check.cells import Cell
+from cordes_check.cells import Cell, Place
 from cordes_check.equations import Equation
 from cordes_check.balls import PAIRS, rational
 from flint import arb
@@ -152,12 +152,22 @@ def _read(equation: Equation, x: np.ndarray) -> list[list[float]]:
     if equation.f is not None:
         return [[float(equation.formulas.on(equation.f, cell)(place))]]
     found = []
-    for operator in equation.on(cell):
-        parts = operator.at(place)
-        count = 1 + len(x) + len(PAIRS[len(x)])
-        found.append([float(parts.get(k, 0)) for k in range(count)])
-        found[-1].append(float(operator.source(place, parts)))
+    for k, operator in enumerate(equation.on(cell)):
+        parts, count = operator.at(place), 1 + len(x) + len(PAIRS[len(x)])
+        f = operator.source(place, parts) + _loss(equation, cell, place, k)
+        found.append([*(float(parts.get(i, 0)) for i in range(count)), float(f)])
     return found
+
+
+def _loss(equation: Equation, cell: Cell, place: Place, control: int) -> float:
+    """What f has beside it in the text of a problem with a loss."""
+    if "switch" not in equation.table:
+        return 0.0
+    formulas = equation.formulas
+    switch = float(formulas.on(formulas.read(equation.table["switch"]), cell)(place))
+    above, below = (equation.table[key][control] for key in ("above", "below"))
+    loss = above * max(switch, 0.0) + below * max(-switch, 0.0)
+    return loss if equation.sense == "sup" else -loss
 
 
 def _solved(problem: AbstractProblem, x: np.ndarray) -> list[list[float]]:
