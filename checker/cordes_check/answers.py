@@ -18,10 +18,12 @@ from cordes_check.balls import (
     binary,
     largest,
     need,
+    on_lines,
     series,
     to_lines,
 )
 from cordes_check.cells import Cell, Place, along
+from cordes_check.corners import Corner
 from cordes_check.formulas import Formulas
 
 # The error of N is bounded where |X_k| <= NEAR for complex X; Cauchy's formula then bounds those of
@@ -243,12 +245,13 @@ def _tanh(coefficients: list, theta: list, curves: list, n: int) -> list:
 
 
 class BoxAnswer:
-    """G + D·N on a box: D = Π (upper - x)(x - lower), and G the blend of the boundary values g:
-    I - Π (I - P_i) with P_i linear between the two faces normal to axis i. On a face of axis i,
-    I - P_i is zero, so that G = g there, whatever g is."""
+    """G + D·N + Σ S on a box: D = Π (upper - x)(x - lower), S singular functions, and G the blend of
+    the boundary values g: I - Π (I - P_i) with P_i linear between the two faces normal to axis i.
+    On a face of axis i, I - P_i is zero, so that G = g there, whatever g is."""
 
-    def __init__(self, domain, formulas: Formulas, g: ast.expr):
+    def __init__(self, domain, formulas: Formulas, g: ast.expr, corners: list[Corner]):
         self.lower, self.upper, self.formulas, self.g = domain.lower, domain.upper, formulas, g
+        self.corners = corners
         check_smooth(formulas, g)
         codes = [*product((None, 0, 1), repeat=domain.d)][1:]
         faces = [{i: c for i, c in enumerate(code) if c is not None} for code in codes]
@@ -260,19 +263,19 @@ class BoxAnswer:
         return reduce(mul, (arb(width) ** 2 / 4 for width in widths))
 
     def on(self, cell: Cell) -> Callable:
-        """The series of u on lines, from the coordinates there and the series of N; that of D·N
-        alone without `whole`."""
+        """The series of u on the lines through a place, from those of N; those of D·N alone without
+        `whole`. On the tip of a corner they do without its own singular functions."""
         ends = [[arb(v) for v in side] for side in (self.lower, self.upper)]
         fixed = [
             {i: (self.lower, self.upper)[c][i] for i, c in face.items()} for face in self.faces
         ]
         made = [self.formulas.on(self.g, cell.projected(at)) for at in fixed]
+        others = [c for c in self.corners if cell.kind != "tip" or c.at != cell.origin]
+        singular = [corner.on(cell) for corner in others]
 
-        def answer(x: list, N, whole: bool):
-            total = N
-            for low, high, c in zip(*ends, x, strict=True):
-                total = total * ((high - c) * (c - low))
-            for face, g in zip(self.faces, made, strict=True) if whole else ():
+        def lift(x: list):
+            total = arb(0)
+            for face, g in zip(self.faces, made, strict=True):
                 at = [series([ends[face[i]][i]]) if i in face else c for i, c in enumerate(x)]
                 term = g(Place(at))
                 for i, side in face.items():
@@ -281,7 +284,24 @@ class BoxAnswer:
                 total = total + term if len(face) % 2 else total - term
             return total
 
+        def answer(place: Place, networks: list, whole: bool) -> list:
+            lines, found = on_lines(place.x), []
+            for x, N in zip(lines, networks, strict=True):
+                factors = (
+                    f for low, high, c in zip(*ends, x, strict=True) for f in (high - c, c - low)
+                )
+                found.append(reduce(mul, factors, N) + (lift(x) if whole else 0))
+            for S in [each(place) for each in singular] if whole else []:
+                found = [u + s for u, s in zip(found, S, strict=True)]
+            return found
+
+        # Singular functions are bounded in parts of a ball.
+        answer.cuts = 4 if singular else 0
         return answer
+
+    def tip(self, cell: Cell) -> arb:
+        """A bound of the norms, on a tip, of the singular functions that were left out."""
+        return sum((c.tip(cell) for c in self.corners if c.at == cell.origin), arb(0))
 
 
 def check_smooth(formulas: Formulas, node: ast.AST) -> None:

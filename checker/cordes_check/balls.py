@@ -83,9 +83,10 @@ def on_lines(x: list) -> list[list]:
 
 def derivatives(lines: list, d: int) -> list:
     """u, its first and its second derivatives, from its series on the lines."""
-    at = dict(zip(PAIRS[d], lines, strict=True))
+    at, value = dict(zip(PAIRS[d], lines, strict=True)), lines[0][0]
     second = [at[i, j][2] - at[i, i][2] - at[j, j][2] if i < j else 2 * at[i, i][2] for i, j in at]
-    return [lines[0][0], *(at[i, i][1] for i in range(d)), *second]
+    # Where u is no number its derivatives are none.
+    return [value, *(v + 0 * value for v in (*(at[i, i][1] for i in range(d)), *second))]
 
 
 def to_lines(parts: list, moves: list[list[arb]]) -> list:
@@ -95,6 +96,14 @@ def to_lines(parts: list, moves: list[list[arb]]) -> list:
         products = [v[i] * v[j] / (2 if i == j else 1) for i, j in PAIRS[d]]
         found.append(series([parts[0], dot(v, parts[1 : d + 1]), dot(products, parts[d + 1 :])]))
     return found
+
+
+def over(a, b):
+    """a/b; no number where b may vanish."""
+    try:
+        return a / b
+    except (ValueError, ZeroDivisionError):
+        return a * arb("nan")
 
 
 def _seen(z, cut):
@@ -124,14 +133,14 @@ ELEMENTARY = {
     "arctan": _arctan,
     "sinh": lambda z: (z.exp() - (-z).exp()) / 2,
     "cosh": lambda z: (z.exp() + (-z).exp()) / 2,
-    "tanh": lambda z: 1 - 2 / ((2 * z).exp() + 1),
+    "tanh": lambda z: 1 - over(arb(2), (2 * z).exp() + 1),
 }
 
 
 def power(z, n: fmpq):
     """z to a rational power: whole powers of all numbers, others where they are analytic."""
     if n.q == 1:
-        return z ** int(n.p)
+        return z ** int(n.p) if n >= 0 else over(arb(1), z ** -int(n.p))
     z = _seen(z, lambda v: v.log(analytic=True))
     return z.sqrt() if n == fmpq(1, 2) else z ** arb(n)
 

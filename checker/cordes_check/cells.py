@@ -12,10 +12,12 @@ MOST_CELLS, MOST_PIECES, MOST_CUTS = 20_000, 200_000, 5
 
 
 class Place:
-    """A point, or a ball of points: coordinates x, and on a cell parameters s and a Jacobian."""
+    """A point, or a ball of points: coordinates x; on a cell parameters s, the first step p1, its
+    logarithm where it has one, and a Jacobian."""
 
-    def __init__(self, x: list, s: Sequence = (), jacobian: object = None):
-        self.x, self.s, self.jacobian, self._kept = x, s, jacobian, {}
+    def __init__(self, x: list, s: Sequence = (), p1=None, log_p1=None, jacobian=None):
+        self.x, self.s, self.p1, self.log_p1, self.jacobian = x, s, p1, log_p1, jacobian
+        self._kept: dict = {}
 
     def once(self, key: object, function: Callable[["Place"], object]) -> object:
         """A value that many formulas use."""
@@ -48,25 +50,35 @@ def along(affine: Sequence[fmpq], v: Sequence[fmpq]) -> fmpq:
 
 
 class Cell(Region):
-    """origin + Σ s_k d_k ("box"), or origin + s1 (d1 + s2 d2) ("triangle"), 0 < s_k < 1. In its
-    frame it has coordinates |X_k| < 1: x = middle + Σ X_k d_k/2."""
+    """origin + Σ p_k d_k, 0 < p_k < 1, a "box"; or origin + p1 (d1 + s2 d2), 0 < s2 < 1, with
+    0 < p1 < 1 in a "triangle" and in its "tip", a triangle of which no function is integrated by a
+    rule, and low < p1 = low^(1 - s1) < 1 in a "trapezoid". In the frame there are coordinates
+    |X_k| < 1: x = middle + Σ X_k d_k/2, X_k = 2 p_k - 1, p2 = p1 s2."""
 
     def __init__(self, kind: str, rows: list[list[fmpq]], name: str):
+        self.low = rows.pop()[0] if kind == "trapezoid" else fmpq(0)
         self.d, self.kind, self.origin, self.directions = len(rows) - 1, kind, rows[0], rows[1:]
-        known = kind == "box" or (kind == "triangle" and self.d == 2)
-        need(known and all(len(row) == self.d for row in rows), f"{name} is no cell")
+        known = kind == "box" or (kind in ("triangle", "tip", "trapezoid") and self.d == 2)
+        known = known and all(len(row) == self.d for row in rows)
+        need(known and (0 < self.low < 1 or kind != "trapezoid"), f"{name} is no cell")
         self.balls = [[arb(c) for c in row] for row in rows]
         matrix = arb_mat(self.balls[1:]).transpose()
         self.determinant = abs(matrix.det())
         need(self.determinant > 0, f"{name} has no volume")
-        takes = [(0, 0), (1, 0), (1, 1), (0, 1)][: 3 if kind == "triangle" else 4]
-        takes = takes if self.d == 2 else [*product((0, 1), repeat=self.d)]
-        vertices = [tuple(self.point(take)) for take in takes]
+        corners = (
+            [(0, 0), (1, 0), (1, 1), (0, 1)] if self.d == 2 else [*product((0, 1), repeat=self.d)]
+        )
+        if kind != "box":
+            corners = [(self.low, 0), (1, 0), (1, 1), (self.low, self.low)][: 4 if self.low else 3]
+        vertices = [tuple(self.point(corner)) for corner in corners]
         # In the plane they run counter-clockwise.
         super().__init__(vertices if matrix.det() > 0 else vertices[::-1], name)
         self.middle, self.inverse = self.point([fmpq(1, 2)] * self.d), (2 * matrix.inv()).tolist()
-        self.volume = self.determinant / (2 if kind == "triangle" else 1)
-        self.unit = [between(0, 1)] * self.d
+        self.volume = self.determinant * (1 if kind == "box" else arb(1 - self.low**2) / 2)
+        self.unit, self.log_low = (
+            [between(0, 1)] * self.d,
+            arb(self.low).log() if self.low else None,
+        )
 
     def point(self, p: Sequence) -> list[fmpq]:
         """origin + Σ p_k d_k, exactly."""
@@ -74,22 +86,28 @@ class Cell(Region):
         return [o + sum(a * c for a, c in zip(p, move, strict=True)) for o, *move in columns]
 
     def steps(self, s: Sequence) -> list:
-        return [s[0], s[0] * s[1]] if self.kind == "triangle" else [*s]
+        """The p_k."""
+        if self.kind == "box":
+            return [*s]
+        p1 = ((1 - s[0]) * self.log_low).exp() if self.log_low else s[0]
+        return [p1, p1 * s[1]]
 
     def frame(self, s: Sequence) -> list:
         return [2 * p - 1 for p in self.steps(s)]
 
     def place(self, s: Sequence) -> Place:
-        p, (x, *directions) = self.steps(s), self.balls
+        p, (x, *directions), jacobian, log_p1 = self.steps(s), self.balls, self.determinant, None
         for a, v in zip(p, directions, strict=True):
             x = [c + a * w for c, w in zip(x, v, strict=True)]
-        return Place(x, s, self.determinant * (s[0] if self.kind == "triangle" else 1))
+        if self.log_low:
+            jacobian, log_p1 = -jacobian * p[0] * self.log_low, (1 - s[0]) * self.log_low
+        return Place(x, s, p[0], log_p1, jacobian * (1 if self.kind == "box" else p[0]))
 
     def whole(self) -> Place:
         return self.place(self.unit)
 
     def rest_at_apex(self, affine: Sequence[fmpq] | None) -> Callable[[Place], object] | None:
-        """An affine function that vanishes in the apex of a triangle, over s1."""
+        """An affine function that vanishes in the apex, over p1."""
         if self.kind == "box" or not affine or affine[0] + along(affine, self.origin) != 0:
             return None
         a, b = (arb(along(affine, v)) for v in self.directions)
@@ -128,13 +146,13 @@ def halves(s: list) -> list[list]:
     return found
 
 
-def sup(function: Callable, s: list, cuts: int = MOST_CUTS) -> list[arb]:
-    """Upper bounds of |values| on a product of balls, which is cut where they are no numbers;
-    infinite where this does not help."""
-    values = [largest(v) for v in function(s)]
-    if cuts == 0 or all(v.is_finite() for v in values):
+def sup(function: Callable, s: list, least: int = 0, most: int = MOST_CUTS) -> list[arb]:
+    """Upper bounds of |values| on a product of balls, which is cut a few times at least, and where
+    they are no numbers; infinite where this does not help."""
+    values = [largest(v) for v in function(s)] if least <= 0 else [arb("inf")]
+    if most == 0 or all(v.is_finite() for v in values):
         return values
-    found = [sup(function, part, cuts - 1) for part in halves(s)]
+    found = [sup(function, part, least - 1, most - 1) for part in halves(s)]
     return [max(pair) for pair in zip(*found, strict=True)]
 
 

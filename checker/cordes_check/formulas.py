@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from flint import arb, fmpq
 
-from cordes_check.balls import ELEMENTARY, NotAProof, Refused, need, power, rational, root
+from cordes_check.balls import ELEMENTARY, NotAProof, Refused, need, over, power, rational, root
 from cordes_check.cells import Place, Region, along
 
 LONGEST, KEPT = 100_000, 100_000
@@ -23,7 +23,7 @@ _SIDES = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
     ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
+    ast.Div: over,
 }
 _SIGNS = {ast.Gt: 1, ast.GtE: 1, ast.Lt: -1, ast.LtE: -1}
 # Functions that are short for others.
@@ -201,9 +201,9 @@ class Formulas:
         return lambda place: sum((v * v for v in (part(place) for part in parts)), arb(0))
 
     def _norm(self, args: list[ast.expr], region: Region) -> Made:
-        """√Σa². Where all a vanish in the apex of a triangle it is s1 times an analytic function."""
+        """√Σa². Where all a vanish in the apex of a triangle it is p1 times an analytic function."""
         rests = [region.rest_at_apex(self.affine(a)) for a in args]
         if None in rests:
             squares = self._squares(args, region)
             return lambda place: root(squares(place))
-        return lambda place: place.s[0] * root(sum((rest(place) ** 2 for rest in rests), arb(0)))
+        return lambda place: place.p1 * root(sum((rest(place) ** 2 for rest in rests), arb(0)))

@@ -15,9 +15,10 @@ from flint import __version__ as flint_version
 from flint import arb, ctx
 
 from cordes_check import __version__
-from cordes_check.answers import BoxAnswer, Features
+from cordes_check.answers import BoxAnswer, Features, Polynomial
 from cordes_check.balls import NotAProof, need, rational, root
-from cordes_check.cells import read_cells, sup
+from cordes_check.cells import Cell, read_cells, sup
+from cordes_check.corners import Corner
 from cordes_check.equations import KINDS, Equation
 from cordes_check.quadrature import find_rules, integrals
 from cordes_check.theorems import THEOREMS
@@ -95,17 +96,23 @@ def prove(data: dict, step: Callable[[int, int], None] = lambda done, all: None)
     ctx.prec, ctx.cap = data["precision"], 3
     equation = Equation(data["problem"])
     network = Features(data["network"], equation.formulas, equation.interfaces)
-    answer = BoxAnswer(equation.domain, equation.formulas, equation.g)
+    corners = [Corner(each, equation.domain.outline) for each in data["corners"]]
+    answer = BoxAnswer(equation.domain, equation.formulas, equation.g, corners)
     cells = read_cells(data["cells"], equation.domain.outline)
     theorem = THEOREMS[data["theorem"]["name"]](equation, data["theorem"])
     tolerance, precise = float(rational(data["tolerance"])), arb(rational(data["precise"]))
     words, totals, shifts, points = theorem.check(cells), None, None, 0
     for done, cell in enumerate(cells):
         step(done, len(cells))
-        N, integrand = network.on(cell, precise), theorem.on(cell, answer.on(cell))
-        rules = find_rules(cell, N, integrand, tolerance)
-        values = integrals(cell, N, integrand, rules)
-        moved = sup(lambda s: integrand.moved(cell.place(s), N.around(s), N.error), cell.unit)
+        N, integrand, rules = network.on(cell, precise), theorem.on(cell, answer.on(cell)), []
+        moved = sup(
+            lambda s, c=cell, i=integrand, N=N: i.moved(c.place(s), N.around(s), N.error), cell.unit
+        )
+        if cell.kind == "tip":
+            values = on_tip(cell, N, integrand, answer)
+        else:
+            rules = find_rules(cell, N, integrand, tolerance)
+            values = integrals(cell, N, integrand, rules)
         theorem.look(integrand, N, values, moved, rules)
         points += math.prod(n for n, _, _ in rules)
         shifted = [each**2 * cell.volume for each in moved]
@@ -123,6 +130,14 @@ def prove(data: dict, step: Callable[[int, int], None] = lambda done, all: None)
     words = f"{words}, {points} Gauss points in {len(cells)} cells; cordes_check {__version__}"
     words = f"{words}, python-flint {flint_version}, {ctx.prec} bits"
     return Proved(bounds, words, equation, theorem.space, network.rounding() * answer.size())
+
+
+def on_tip(cell: Cell, N: Polynomial, integrand, answer: BoxAnswer) -> list[arb]:
+    """Upper bounds of the integrals of squares without a rule: what is bounded, by its supremum, and
+    singular functions by the norms of their derivatives."""
+    plain = sup(lambda s: integrand(cell.place(s), N.around(s), True), cell.unit)
+    reach, norm = sup(lambda s: integrand.reach(cell.place(s)), cell.unit), answer.tip(cell)
+    return [(a * root(cell.volume) + b * norm) ** 2 for a, b in zip(plain, reach, strict=True)]
 
 
 def check(path: Path) -> tuple[str, dict]:

@@ -17,7 +17,7 @@ from cordes_check.balls import Refused, around
 from cordes_check.cells import Cell, sup
 
 RHOS = (1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 8.0, 10.0, 13.0, 16.0, 24.0)
-MOST_POINTS = 100
+MOST_POINTS, START = 100, 4
 
 
 @cache
@@ -36,24 +36,30 @@ def find_rules(cell: Cell, N: Polynomial, integrand: Callable, tolerance: float)
         place = cell.place(s)
         return [value * value * place.jacobian for value in integrand(place, N.around(s), True)]
 
+    @cache
+    def rule(k: int, rho: float) -> tuple[float, float, arb]:
+        """The points, ρ and M for variable k."""
+        s, r = [acb(each) for each in cell.unit], arb(rho)
+        # A rectangle around the ellipse over [0, 1].
+        s[k] = acb(arb(1) / 2 + around((r + 1 / r) / 4), around((r - 1 / r) / 4))
+        M = max(sup(squares, s, integrand.cuts))
+        if not M.is_finite():
+            return math.inf, rho, M
+        size = float((M + arb(2) ** -1000).log()) + math.log(3 / (1 - rho**-2) / tolerance)
+        return max(2, math.ceil(size / (2 * math.log(rho)))), rho, M
+
     found = []
     for k in range(cell.d):
-        best = None
-        for rho in RHOS:
-            s, r = [acb(each) for each in cell.unit], arb(rho)
-            # A rectangle around the ellipse over [0, 1].
-            s[k] = acb(arb(1) / 2 + around((r + 1 / r) / 4), around((r - 1 / r) / 4))
-            M = max(sup(squares, s))
-            if not M.is_finite():
-                break
-            size = float((M + arb(2) ** -1000).log()) + math.log(3 / (1 - rho**-2) / tolerance)
-            n = max(2, math.ceil(size / (2 * math.log(rho))))
-            if best is not None and n > best[0] + 4:
-                break
-            best = (n, rho, M) if best is None or n < best[0] else best
-        if best is None or best[0] > MOST_POINTS:
+        # Down to where there is a bound, then up or down to where most is gained.
+        at = START
+        while at > 0 and rule(k, RHOS[at])[0] == math.inf:
+            at -= 1
+        step = 1 if at + 1 < len(RHOS) and rule(k, RHOS[at + 1]) < rule(k, RHOS[at]) else -1
+        while 0 <= at + step < len(RHOS) and rule(k, RHOS[at + step]) < rule(k, RHOS[at]):
+            at += step
+        found.append(rule(k, RHOS[at]))
+        if found[-1][0] > MOST_POINTS:
             raise Refused(f"{cell.name}: the data are not seen to be analytic around it")
-        found.append(best)
     return found
 
 

@@ -27,7 +27,6 @@ from cordes_check.balls import (
     dot,
     largest,
     need,
-    on_lines,
     power,
     rational,
     root,
@@ -240,13 +239,12 @@ class Residual:
 
     def __init__(self, theorem: Contraction, cell: Cell, answer: Callable):
         self.theorem, self.answer, self.operators = theorem, answer, theorem.equation.on(cell)
+        self.cuts = answer.cuts
 
     def __call__(self, place: Place, network: list, whole: bool) -> list:
         """From the series of N on lines; without `whole` what is linear in N alone."""
-        theorem, x, found, plain = self.theorem, on_lines(place.x), [], arb(0)
-        u = derivatives(
-            [self.answer(*each, whole) for each in zip(x, network, strict=True)], theorem.d
-        )
+        theorem, found, plain = self.theorem, [], arb(0)
+        u = derivatives(self.answer(place, network, whole), theorem.d)
         moved = theorem.transform.at(place.x) if theorem.transform else ()
         for operator in self.operators:
             parts = operator.at(place)
@@ -262,6 +260,18 @@ class Residual:
     def moved(self, place: Place, network: list, error: list) -> list:
         """What the error of N adds."""
         return self(place, error, False)
+
+    def reach(self, place: Place) -> list:
+        """How much of a function, whose derivatives are at most one, is in each."""
+        theorem, found = self.theorem, []
+        moved = theorem.transform.at(place.x) if theorem.transform else ()
+        for operator in self.operators:
+            parts = operator.at(place)
+            t, *others = theorem.invariants(parts, place.x, *moved)
+            size = sum(map(abs, parts.values()), arb(0))
+            weight = abs(theorem.multiplier(t, *others)) * ((moved[0] / 2).exp() if moved else 1)
+            found += [size / t, weight * size]
+        return found if len(found) == 2 else [2 * sum(found, arb(0))] * (2 + len(self.operators))
 
 
 class Determinants:
@@ -324,10 +334,10 @@ class Defect:
 
     def __init__(self, equation: Equation, cell: Cell, answer: Callable):
         self.answer, self.cell, self.f = answer, cell, equation.formulas.on(equation.f, cell)
+        self.cuts = answer.cuts
 
     def hessian(self, place: Place, network: list, whole: bool) -> list:
-        lines = zip(on_lines(place.x), network, strict=True)
-        return derivatives([self.answer(*each, whole) for each in lines], 2)[3:]
+        return derivatives(self.answer(place, network, whole), 2)[3:]
 
     def __call__(self, place: Place, network: list, whole: bool) -> list:
         (p, q, r), f = self.hessian(place, network, True), self.f(place)

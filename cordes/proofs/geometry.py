@@ -7,18 +7,22 @@ which cells are triangles. How small cells are follows from the frequencies of t
 
 import ast
 from collections.abc import Callable, Iterator
+from itertools import pairwise, product
+from typing import NamedTuple
 
 import numpy as np
-from cordes_check.balls import rational
-from cordes_check.equations import Box, Equation
-from cordes_check.formulas import Formulas
 from flint import fmpq
 
 from cordes.proofs.needed import NotProvedError
+from cordes_check.balls import rational
+from cordes_check.equations import Box, Equation
+from cordes_check.formulas import Formulas
 
 # Frequency times half of the side of a cell: the degree of its polynomial is several times this.
 LARGEST_PHASE = 6.0
 MOST_CELLS, DEEPEST = 5000, 8
+# Around a singular point each ring is so many times narrower than the one outside of it.
+NARROWER = fmpq(1, 16)
 Affine = list[fmpq]
 
 
@@ -96,7 +100,14 @@ def factors(formulas: Formulas, node: ast.expr) -> Iterator[Affine]:
             yield from factors(formulas, part)
 
 
-def box_cells(equation: Equation, frequencies: np.ndarray) -> list[list]:
+class Singular(NamedTuple):
+    """A point with singular functions, and how many rings of trapezoids lie around it."""
+
+    at: tuple
+    rings: int
+
+
+def box_cells(equation: Equation, frequencies: np.ndarray, singular: list[Singular]) -> list[list]:
     """Cells of a box, as a proof has them; `frequencies` (2,) are the largest along each axis."""
     domain, found = equation.domain, Switches(equation)
     cuts: list[set[fmpq]] = [{l, u} for l, u in zip(domain.lower, domain.upper, strict=True)]
@@ -109,14 +120,16 @@ def box_cells(equation: Equation, frequencies: np.ndarray) -> list[list]:
                 "a line where a coefficient jumps is not parallel to the sides of the box"
             )
         cuts[axes[0]].add(-affine[0] / affine[1 + axes[0]])
-    tips = [
-        tip for pair in found.lengths if (tip := zero(pair)) is not None and inside(domain, tip)
-    ]
-    for tip in tips:
-        for side, c in zip(cuts, tip, strict=True):
+    lengths = (zero(pair) for pair in found.lengths)
+    tips = [tip for tip in lengths if tip is not None and inside(domain, tip)]
+    rings = {point.at: point.rings for point in singular}
+    for point in (*tips, *rings):
+        for side, c in zip(cuts, point, strict=True):
             side.add(c)
+    # No cell has two special corners, and what is singular is not too near for its neighbours.
+    least = 3 if rings else 2 if len(tips) > 1 else 1
     grid = [
-        subdivided(sorted(side), 2 * LARGEST_PHASE / f)
+        subdivided(sorted(side), 2 * LARGEST_PHASE / f, least)
         for side, f in zip(cuts, frequencies, strict=True)
     ]
     if np.prod([len(side) - 1 for side in grid]) > MOST_CELLS:
@@ -124,23 +137,34 @@ def box_cells(equation: Equation, frequencies: np.ndarray) -> list[list]:
             "the answer has so high frequencies that a proof would take too many cells"
         )
     cells = []
-    for l, u in zip(grid[0], grid[0][1:], strict=False):
-        for m, v in zip(grid[1], grid[1][1:], strict=False):
-            corners = [(l, m), (u, m), (u, v), (l, v)]
-            at = [k for k, corner in enumerate(corners) if corner in tips]
-            cells += (
-                triangles(corners, at[0])
-                if at
-                else [["box", *rows((l, m), (u - l, fmpq(0)), (fmpq(0), v - m))]]
-            )
+    for (l, u), (m, v) in product(pairwise(grid[0]), pairwise(grid[1])):
+        corners = [(l, m), (u, m), (u, v), (l, v)]
+        at = next((k for k, corner in enumerate(corners) if corner in (*tips, *rings)), None)
+        if at is None:
+            cells.append(["box", *rows((l, m), (u - l, fmpq(0)), (fmpq(0), v - m))])
+        elif corners[at] in rings:
+            cells += [
+                ring for t in triangles(corners, at) for ring in graded(*t, rings[corners[at]])
+            ]
+        else:
+            cells += [["triangle", *rows(*t)] for t in triangles(corners, at)]
     return cells
 
 
-def triangles(corners: list[tuple], at: int) -> list[list]:
+def triangles(corners: list[tuple], at: int) -> list[tuple]:
     """The two triangles of a rectangle with their apex in one of its corners, in frames that are
     parallel to the axes."""
     tip, a, b, c = corners[at:] + corners[:at]
-    return [["triangle", *rows(tip, minus(p, tip), minus(b, p))] for p in (a, c)]
+    return [(tip, minus(p, tip), minus(b, p)) for p in (a, c)]
+
+
+def graded(apex: tuple, d: tuple, e: tuple, rings: int) -> list[list]:
+    """A triangle as trapezoids, each NARROWER than the one outside, and a tip."""
+    found = []
+    for k in range(rings):
+        scaled = [tuple(c * NARROWER**k for c in v) for v in (d, e)]
+        found.append(["trapezoid", *rows(apex, *scaled), [str(NARROWER)]])
+    return [*found, ["tip", *rows(apex, *(tuple(c * NARROWER**rings for c in v) for v in (d, e)))]]
 
 
 def minus(a: tuple, b: tuple) -> tuple:
@@ -174,12 +198,12 @@ def zero(pair: list[Affine | None]) -> tuple | None:
     )
 
 
-def subdivided(cuts: list[fmpq], size: float) -> list[fmpq]:
+def subdivided(cuts: list[fmpq], size: float, least: int) -> list[fmpq]:
     """The same cuts, and others between them, so that no part is longer than a size."""
     found = cuts[:1]
-    for low, high in zip(cuts, cuts[1:], strict=False):
-        count = int(np.ceil(float(high - low) / size - 1e-9)) if size > 0 else 1
-        found += [low + (high - low) * fmpq(k, max(count, 1)) for k in range(1, max(count, 1) + 1)]
+    for low, high in pairwise(cuts):
+        count = max(int(np.ceil(float(high - low) / size - 1e-9)), least)
+        found += [low + (high - low) * fmpq(k, count) for k in range(1, count + 1)]
     return found
 
 
@@ -199,9 +223,10 @@ def refined(cells: list[list], works: Callable[[list], bool]) -> list[list]:
 
 
 def quarters(cell: list) -> list[list]:
-    """A cell in four parts; of a triangle one keeps the apex."""
+    """A cell in parts; of a triangle one keeps the apex."""
     kind, *given = cell
-    o, d, e = ([rational(c) for c in row] for row in given)
+    vectors = [[rational(c) for c in row] for row in given]
+    o, d, e = vectors[:3]
     half = [[c / 2 for c in v] for v in (d, e)]
 
     def at(p: fmpq, q: fmpq) -> tuple:
@@ -210,6 +235,16 @@ def quarters(cell: list) -> list[list]:
     m, one, none = fmpq(1, 2), fmpq(1), fmpq(0)
     if kind == "box":
         return [["box", *rows(at(p, q), *half)] for p in (none, m) for q in (none, m)]
+    if kind == "trapezoid":
+        (low,) = vectors[3]
+        middle = fmpq(round(2**20 * float(low) ** 0.5), 2**20)
+        inner = [tuple(c * middle for c in v) for v in (d, e)]
+        return [
+            ["trapezoid", *rows(o, d, e), [str(middle)]],
+            ["trapezoid", *rows(o, *inner), [str(low / middle)]],
+        ]
+    if kind == "tip":
+        raise NotProvedError("the data are not bounded at a singular point")
     parts = [
         ((none, none), (m, none), (m, m)),
         ((m, none), (one, none), (one, m)),

@@ -6,35 +6,27 @@ parameters (`statement`, `parameters`), cells (`geometry`), a file (`contents`);
 in this process for the bounds, and in a process of its own for the file with its claims.
 """
 
-import contextlib
 import math
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import cordes_check.proofs
 import numpy as np
-from cordes_check.answers import BoxAnswer, Features
-from cordes_check.balls import NotAProof, Refused, rational
-from cordes_check.cells import Cell
-from cordes_check.equations import Equation
-from cordes_check.proofs import Proved, above
-from cordes_check.quadrature import find_rules
-from cordes_check.theorems import THEOREMS
-from flint import arb, ctx
+from flint import arb
 
+import cordes_check.proofs
 from cordes.ansatz.networks.mlp import MLP
 from cordes.ansatz.networks.random_features import RandomFeatures
 from cordes.certificates.certificate import Certificate, Proof
 from cordes.certificates.theorem import Citation, Modifier, Theorem
-from cordes.proofs.contents import Contents, make_contents
+from cordes.proofs.contents import Contents, flint_kept, make_contents
 from cordes.proofs.geometry import refined
-from cordes.proofs.statement import statement
 from cordes.proofs.needed import NotProvedError
+from cordes.proofs.singular import writable
+from cordes.proofs.statement import statement
 from cordes.proofs.texts import check_same, problem_text
 from cordes.runtime.clock import Clock, OutOfTimeError, check_deadline, deadline
 from cordes.runtime.files import check_writable, write_file
@@ -42,6 +34,14 @@ from cordes.runtime.progress import Progress
 from cordes.solutions.solution import Solution
 from cordes.solvers.solve import solve
 from cordes.storage import to_bytes
+from cordes_check.answers import BoxAnswer, Features
+from cordes_check.balls import NotAProof, Refused, rational
+from cordes_check.cells import Cell
+from cordes_check.corners import Corner
+from cordes_check.equations import Equation
+from cordes_check.proofs import Proved, above
+from cordes_check.quadrature import find_rules
+from cordes_check.theorems import THEOREMS
 
 # Points at which the text of a problem is compared with its functions.
 COMPARED = 24
@@ -104,7 +104,9 @@ def readable(solution: Solution) -> bool:
     """Whether the checker can read an answer as it is."""
     network, powers = solution.network, solution.network.inputs.powers
     plain = isinstance(network, RandomFeatures | MLP) and len(network.layers) == 1
-    if not plain or network.activation not in ("sine", "tanh") or np.any(solution.amplitudes):
+    if not plain or network.activation not in ("sine", "tanh"):
+        return False
+    if np.any(solution.amplitudes) and not (solution.problem.linear and writable(solution)):
         return False
     weight, d = np.asarray(network.layers[0][0]), len(network.inputs.center)
     each = [0.0, *(0.0 if float(p).is_integer() else 1.0 for p in powers)]
@@ -117,16 +119,6 @@ def refitted(solution: Solution, clock: Clock) -> Solution:
     options: dict[str, Any] = {"singular": False, "inputs": "interfaces", "certify": False}
     seed = solution.facts["seed"]
     return solve(solution.problem, "least-squares", seed=seed, max_seconds=clock.left, **options)
-
-
-@contextlib.contextmanager
-def flint_kept() -> Iterator[None]:
-    """The precision of FLINT is one for the whole process."""
-    kept = ctx.prec, ctx.cap
-    try:
-        yield
-    finally:
-        ctx.prec, ctx.cap = kept
 
 
 def shown(contents: Contents, bar: Progress, clock: Clock) -> tuple[Contents, Proved]:
@@ -156,13 +148,16 @@ def _refined(contents: Contents) -> Contents:
     data = contents.data
     equation = Equation(data["problem"])
     network = Features(data["network"], equation.formulas, equation.interfaces)
-    answer = BoxAnswer(equation.domain, equation.formulas, equation.g)
+    corners = [Corner(each, equation.domain.outline) for each in data["corners"]]
+    answer = BoxAnswer(equation.domain, equation.formulas, equation.g, corners)
     theorem = THEOREMS[data["theorem"]["name"]](equation, data["theorem"])
     tolerance, precise = float(rational(data["tolerance"])), arb(rational(data["precise"]))
 
     def works(given: list) -> bool:
         check_deadline()
         cell = Cell(given[0], [[rational(c) for c in row] for row in given[1:]], "a cell")
+        if cell.kind == "tip":
+            return True
         try:
             integrand = theorem.on(cell, answer.on(cell))
             find_rules(cell, network.on(cell, precise), integrand, tolerance)

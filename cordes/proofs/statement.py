@@ -15,8 +15,8 @@ from cordes.problems.hjb import HJB
 from cordes.problems.linear import Linear
 from cordes.problems.monge_ampere import MongeAmpere
 from cordes.problems.problem import AbstractProblem
-from cordes.proofs.parameters import Seen, contraction
 from cordes.proofs.needed import NotProvedError
+from cordes.proofs.parameters import Seen, contraction
 from cordes.solutions.solution import Solution
 
 # Points inside and on the boundary, where suprema are often attained.
@@ -37,27 +37,32 @@ def statement(problem: AbstractProblem, solution: Solution) -> Statement:
     raise NotProvedError(f"no theorem of the checker is about {type(problem).__name__} problems")
 
 
-def points_of(problem: AbstractProblem) -> np.ndarray:
+def points_of(problem: AbstractProblem) -> tuple[np.ndarray, np.ndarray]:
+    """Points inside, and on the boundary, where the residual may be singular."""
     domain = problem.domain
-    parts = [domain.interior_points(INSIDE, seed=31, kind="sobol")]
-    parts.append(domain.boundary_points(ON_BOUNDARY, seed=32)[0])
+    parts = [domain.boundary_points(ON_BOUNDARY, seed=32)[0]]
     if domain.vertices is not None:
         parts.append(domain.vertices)
-    return np.concatenate(parts)
+    return domain.interior_points(INSIDE, seed=31, kind="sobol"), np.concatenate(parts)
 
 
 @statement.register
 def _(problem: Linear, solution: Solution) -> Statement:
-    x = points_of(problem)
-    found = AnswerCandidate(problem, solution).evaluate(x)
-    return _contracting(problem, Seen(found.local, np.abs(found.residual), x, len(x)))
+    inside, outside = points_of(problem)
+    found, x = (
+        AnswerCandidate(problem, solution).evaluate(inside),
+        np.concatenate([inside, outside]),
+    )
+    residual = np.concatenate([np.abs(found.residual), np.zeros(len(outside))])
+    local = Local(*(np.asarray(part) for part in problem.coefficients(x)[:3]))
+    return _contracting(problem, Seen(local, residual, x, len(inside)))
 
 
 @statement.register
 def _(problem: HJB, solution: Solution) -> Statement:
     if problem.maximiser is not None:
         raise NotProvedError("the controls are a continuum; the checker knows finitely many")
-    x, candidate = points_of(problem), AnswerCandidate(problem, solution)
+    x, candidate = np.concatenate(points_of(problem)), AnswerCandidate(problem, solution)
     locals_, sizes = [], []
     for a in problem.controls:
         A, b, c, f = (
@@ -93,7 +98,7 @@ def _contracting(problem: AbstractProblem, seen: Seen) -> Statement:
 
 @statement.register
 def _(problem: MongeAmpere, solution: Solution) -> Statement:
-    x = points_of(problem)
+    x = np.concatenate(points_of(problem))
     f = np.asarray(jax.jit(jax.vmap(problem.f))(jnp.asarray(x)))
     least = float(np.min(f))
     if not least > 0:

@@ -14,14 +14,10 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from cordes_check.cells import Cell, Place
-from cordes_check.equations import Equation
-from cordes_check.balls import PAIRS, rational
 from flint import arb
 
 from cordes.domains import Box
 from cordes.domains.domain import AbstractDomain
-from cordes.proofs.needed import NotProvedError
 from cordes.formulas.terms import Unwritable
 from cordes.formulas.text import as_text
 from cordes.formulas.writing import write
@@ -29,7 +25,11 @@ from cordes.problems.hjb import HJB
 from cordes.problems.linear import Linear
 from cordes.problems.monge_ampere import MongeAmpere
 from cordes.problems.problem import AbstractProblem
+from cordes.proofs.needed import NotProvedError
 from cordes.runtime.plain import show
+from cordes_check.balls import PAIRS, rational
+from cordes_check.cells import Cell, Place
+from cordes_check.equations import Equation
 
 # More controls than this are no finite problem for a proof.
 MOST_CONTROLS = 8
