@@ -17,7 +17,9 @@ PYTEST = OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --n
 	$(INSTALL) .
 	touch $@
 
-.venv/installed-test: .venv/installed
+# The checker of proofs, which the extra `proof` asks for, is a package of this repository.
+.venv/installed-test: .venv/installed checker/pyproject.toml
+	$(INSTALL) ./checker
 	$(INSTALL) ".[test]"
 	touch $@
 

@@ -44,6 +44,17 @@ class Picture(NamedTuple):
     points: np.ndarray
 
 
+class Proof(NamedTuple):
+    """Where a proof is, the command that checks it, what that command said, and how many seconds
+    it took to find and to check."""
+
+    file: str
+    command: str
+    theorem: str
+    seconds: float
+    checked: float
+
+
 @dataclass(frozen=True)
 class Certificate:
     """Bounds of v = u - u_θ. A bound that cannot be given is None, and `reasons` say why (`reason`
@@ -56,7 +67,8 @@ class Certificate:
     maximum. The best energy theorem has the `contraction` and gives L2 ≤ `constant` · ‖g r‖;
     `epsilon_source` says how the contraction, a supremum over the domain, is known: `analytic`,
     `interval` or `sampled`. `level` is that of the integrals, `levels` has that of the weakest
-    ingredient of each norm; `known` are those that differ from both rules.
+    ingredient of each norm; `known` are those that differ from both rules. `proof` is there where
+    all of this is a theorem that a checker has confirmed.
     """
 
     H2: float | None = None
@@ -81,6 +93,7 @@ class Certificate:
     W2: tuple[float, float] | None = None
     citations: dict[str, Citation] = field(default_factory=dict)
     alternatives: dict[str, float] = field(default_factory=dict)
+    proof: Proof | None = None
     picture: Picture | None = field(default=None, repr=False, compare=False)
     # Of equations in time: the class of solutions that comparison rests on, with its meaning, and
     # what is known at each time.
@@ -201,6 +214,8 @@ class Certificate:
         return rows + ([("not covered", self.reason)] if self.reason is not None else [])
 
     def _level(self) -> str:
+        if self.proof is not None:
+            return f"proved: confirmed in ball arithmetic, {self.proof.command}"
         if self.level == "enclosed":
             return "enclosed: nothing can hide between points; rounding is estimated"
         if self.level == "quadrature":

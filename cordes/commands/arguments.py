@@ -125,6 +125,12 @@ class SolveArguments:
     barrier: bool = option(
         False, "Train a barrier network for a sharper bound of the largest error.", "--barrier"
     )
+    prove: bool = option(
+        False,
+        "Prove the bounds as well, with a file that `python -m cordes_check` confirms; needs "
+        "--out, and cordes[proof].",
+        "--prove",
+    )
     verbose: bool = option(
         False,
         "Print every theorem that gives no bound with its reason, not only the nearest.",
@@ -151,6 +157,26 @@ class SolveArguments:
         min=0,
         show_default=False,
     )
+    as_json: bool = json_option()
+
+
+@command
+class ProveArguments:
+    """Prove how wrong an answer is: write a theorem that `python -m cordes_check` confirms without
+    this program. Needs `pip install cordes[proof]`. Exit status 0 proved, 1 not proved."""
+
+    source: str = argument(
+        "ANSWER.cordes|NAME|FILE",
+        "An answer that was saved, or a problem, which is solved first.",
+        problem_names,
+    )
+    max_seconds: float | None = option(None, "Give up then.")
+    out: Path | None = option(
+        None,
+        "Write the proof and the answer that it is about here, not beside the answer.",
+        metavar="DIR",
+    )
+    overwrite: bool = option(False, "Replace a proof that exists.", "--overwrite")
     as_json: bool = json_option()
 
 

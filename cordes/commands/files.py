@@ -1,6 +1,7 @@
 """What a command writes to a folder: first what it was asked for, then what is drawn from it."""
 
 import contextlib
+import functools
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -29,6 +30,8 @@ KNOWN = (
     "certificate.png",
     "condition.png",
     "answer.cordes",
+    "answer.proof",
+    "answer-proved.cordes",
     "solution.vtu",
     "surface.obj",
     "surface.ply",
@@ -36,6 +39,8 @@ KNOWN = (
     "report.html",
     *RECORDS,
 )
+# A proof, and the answer that it is about where that is another one.
+PROOF_FILES = ("answer.proof", "answer-proved.cordes")
 # Seconds of the first picture, which loads what draws; the others take about as long as the last.
 FIRST_PICTURE = 1.0
 # How a run is made again is no part of which run it is.
@@ -76,9 +81,11 @@ def write_files(
     condition: Condition,
     clock: Clock,
     timed: Callable[[], None],
+    proof: Mapping[str, bytes],
 ) -> bool:
     """Whether all files of a solve could be written; `timed` puts the seconds into the facts, of
-    which the page shows those that are known before there are files."""
+    which the page shows those that are known before there are files. `proof` are files that are
+    made already; the answer may be one of them."""
     certificate, known = certificate_of(solution), facts["seconds"]
     words = folder.command
 
@@ -97,7 +104,8 @@ def write_files(
     if certificate.picture is None:
         names.remove("certificate.png")
     drawn = {name: write for name, write in drawn.items() if name in names}
-    kept = {"answer.cordes": solution.save}
+    made = {name: functools.partial(write_file, content=content) for name, content in proof.items()}
+    kept = {"answer.cordes": solution.save} | made
     return write_all(folder, "result.json", facts, kept, drawn, timed, clock)
 
 

@@ -4,6 +4,7 @@ import dataclasses
 import hashlib
 import os
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -11,12 +12,19 @@ import numpy as np
 import cordes
 from cordes.arguments import check_arguments
 from cordes.commands.arguments import SolveArguments
-from cordes.commands.files import claim_folder, files_for, needs_answer, write_files
+from cordes.commands.files import (
+    PROOF_FILES,
+    claim_folder,
+    files_for,
+    needs_answer,
+    write_files,
+)
 from cordes.commands.output import DONE, NOT_AS_ASKED, Report
 from cordes.commands.process import Call, process_seconds
 from cordes.errors import OptionError
 from cordes.problems.problem import AbstractProblem
-from cordes.reports.facts import certificate_of, solution_facts
+from cordes.proofs.needed import NotProvedError, check_installed
+from cordes.reports.facts import certificate_of, proof_facts, solution_facts
 from cordes.reports.tables import solution_table
 from cordes.results import Result
 from cordes.runtime import distribution
@@ -57,13 +65,16 @@ def make_report(given: SolveArguments, call: Call) -> Report | int:
     # Before the problem is made, since that already uses a device.
     session = distribution.session(given.coordinator, given.processes, given.process_id, same)
     check_arguments(SOLVE_RULES, values, OPTIONAL)
+    if given.prove:
+        refuse_proof(given)
     clock = Clock(given.max_seconds)
     with laps, session:
         problem = cordes.problem(given.problem)
         condition = None if needs_answer(problem) else cordes.check(problem)
         folder = None
         if given.out is not None and distribution.is_first():
-            folder = claim_folder(call, given.out, files_for(problem), given.overwrite)
+            names = [*files_for(problem), *(PROOF_FILES if given.prove else ())]
+            folder = claim_folder(call, given.out, names, given.overwrite)
         if given.barrier:
             refuse_barrier(problem)
         laps.lap("prepare")
@@ -80,10 +91,12 @@ def make_report(given: SolveArguments, call: Call) -> Report | int:
         laps.lap_of("solve", solution.seconds)
         if given.barrier:
             solution = with_barrier(solution, clock)
+        proof = proof_of(solution, clock) if given.prove else Attempt(solution)
+        solution = proof.solution
         # From here on there is an answer, which no signal may cost.
         with held():
             condition = condition if condition is not None else cordes.check(solution)
-            facts = solution_facts(solution, condition) | distribution.facts()
+            facts = solution_facts(solution, condition) | distribution.facts() | proof.facts
         laps.lap("certify")
         # The page shows the rows that are known when it is made: neither files nor the total.
         facts["seconds"] = {name: laps.seconds(*PARTS)[name] for name in PARTS[:-1]}
@@ -96,13 +109,44 @@ def make_report(given: SolveArguments, call: Call) -> Report | int:
         if folder is None:
             timed()
         else:
-            complete = write_files(folder, solution, facts, condition, clock, timed)
-        done = solution.result.as_asked(given.tol) and complete
+            complete = write_files(folder, solution, facts, condition, clock, timed, proof.files)
+        done = solution.result.as_asked(given.tol) and complete and "not_proved" not in facts
         status = DONE if done else NOT_AS_ASKED
         if not distribution.is_first():
             return status
         rows = certificate_of(solution).rows(given.verbose)
         return Report(facts, solution_table(facts, rows), status)
+
+
+class Attempt(NamedTuple):
+    """An answer, with a certificate of the level `proved` where it could be read as it is; facts
+    and files of its proof, or why there is none."""
+
+    solution: Solution
+    facts: dict[str, Any] = {}  # noqa: RUF012
+    files: dict[str, bytes] = {}  # noqa: RUF012
+
+
+def proof_of(solution: Solution, clock: Clock) -> Attempt:
+    # Only now: it imports the checker.
+    from cordes.proofs.prove import proven
+
+    try:
+        found = proven(solution, PROOF_FILES[0], clock)
+    except NotProvedError as error:
+        return Attempt(solution, {"not_proved": str(error)})
+    facts = {"proof": proof_facts(found.solution.certificate)}
+    own = PROOF_FILES[1] not in found.files
+    return Attempt(found.solution if own else solution, facts, found.files)
+
+
+def refuse_proof(given: SolveArguments) -> None:
+    """A proof is a file, and needs the checker."""
+    check_installed()
+    if given.out is None:
+        raise OptionError("--prove writes a proof: say where with --out DIR.")
+    if given.coordinator is not None:
+        raise OptionError("--prove is for one process: prove the answer afterwards, cordes prove.")
 
 
 def with_barrier(solution: Solution, clock: Clock) -> Solution:

@@ -106,19 +106,13 @@ def _unit_ball_eigenvalue(weights: np.ndarray) -> float:
     return float(np.max(slices + volumes))
 
 
-def _chord_eigenvalue(scaled: np.ndarray) -> float:
-    """A lower bound for the box of unit widths from a sum of rank-one matrices M = Σ vₖvₖᵀ.
+def chord_factor(scaled: np.ndarray) -> np.ndarray:
+    """V with VVᵀ nearly M, M positive definite, for which the sum of `_chord_eigenvalue` is large.
 
-    The form (vₖ·∇v)² sees one direction only; a chord of the box along vₖ is x + tvₖ with t in an
-    interval of length at most 1/maxᵢ |vᵢₖ|, on which the one-dimensional inequality holds. Hence π²
-    Σₖ maxᵢ vᵢₖ², exact for diagonal M and for rank one; a diagonal D with M − D ≥ 0 is a special
-    case. All decompositions are V = M^{1/2}Q with Q orthogonal. Σ Vₖₖ² is convex in Q, so that
-    replacing Q by the polar factor of its gradient never lowers it. That M ≥ (1 − η)VVᵀ is verified
-    by the eigenvalues afterwards, whatever the search did.
+    All decompositions are V = M^{1/2}Q with Q orthogonal. Σ Vₖₖ² is convex in Q, so that replacing
+    Q by the polar factor of its gradient never lowers it.
     """
     values, vectors = np.linalg.eigh(scaled)
-    if values[0] <= _rounding(scaled):
-        return 0.0
     root = best = (vectors * np.sqrt(values)) @ vectors.T
     for _ in range(100):
         left, _, right = np.linalg.svd(root * np.diag(best))
@@ -126,6 +120,21 @@ def _chord_eigenvalue(scaled: np.ndarray) -> float:
         if np.sum(np.diag(better) ** 2) <= (1 + 1e-7) * np.sum(np.diag(best) ** 2):
             break
         best = better
+    return best
+
+
+def _chord_eigenvalue(scaled: np.ndarray) -> float:
+    """A lower bound for the box of unit widths from a sum of rank-one matrices M = Σ vₖvₖᵀ.
+
+    The form (vₖ·∇v)² sees one direction only; a chord of the box along vₖ is x + tvₖ with t in an
+    interval of length at most 1/maxᵢ |vᵢₖ|, on which the one-dimensional inequality holds. Hence π²
+    Σₖ maxᵢ vᵢₖ², exact for diagonal M and for rank one; a diagonal D with M − D ≥ 0 is a special
+    case. That M ≥ (1 − η)VVᵀ is verified by the eigenvalues afterwards, whatever the search did.
+    """
+    values = np.linalg.eigvalsh(scaled)
+    if values[0] <= _rounding(scaled):
+        return 0.0
+    best = chord_factor(scaled)
     defect = np.linalg.norm(scaled - best @ best.T, 2) + _rounding(scaled)
     share = max(0.0, 1 - defect / (values[0] - _rounding(scaled)))
     return _down(share * math.pi**2 * np.sum(np.max(best**2, axis=0)))

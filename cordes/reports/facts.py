@@ -56,11 +56,20 @@ def solution_facts(solution: Solution, condition: Condition) -> dict[str, Any]:
         "reference": _reference_facts(solution),
         "condition": condition_facts(condition),
         "certificate": certificate.facts(),
+        "proof": proof_facts(certificate),
         "verdict": solution.verdict,
         "residual": solution.residual_rms,
         "relative_residual": solution.relative_residual,
         "seed": solution.facts["seed"],
     } | (_tolerance_facts(solution) | _outer_facts(solution))
+
+
+def proof_facts(certificate: Certificate | None) -> dict[str, Any] | None:
+    """Where the proof is, what it bounds and how long it took; None where there is none."""
+    if certificate is None or certificate.proof is None:
+        return None
+    bounds = {name: getattr(certificate, name) for name in ("L2", "Linf", "H1", "H2")}
+    return {**bounds, **certificate.proof._asdict()}
 
 
 def _tolerance_facts(solution: Solution) -> dict[str, Any]:

@@ -82,6 +82,7 @@ def solution_table(facts: Mapping[str, Any], certificate: Iterable[tuple[str, st
         {
             "outer steps": outer and Text("\n".join(_outer_line(step) for step in outer)),
             "transport": transport and Text(_transport_lines(transport)),
+            "proof": _proof_line(facts),
             "convexity": convexity
             and Text(
                 "smallest eigenvalue of D²u: "
@@ -94,6 +95,29 @@ def solution_table(facts: Mapping[str, Any], certificate: Iterable[tuple[str, st
             "files": facts.get("files") and Text("\n".join(facts["files"])),
         },
     )
+
+
+def _proof_line(facts: Mapping[str, Any]) -> Text | None:
+    proof, why = facts.get("proof"), facts.get("not_proved")
+    if proof is None:
+        return None if why is None else Text(f"not proved: {why}", style="bold yellow")
+    bounds = ", ".join(
+        f"{name} ≤ {directed(proof[name], 3, up=True):.3g}"
+        for name in ("L2", "Linf")
+        if proof[name] is not None
+    )
+    return Text(f"{bounds}; {proof['command']}")
+
+
+def proof_table(facts: Mapping[str, Any]) -> str:
+    """The theorem in words, or why there is none."""
+    if not facts["proved"]:
+        level = f" The level of the bounds is {facts['level']}." if facts["level"] else ""
+        return f"Not proved: {facts['reason']}.{level}\n"
+    proof = facts["proof"]
+    told = f"Found in {proof['seconds']:.1f} s, checked in {proof['checked']:.1f} s; again by"
+    lines = [proof["theorem"].rstrip(), "", f"{told} {proof['command']}", *facts["files"], ""]
+    return "\n".join(lines)
 
 
 def _measured(facts: Mapping[str, Any]) -> dict[str, str]:

@@ -337,6 +337,27 @@ class AbstractSolution(abc.ABC):
         seconds = self.seconds | {"certify": time.perf_counter() - start}
         return self.replace(certificate=certificate, seconds=seconds).judged()
 
+    def prove(
+        self,
+        path: str | Path = "answer.proof",
+        max_seconds: float | None = None,
+        progress: bool | None = None,
+    ) -> Self:
+        """The answer with bounds that are a theorem: a proof is written to `path`, which
+        `python -m cordes_check FILE` confirms without cordes, and the answer that it is about
+        beside it. That is this one, or, where the checker could not read this one (singular
+        functions, cells, several layers), another of sines alone, which is then what is handed
+        back, and NAME-proved.cordes. `NotProvedError` says why there is no proof.
+
+        Needs the extra `proof`: `pip install cordes[proof]`."""
+        from cordes.proofs.needed import check_installed
+
+        check_installed()
+        # Only now: it imports the checker.
+        from cordes.proofs.prove import prove
+
+        return prove(self, path, max_seconds, progress)
+
     @property
     def exact_boundary(self) -> bool:
         """Whether the boundary values are exact by construction."""

@@ -100,7 +100,26 @@ def _certificate(solution: Solution, facts: Mapping[str, Any]) -> str:
     intro = "v is the exact solution minus the computed one."
     if facts["certificate"]["map_L2"] is not None:
         intro = "The error is that of the map, T − T*."
-    return note(intro) + bounds_table(certificate) + claims_list(made)
+    return note(intro) + bounds_table(certificate) + proof_part(facts) + claims_list(made)
+
+
+def proof_part(facts: Mapping[str, Any]) -> str:
+    """The theorem and the command that checks it, or why there is none; nothing where no proof was
+    asked for."""
+    proof = facts.get("proof")
+    if proof is None:
+        why = facts.get("not_proved")
+        return "" if why is None else f'<p class="warn">Not proved: {text(why)}.</p>'
+    about = ""
+    if facts["certificate"]["level"] != "proved":
+        largest = digits_of(proof["Linf"], 2, up=True)
+        about = (
+            f"Another answer, answer-proved.cordes, is proved to be wrong by at most {largest}. "
+        )
+    theorem = (
+        f"<details><summary>The theorem</summary><pre>{text(proof['theorem'])}</pre></details>"
+    )
+    return f"<p>{about}Proved; check it yourself:</p>{command_box(proof['command'])}{theorem}"
 
 
 def _without_bound(body: str, facts: Mapping[str, Any], dimension: int) -> str:

@@ -9,6 +9,8 @@ from cordes.certificates.theorem import Needed
 from cordes.reports.kit.page import number, table, text
 
 LEVELS = {
+    "proved": "a theorem, confirmed in ball arithmetic by a program of its own",
+    "enclosed": "nothing can hide between points; rounding is estimated",
     "quadrature": "the integrals have converged numerically",
     "statistical (asymptotic)": "from independent points, by the normal approximation",
     "statistical": (
@@ -130,6 +132,8 @@ def bounds_table(certificate: Certificate) -> str:
     if certificate.level is not None:
         known = f"{text(_level(certificate))}: {text(LEVELS.get(certificate.level, ''))}"
         rows.append(("level", known))
+    if certificate.proof is not None:
+        rows.append(("checked by", f"<code>{text(certificate.proof.command)}</code>"))
     if certificate.points:
         rows.append(("points", number(certificate.points, fact="certificate.points")))
     if certificate.reason is not None:

@@ -1,0 +1,178 @@
+"""A proof from beginning to end: a file is read, what it claims is shown, and said in words."""
+
+import hashlib
+import json
+import math
+import struct
+import tomllib
+import zipfile
+from collections.abc import Callable
+from importlib.resources import files
+from pathlib import Path
+from typing import NamedTuple
+
+from flint import __version__ as flint_version
+from flint import arb, ctx
+
+from cordes_check import __version__
+from cordes_check.answers import BoxAnswer, Features, Polynomial
+from cordes_check.balls import NotAProof, need, rational, root
+from cordes_check.cells import Cell, read_cells, sup
+from cordes_check.corners import Corner
+from cordes_check.equations import KINDS, Equation
+from cordes_check.quadrature import find_rules, integrals
+from cordes_check.theorems import THEOREMS
+
+FORMAT, MOST_BYTES = "1", 50_000_000
+
+
+NORMS = {
+    "Linf": "|u - u_θ|, everywhere,",
+    "L2": "‖u - u_θ‖ in L²(Ω)",
+    "H1": "‖∇(u - u_θ)‖ in L²(Ω)",
+    "H2": "‖D²(u - u_θ)‖ in L²(Ω)",
+}
+
+
+class Proved(NamedTuple):
+    """Bounds of u - u_θ, how they were shown, and the equation; and about what is lost by who
+    computes values of u_θ in float64."""
+
+    bounds: dict[str, arb]
+    words: str
+    equation: Equation
+    space: str
+    rounding: arb
+
+
+def read(path: Path) -> dict:
+    """A line with the format and the SHA-256 of the rest; the rest is JSON."""
+    need(path.stat().st_size <= MOST_BYTES, "the file is too large")
+    head, _, body = path.read_bytes().partition(b"\n")
+    words = head[:200].decode("ascii", "replace").split()
+    if len(words) != 3 or words[0] != "cordes-proof":
+        raise NotAProof("the file does not begin like a proof")
+    need(
+        words[1] == FORMAT, f"the proof has format {words[1]}; this program checks format {FORMAT}"
+    )
+    need(words[2] == hashlib.sha256(body).hexdigest(), "the file was changed after it was written")
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise NotAProof(f"no JSON: {error}") from None
+
+
+def check_name(data: dict) -> None:
+    """A proof that names a problem of the gallery must be about that problem."""
+    known = tomllib.loads(files(__package__).joinpath("named.toml").read_text("utf-8"))
+    name = data["name"]
+    need(name is None or known.get(name) == data["problem"], f"this is not the problem {name}")
+
+
+def check_answer(data: dict, folder: Path) -> bool:
+    """If the answer lies beside the proof it must be the one that is meant, with these numbers;
+    whether it does."""
+    path, network = folder / Path(data["answer"]["file"]).name, data["network"]
+    if not path.is_file():
+        return False
+    need(path.stat().st_size <= MOST_BYTES, f"{path.name} is too large")
+    content = path.read_bytes()
+    need(
+        hashlib.sha256(content).hexdigest() == data["answer"]["sha256"],
+        f"{path.name} is another answer",
+    )
+    arrays = {"weight0": sum(network["weights"], []), "bias0": network["biases"]}
+    with zipfile.ZipFile(path) as archive:
+        for name, claimed in (arrays | {"coefficients": network["coefficients"]}).items():
+            raw = archive.read(f"{name}.npy")[-8 * len(claimed) :]
+            same = raw == struct.pack(f"<{len(claimed)}d", *map(float.fromhex, claimed))
+            need(same, f"{path.name} has other numbers")
+    return True
+
+
+def prove(data: dict, step: Callable[[int, int], None] = lambda done, all: None) -> Proved:
+    """Refused if a step fails; `step` is told how many cells are done."""
+    need(53 <= data["precision"] <= 400, "a precision out of range")
+    ctx.prec, ctx.cap = data["precision"], 3
+    equation = Equation(data["problem"])
+    network = Features(data["network"], equation.formulas, equation.interfaces)
+    corners = [Corner(each, equation.domain.outline) for each in data["corners"]]
+    answer = BoxAnswer(equation.domain, equation.formulas, equation.g, corners)
+    cells = read_cells(data["cells"], equation.domain.outline)
+    theorem = THEOREMS[data["theorem"]["name"]](equation, data["theorem"])
+    tolerance, precise = float(rational(data["tolerance"])), arb(rational(data["precise"]))
+    words, totals, shifts, points = theorem.check(cells), None, None, 0
+    for done, cell in enumerate(cells):
+        step(done, len(cells))
+        N, integrand, rules = network.on(cell, precise), theorem.on(cell, answer.on(cell)), []
+        moved = sup(
+            lambda s, c=cell, i=integrand, N=N: i.moved(c.place(s), N.around(s), N.error), cell.unit
+        )
+        if cell.kind == "tip":
+            values = on_tip(cell, N, integrand, answer)
+        else:
+            rules = find_rules(cell, N, integrand, tolerance)
+            values = integrals(cell, N, integrand, rules)
+        theorem.look(integrand, N, values, moved, rules)
+        points += math.prod(n for n, _, _ in rules)
+        shifted = [each**2 * cell.volume for each in moved]
+        totals = values if totals is None else [a + b for a, b in zip(totals, values, strict=True)]
+        shifts = (
+            shifted if shifts is None else [a + b for a, b in zip(shifts, shifted, strict=True)]
+        )
+    # The norm of what is integrated, and that of what the error of N may add.
+    norms = [(root(a) + root(b)).upper() for a, b in zip(totals, shifts, strict=True)]
+    bounds = {name: bound.upper() for name, bound in theorem.bounds(norms).items()}
+    bounds = {name: bound for name, bound in bounds.items() if bound.is_finite()}
+    for name, claim in data["claims"].items():
+        sentence = f"{name} is not seen to be at most {claim}"
+        need(name in bounds and bounds[name] <= arb(rational(claim)), sentence)
+    words = f"{words}, {points} Gauss points in {len(cells)} cells; cordes_check {__version__}"
+    words = f"{words}, python-flint {flint_version}, {ctx.prec} bits"
+    return Proved(bounds, words, equation, theorem.space, network.rounding() * answer.size())
+
+
+def on_tip(cell: Cell, N: Polynomial, integrand, answer: BoxAnswer) -> list[arb]:
+    """Upper bounds of the integrals of squares without a rule: what is bounded, by its supremum, and
+    singular functions by the norms of their derivatives."""
+    plain = sup(lambda s: integrand(cell.place(s), N.around(s), True), cell.unit)
+    reach, norm = sup(lambda s: integrand.reach(cell.place(s)), cell.unit), answer.tip(cell)
+    return [(a * root(cell.volume) + b * norm) ** 2 for a, b in zip(plain, reach, strict=True)]
+
+
+def check(path: Path) -> tuple[str, dict]:
+    """What a file proves, in words and as data."""
+    data = read(path)
+    check_name(data)
+    beside, found = check_answer(data, path.parent), prove(data)
+    bounds = {name: above(bound) for name, bound in found.bounds.items()}
+    named = f" (the problem {data['name']} of the gallery of cordes)" if data["name"] else ""
+    lines = [f"THEOREM. Let{named}", "", *(f"    {line}" for line in found.equation.words()), ""]
+    network, space = data["network"], found.space
+    lines += [
+        f"There is exactly one u {space}, u = g on the boundary of Ω, with",
+        f"    {KINDS[found.equation.sense]},",
+        f"and the function u_θ = G + D·N with the {len(network['biases'])} features "
+        f"({network['activation']}) of this proof, equal to g on the boundary, has",
+        *(f"    {NORMS[name]} <= {bound}" for name, bound in bounds.items()),
+        "",
+        f"Shown by {found.words}.",
+    ]
+    where = f"{data['answer']['file']} (SHA-256 {data['answer']['sha256'][:16]}…)"
+    lines += [
+        f"The numbers of u_θ are those of {where}, which was compared."
+        if beside
+        else f"The numbers of u_θ are those of this proof; {where} was not beside it.",
+        "Not claimed: anything of values that a program computes from these numbers in float64; "
+        f"they differ from u_θ by about {found.rounding.str(1, radius=False)}.",
+    ]
+    facts = {"bounds": bounds, "claims": data["claims"], "name": data["name"], "words": found.words}
+    return "\n".join(lines), facts
+
+
+def above(bound: arb) -> str:
+    """Four digits, not below the bound."""
+    power = math.floor(math.log10(float(bound))) - 3
+    value = bound.upper().fmpq()
+    digits = str((value * 10**-power if power < 0 else value / 10**power).ceil())
+    return f"{digits[0]}.{digits[1:]}e{power + len(digits) - 1:+03d}"
