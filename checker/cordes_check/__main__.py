@@ -1,5 +1,5 @@
-"""python -m cordes_check FILE.proof [--json]: prints the theorem and exits with 0, or says which step
-fails and exits with 1; a file that is no proof: 2."""
+"""python -m cordes_check FILE.proof [--json]: prints the theorem and exits with 0, or says which
+step fails and exits with 1; a file that is no proof: 2."""
 
 import json
 import sys

@@ -227,7 +227,8 @@ def _sines(coefficients: list, theta: list, curves: list, n: int) -> list:
 
 
 def _tanh(coefficients: list, theta: list, curves: list, n: int) -> list:
-    """Taylor's series at θ of tanh z = 1 - 2/(e^{2z} + 1), and (Σ p_k X_k)^m by the multinomials."""
+    """Taylor's series at θ of tanh z = 1 - 2/(e^{2z} + 1), and (Σ p_k X_k)^m by the
+    multinomials."""
     ctx.cap, columns = n * len(curves) + 1, []
     terms = [(1 - 2 / ((2 * arb_series([t, 1])).exp() + 1)).coeffs() for t in theta]
     slopes = [[[curve[0] ** m for m in range(n + 1)] for curve in row] for row in curves]
@@ -245,9 +246,9 @@ def _tanh(coefficients: list, theta: list, curves: list, n: int) -> list:
 
 
 class BoxAnswer:
-    """G + D·N + Σ S on a box: D = Π (upper - x)(x - lower), S singular functions, and G the blend of
-    the boundary values g: I - Π (I - P_i) with P_i linear between the two faces normal to axis i.
-    On a face of axis i, I - P_i is zero, so that G = g there, whatever g is."""
+    """G + D·N + Σ S on a box: D = Π (upper - x)(x - lower), S singular functions, and G the blend
+    of the boundary values g: I - Π (I - P_i) with P_i linear between the two faces normal to axis
+    i. On a face of axis i, I - P_i is zero, so that G = g there, whatever g is."""
 
     def __init__(self, domain, formulas: Formulas, g: ast.expr, corners: list[Corner]):
         self.lower, self.upper, self.formulas, self.g = domain.lower, domain.upper, formulas, g

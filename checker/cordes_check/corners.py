@@ -2,11 +2,12 @@
 
 S = B Σ r^β (log r)^l Φ(θ), r = |x - c|/scale, β > 1. Φ is C¹ across rays whatever the numbers are:
 between two rays, t from -1 to 1 with the angle, it is Hermite's cubic of their values and slopes
-plus (1 - t²)² times a sum of Chebyshev's polynomials. On the edges of the domain through c the values are zero.
-B = 1 - (1 - P)⁴, P the product of the distances to the edges that do not touch c, one at c. So S
-vanishes on the boundary, and is in H².
+plus (1 - t²)² times a sum of Chebyshev's polynomials. On the edges of the domain through c the
+values are zero. B = 1 - (1 - P)⁴, P the product of the distances to the edges that do not touch c,
+one at c. So S vanishes on the boundary, and is in H².
 """
 
+import itertools
 from collections.abc import Callable
 from functools import reduce
 from operator import mul
@@ -52,7 +53,7 @@ class Corner:
     def __init__(self, data: dict, outline: list[tuple]):
         self.at, self.scale = [rational(c) for c in data["at"]], arb(rational(data["scale"]))
         rays = [[rational(c) for c in ray] for ray in data["rays"]]
-        pairs, self.rays, self.terms = [*zip(rays, rays[1:], strict=False)], rays, []
+        pairs, self.rays, self.terms = [*itertools.pairwise(rays)], rays, []
         need(self.scale > 0 and all(cross(*pair) > 0 for pair in pairs), "rays that turn back")
         self.angles = [arb.atan2(arb(cross(a, b)), arb(sum(map(mul, a, b)))) for a, b in pairs]
         self._see_edges([*zip(outline, [*outline[1:], outline[0]], strict=True)])

@@ -40,8 +40,9 @@ class Box:
 
 
 class Equation:
-    """The problem that a TOML text describes. For each control (one, where there are none) there are
-    formulas of the parts of L in the order of derivatives, -c, b_i, A_ii or A_ij + A_ji, then f."""
+    """The problem that a TOML text describes. For each control (one, where there are none) there
+    are formulas of the parts of L in the order of derivatives, -c, b_i, A_ii or A_ij + A_ji, then
+    f."""
 
     def __init__(self, text: object):
         try:

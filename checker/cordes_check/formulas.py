@@ -1,8 +1,8 @@
 """Formulas: read by Python's parser into a tree, of which nothing is ever executed.
 
-On a region where every sign that is asked for is proved to be one almost everywhere, sign, abs, max,
-min and where are choices, made once; what is left is analytic. So a formula becomes a function of a
-place, whose coordinates are balls, complex balls, or series.
+On a region where every sign that is asked for is proved to be one almost everywhere, sign, abs,
+max, min and where are choices, made once; what is left is analytic. So a formula becomes a function
+of a place, whose coordinates are balls, complex balls, or series.
 """
 
 import ast
@@ -201,7 +201,8 @@ class Formulas:
         return lambda place: sum((v * v for v in (part(place) for part in parts)), arb(0))
 
     def _norm(self, args: list[ast.expr], region: Region) -> Made:
-        """√Σa². Where all a vanish in the apex of a triangle it is p1 times an analytic function."""
+        """√Σa². Where all a vanish in the apex of a triangle it is p1 times an analytic
+        function."""
         rests = [region.rest_at_apex(self.affine(a)) for a in args]
         if None in rests:
             squares = self._squares(args, region)

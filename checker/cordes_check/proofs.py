@@ -81,7 +81,7 @@ def check_answer(data: dict, folder: Path) -> bool:
         hashlib.sha256(content).hexdigest() == data["answer"]["sha256"],
         f"{path.name} is another answer",
     )
-    arrays = {"weight0": sum(network["weights"], []), "bias0": network["biases"]}
+    arrays = {"weight0": [w for row in network["weights"] for w in row], "bias0": network["biases"]}
     with zipfile.ZipFile(path) as archive:
         for name, claimed in (arrays | {"coefficients": network["coefficients"]}).items():
             raw = archive.read(f"{name}.npy")[-8 * len(claimed) :]
@@ -133,8 +133,8 @@ def prove(data: dict, step: Callable[[int, int], None] = lambda done, all: None)
 
 
 def on_tip(cell: Cell, N: Polynomial, integrand, answer: BoxAnswer) -> list[arb]:
-    """Upper bounds of the integrals of squares without a rule: what is bounded, by its supremum, and
-    singular functions by the norms of their derivatives."""
+    """Upper bounds of the integrals of squares without a rule: what is bounded, by its supremum,
+    and singular functions by the norms of their derivatives."""
     plain = sup(lambda s: integrand(cell.place(s), N.around(s), True), cell.unit)
     reach, norm = sup(lambda s: integrand.reach(cell.place(s)), cell.unit), answer.tip(cell)
     return [(a * root(cell.volume) + b * norm) ** 2 for a, b in zip(plain, reach, strict=True)]

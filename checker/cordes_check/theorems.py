@@ -233,8 +233,8 @@ class Contraction:
 
 
 class Residual:
-    """On a cell r = L u_θ - f over t/d, without the transform, and g e^{φ/2} r, for one control; for
-    m controls the mean of these and what is left of each, since
+    """On a cell r = L u_θ - f over t/d, without the transform, and g e^{φ/2} r, for one control;
+    for m controls the mean of these and what is left of each, since
     |max_a r_a| <= |mean| + √((m - 1)/m Σ (r_a - mean)²)."""
 
     def __init__(self, theorem: Contraction, cell: Cell, answer: Callable):
@@ -281,13 +281,13 @@ class Determinants:
     |√f - √det D²w| <= |det D²w - f| / (√f (1 + √(1 - δ))).
 
     δ comes from the integral: on [-1, 1]² a polynomial p of degrees below m and n is at most
-    mn/2 ‖p‖. It interpolates F = (det D²w - f)/√f at Gauss's points, where the rule is exact for p²;
-    the interpolation operator is bounded by its number of points along an axis, and the best
+    mn/2 ‖p‖. It interpolates F = (det D²w - f)/√f at Gauss's points, where the rule is exact for
+    p²; the interpolation operator is bounded by its number of points along an axis, and the best
     polynomial misses F by at most 2Mρ^-(n - 1)/(ρ - 1).
 
-    w is convex: det D²w > 0 on a cell, and w_11 > 0 at one point of it, so that no eigenvalue of D²w
-    changes its sign there; and w is C^{1,1}. So w + φ with det D²φ = sup f, φ = 0 on the boundary,
-    is a subsolution with the boundary values g, and Perron's method gives u."""
+    w is convex: det D²w > 0 on a cell, and w_11 > 0 at one point of it, so that no eigenvalue of
+    D²w changes its sign there; and w is C^{1,1}. So w + φ with det D²φ = sup f, φ = 0 on the
+    boundary, is a subsolution with the boundary values g, and Perron's method gives u."""
 
     space = "convex on Ω and continuous on its closure (a solution in the sense of Aleksandrov)"
 
@@ -309,7 +309,7 @@ class Determinants:
 
     def look(self, integrand: "Defect", N, values: list, moved: list, rules: list) -> None:
         """δ and the convexity on a cell."""
-        cell, ((n, r, M), (m, s, K)) = integrand.cell, rules
+        cell, ((n, _, _), (m, _, _)) = integrand.cell, rules
         need(cell.kind == "box", "triangles are not for determinants")
         best = [
             2 * root(B / cell.determinant) * arb(q) ** (1 - k) / (arb(q) - 1) for k, q, B in rules

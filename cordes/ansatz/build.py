@@ -14,8 +14,8 @@ import numpy as np
 
 from cordes.ansatz.ansatz import Ansatz
 from cordes.ansatz.singular import SingularFunctions, SingularPoint, curves, find_singular_points
-from cordes.ansatz.singular.kinks import KinkPart, kink_parts, kinked
 from cordes.ansatz.singular.curves_in_time import Curve, bent
+from cordes.ansatz.singular.kinks import KinkPart, kink_parts, kinked
 from cordes.ansatz.singular.layers import Layer, layered
 from cordes.ansatz.singular.similarity import (
     Front,

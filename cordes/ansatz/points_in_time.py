@@ -19,9 +19,7 @@ EARLIER = 3.0
 REACH = 6.0
 
 
-def points_in_time(
-    functions: SimilarityFunctions, uniform: int, around: int, seed: int
-) -> Points:
+def points_in_time(functions: SimilarityFunctions, uniform: int, around: int, seed: int) -> Points:
     """`uniform` points of the cylinder and `around` of the kinks and layers together; the weights
     are those of a mean square over the cylinder as far as the density of the points is known."""
     domain, fronts, layers = functions.domain, functions.fronts, functions.layers

@@ -120,8 +120,9 @@ class _Flat:
         ):
             return
         size = int(np.prod(shape.shape))
-        zero = [isinstance(each, Known) and bool(np.all(np.asarray(each.value) == 0))
-                for each in inputs]
+        zero = [
+            isinstance(each, Known) and bool(np.all(np.asarray(each.value) == 0)) for each in inputs
+        ]
         if name in SIGNED:
             parts = [(each,) for each in self._factors(inputs[0])]
         elif any(zero):

@@ -1,6 +1,6 @@
 """Equations in time as equations on a cylinder, where everything becomes one linear equation again:
-u_t = A:D²u + b·∇u - cu - f is A:D²u + (b, -1)·(∇u, u_t) - cu = f in the coordinates z = (x, t), with
-a matrix that has no row for the time.
+u_t = A:D²u + b·∇u - cu - f is A:D²u + (b, -1)·(∇u, u_t) - cu = f in the coordinates z = (x, t),
+with a matrix that has no row for the time.
 
 A problem that runs backwards from terminal values is turned round here, once, when it is made: from
 then on t is the time since the start, T - t of the user. What the user wrote as functions of (x, t)
@@ -186,8 +186,8 @@ def _check_meeting(base: AbstractDomain, values: Values, word: str) -> None:
     if abs(one[worst] - other[worst]) > MISMATCH * scale:
         raise CoefficientError(
             f"{word} and g do not meet: at x = {show(x[worst])} of the boundary {word} is "
-            f"{one[worst]:.6g} and g is {other[worst]:.6g}. u would jump there, and no bound of its "
-            f"error exists: take g equal to {word} at that time, and let it change from there."
+            f"{one[worst]:.6g} and g is {other[worst]:.6g}. u would jump there, and no bound of "
+            f"its error exists: take g equal to {word} at that time, and let it change from there."
         )
 
 

@@ -1,5 +1,5 @@
-"""Interfaces that nobody declared: where comparisons, signs, |·|, max and min in the formulas of the
-data change in the domain, and the data or their slopes jump.
+"""Interfaces that nobody declared: where comparisons, signs, |·|, max and min in the formulas of
+the data change in the domain, and the data or their slopes jump.
 
 Zeros are found from a lattice by Newton's method along the gradient; beyond a zero the data are
 compared with those on the other side. A slope that is not finite there, such as that of |φ|^(1/4),

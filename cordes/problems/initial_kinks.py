@@ -1,5 +1,5 @@
-"""Kinks of initial values: where their slope jumps, along which plane, and which matrix smooths them
-first.
+"""Kinks of initial values: where their slope jumps, along which plane, and which matrix smooths
+them first.
 
 The pairs of numbers that max, min and |·| compare (`initial_pieces`) are equal on a set that is
 looked for along chords. Where it is a plane, a point in one dimension, everything is known of what

@@ -172,7 +172,7 @@ class Reader:
         return found
 
 
-# Arrays of selections are arrays of objects ---------------------------------------------------------
+# Arrays of selections are arrays of objects -------------------------------------------------------
 
 
 def _selects(value: Any) -> bool:

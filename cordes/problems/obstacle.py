@@ -2,8 +2,8 @@
 u) = 0, and with an obstacle above too min(max(F[u], ψ - u), Ψ - u) = 0.
 
 Stopping is one more control, whose equation is u = ψ. Frozen at a state, the equation of each point
-is that of the base problem or u = ψ, whichever is the larger there: policy iteration with the set on
-which stopping is best.
+is that of the base problem or u = ψ, whichever is the larger there: policy iteration with the set
+on which stopping is best.
 """
 
 from collections.abc import Callable
@@ -115,8 +115,8 @@ class Obstacle(AbstractProblem):
             if gap[worst] > MISSES * max(float(np.max(np.abs(values))), float(np.max(np.abs(g)))):
                 side = "below" if sign > 0 else "above"
                 raise CoefficientError(
-                    f"The given values lie {side} the obstacle `{name}`: at {show(boundary[worst])} "
-                    f"of the boundary they are {g[worst]:.6g} and the obstacle is "
+                    f"The given values lie {side} the obstacle `{name}`: at "
+                    f"{show(boundary[worst])} of the boundary they are {g[worst]:.6g} and the obstacle is "
                     f"{values[worst]:.6g}. No solution has such values: change one of the two."
                 )
         if self.lower is not None and self.upper is not None:
@@ -124,8 +124,8 @@ class Obstacle(AbstractProblem):
             worst = int(np.argmax(below - above))
             if below[worst] > above[worst]:
                 raise CoefficientError(
-                    f"The obstacle `below` is {below[worst]:.6g} at {show(points[worst])}, above the "
-                    f"obstacle `above`, which is {above[worst]:.6g} there."
+                    f"The obstacle `below` is {below[worst]:.6g} at {show(points[worst])}, above "
+                    f"the obstacle `above`, which is {above[worst]:.6g} there."
                 )
 
     # One point ----------------------------------------------------------------------------------
@@ -156,10 +156,7 @@ class Obstacle(AbstractProblem):
         weight = self.weight / cordes_multiplier(self.measured_matrix(jnp.zeros_like(equation.A)))
         values = (0.0 * equation.A, 0.0 * equation.b, weight, -weight * there)
         return Coefficients(
-            *(
-                jnp.where(stopped, new, old)
-                for new, old in zip(values, equation, strict=True)
-            )
+            *(jnp.where(stopped, new, old) for new, old in zip(values, equation, strict=True))
         )
 
     def measured_matrix(self, A: Any) -> Any:

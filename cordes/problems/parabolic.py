@@ -1,5 +1,5 @@
-"""A linear parabolic equation in non-divergence form, u_t = A:D²u + b·∇u - cu - f with initial values
-and u = g on the boundary of the domain at all times."""
+"""A linear parabolic equation in non-divergence form, u_t = A:D²u + b·∇u - cu - f with initial
+values and u = g on the boundary of the domain at all times."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -26,8 +26,8 @@ from cordes.problems.boundary_kinks import BoundaryShape, KinkWarning
 from cordes.problems.checks import check_boundary_data, check_domain, check_interfaces
 from cordes.problems.coefficients import DiagonalPlusRank, as_function, at_points, check_exact
 from cordes.problems.evolution import Clockwork, Values, best_rate, clockwork, values_of
-from cordes.problems.initial_kinks import SMOOTH, Kink, Start, start_of
 from cordes.problems.found_interfaces import found_interfaces
+from cordes.problems.initial_kinks import SMOOTH, Kink, Start, start_of
 from cordes.runtime.memory import largest_that_fits, require_memory
 from cordes.runtime.plain import show
 
@@ -212,10 +212,10 @@ class AbstractProblem(abc.ABC):
         return A[..., :d, :d] if A.shape[-2:] == (d + 1, d + 1) else A[..., :d]
 
     def measured(self, equation: Coefficients) -> Coefficients:
-        """The equation whose Cordès condition and multiplier are meant. In time u_t counts as k u_tt
-        would, k = `rate`: (tr A + k)² over |A|² + k² is what the condition of Smears and Süli
-        (2016) asks of A and k = 1/ω, and their multiplier that of this matrix. Drift and reaction do
-        not count: they may grow or decay in time."""
+        """The equation whose Cordès condition and multiplier are meant. In time u_t counts as k
+        u_tt would, k = `rate`: (tr A + k)² over |A|² + k² is what the condition of Smears and Süli
+        (2016) asks of A and k = 1/ω, and their multiplier that of this matrix. Drift and reaction
+        do not count: they may grow or decay in time."""
         if self.clock is None:
             return equation
         A = self.measured_matrix(equation.A)
@@ -257,6 +257,7 @@ class AbstractProblem(abc.ABC):
         """The best one for the equations of the problem at sampled points."""
         points = self.domain.interior_points(RATE_POINTS, seed=18)
         self.rate = best_rate(np.asarray(self.of_space(self.family(points).A)))
+
     def _find_interfaces(self) -> None:
         """Those that nobody declared, as far as the formulas of the data show them."""
         found = found_interfaces(list(self.data().values()), self.domain, self.interfaces)

@@ -1,5 +1,5 @@
-"""Problem files in time: expressions may use t, and what they make are functions of (x, t) or of (x,
-t, a).
+"""Problem files in time: expressions may use t, and what they make are functions of (x, t) or of
+(x, t, a).
 
 To the reader of expressions t is one more number that comes with the point, as a control is: the
 first of them.

@@ -131,7 +131,7 @@ def frequencies(solution: Solution) -> np.ndarray:
     slopes = weight[:d] / np.asarray(inputs.scale)[:, None]
     # An interface is seen by |φ|^p/s^p, whose slope is at most p (|φ|/s)^(p - 1)/s.
     for k, row in enumerate(weight[d:]):
-        interface, power = divmod(k, 1 + len(inputs.powers))
+        power = k % (1 + len(inputs.powers))
         exponent = 2.0 if power == 0 else inputs.powers[power - 1]
         slopes = slopes + 1.2 * exponent * row / np.min(upper - lower) * 2 * (row > 0)
     return np.maximum(np.max(slopes, axis=1), 1e-3)

@@ -2,8 +2,9 @@
 solver nor JAX.
 
 The way: the equation as text (`texts`), an answer that the checker can read, the theorem with its
-parameters (`statement`, `parameters`), cells (`geometry`), a file (`contents`); then `cordes_check`,
-in this process for the bounds, and in a process of its own for the file with its claims.
+parameters (`statement`, `parameters`), cells (`geometry`), a file (`contents`); then
+`cordes_check`, in this process for the bounds, and in a process of its own for the file with its
+claims.
 """
 
 import math

@@ -139,7 +139,8 @@ def check_same(equation: Equation, problem: AbstractProblem, points: np.ndarray)
             size = np.maximum(1.0, np.max(np.abs(expected)))
             if not np.allclose(found, expected, rtol=0, atol=SAME * size):
                 raise NotProvedError(
-                    f"the text of the equation has other values than its functions, at x = {show(x)}"
+                    "the text of the equation has other values than its functions, at x = "
+                    f"{show(x)}"
                 )
 
 

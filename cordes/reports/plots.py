@@ -20,16 +20,16 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from cordes.certificates.certificate import Certificate, Picture, directed
-from cordes.errors import FileError
 from cordes.domains.cylinder import Cylinder
+from cordes.errors import FileError
 from cordes.problems.hjb import HJB
 from cordes.reports.kit.pictures import saved
 from cordes.reports.kit.planes import (
+    Cut,
     Plane,
+    axis_names,
     linear_limits,
     logarithmic_limits,
-    Cut,
-    axis_names,
     make_plane,
     planes_through,
 )

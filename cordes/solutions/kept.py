@@ -57,9 +57,7 @@ _FACTS = record(
         "network": record(
             {
                 "kind": text(100),
-                "activation": one_of(
-                    "activation", (*ACTIVATIONS, POLYNOMIAL, PIECES, POTENTIAL)
-                ),
+                "activation": one_of("activation", (*ACTIVATIONS, POLYNOMIAL, PIECES, POTENTIAL)),
                 "layers": whole(0, LAYERS),
             }
         ),

@@ -79,15 +79,29 @@ def test_windows_reach_no_further_than_the_shorter_neighbour_allows():
     assert np.all(windows.members[:, 0] == np.arange(tree.count))
 
 
+def _one(x):
+    return jnp.sin(jnp.sum(x)) * x[0] ** 2
+
+
+def _other(x):
+    return 2 + jnp.prod(jnp.cos(x))
+
+
+def _product(x):
+    return _one(x) * _other(x)
+
+
+def _ratio(x):
+    return _one(x) / _other(x)
+
+
 def test_products_and_quotients_have_the_derivatives_that_they_say():
     """Against automatic differentiation, in one to three dimensions."""
     for d in (1, 2, 3):
         x = np.random.default_rng(d).uniform(0.2, 0.8, (5, d))
-        one = lambda x: jnp.sin(jnp.sum(x)) * x[0] ** 2  # noqa: E731
-        other = lambda x: 2 + jnp.prod(jnp.cos(x))  # noqa: E731
-        a, b = (as_rows(jax.vmap(jet_of(f))(x)) for f in (one, other))
-        product = as_rows(jax.vmap(jet_of(lambda x: one(x) * other(x)))(x))
-        ratio = as_rows(jax.vmap(jet_of(lambda x: one(x) / other(x)))(x))
+        a, b = (as_rows(jax.vmap(jet_of(f))(x)) for f in (_one, _other))
+        product = as_rows(jax.vmap(jet_of(_product))(x))
+        ratio = as_rows(jax.vmap(jet_of(_ratio))(x))
         np.testing.assert_allclose(times(a, b), product, atol=1e-13)
         np.testing.assert_allclose(quotient(a, b), ratio, atol=1e-13)
 

@@ -44,7 +44,9 @@ def test_the_least_of_all_limits_counts(monkeypatch, tmp_path):
 def test_too_few_addresses_are_refused_before_a_library_aborts(monkeypatch):
     memory.require_addresses()
     monkeypatch.setattr(memory, "_process", lambda: 1.5e9)
-    with pytest.raises(cordes.MemoryLimitError, match=r"leaves 1\.5 GB of addresses, and JAX needs"):
+    with pytest.raises(
+        cordes.MemoryLimitError, match=r"leaves 1\.5 GB of addresses, and JAX needs"
+    ):
         memory.require_addresses()
 
 

@@ -7,12 +7,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from cordes.solvers.rival import WithRival
 
 import cordes
 from cordes.results import Result
 from cordes.solutions.answer import Answer
 from cordes.solvers.options import choose
-from cordes.solvers.rival import WithRival
 
 SQUARE = cordes.Box([-1, -1], [1, 1])
 UNIT = cordes.Box([0, 0], [1, 1])

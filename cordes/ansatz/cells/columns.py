@@ -149,9 +149,7 @@ class RichColumns:
     def interfaces_at(self, interface: int, x: np.ndarray) -> np.ndarray:
         return np.asarray(in_blocks(self.heights[interface], (x,)).value)
 
-    def _polynomials(
-        self, frame: Frame, x: np.ndarray, factor: np.ndarray | None
-    ) -> np.ndarray:
+    def _polynomials(self, frame: Frame, x: np.ndarray, factor: np.ndarray | None) -> np.ndarray:
         axes, degree = [], frame.degree
         for low, high, own in zip(frame.lower, frame.upper, x.T, strict=True):
             s, scale = (2 * own - low - high) / (high - low), 2 / (high - low)

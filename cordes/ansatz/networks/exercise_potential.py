@@ -1,15 +1,15 @@
-"""The value of stopping at a given boundary x = s(t), for constant coefficients in one dimension, as
-a potential of the heat kernel.
+"""The value of stopping at a given boundary x = s(t), for constant coefficients in one dimension,
+as a potential of the heat kernel.
 
 For every curve s the function
 
     w(x, t) = ∫ G(x-y, t) ψ(y) dy + ∫₀ᵗ ∫_{y < s(τ)} G(x-y, t-τ) h(y) dy dτ,      h = -F[p],
 
-with G the kernel of u_t = a u_xx + b u_x - cu on the whole line and p the piece of ψ on the side where
-one stops, solves w_t = Lw + h 1_{x < s(t)} exactly, with w(·, 0) = ψ. It is the value of optimal
-stopping if w = p below the curve; then w_x = p' on it. Pieces are sums of 1, x and exponentials, for
-which the inner integrals are closed forms; what is left is an integral over the time, by Gauss rules
-in √(t - τ) on panels that grow from the start.
+with G the kernel of u_t = a u_xx + b u_x - cu on the whole line and p the piece of ψ on the side
+where one stops, solves w_t = Lw + h 1_{x < s(t)} exactly, with w(·, 0) = ψ. It is the value of
+optimal stopping if w = p below the curve; then w_x = p' on it. Pieces are sums of 1, x and
+exponentials, for which the inner integrals are closed forms; what is left is an integral over the
+time, by Gauss rules in √(t - τ) on panels that grow from the start.
 
 Stopping above the curve is the mirror image: coordinates are reflected.
 """
@@ -99,7 +99,6 @@ class Kernel(NamedTuple):
                 inner = sign * normal.share(moved) - normal.density(moved) / root
                 total = total + coefficient * growth * inner
         return np.exp(-self.c * t) * total
-
 
     def bend_below(self, piece: Piece, x: Any, t: Any, s: Any) -> Any:
         """Its second derivative by x."""

@@ -1,5 +1,5 @@
-"""What diffusion makes of kinks in initial values: functions of ξ = y/√(2t), the distance from a kink
-in its own units over the length that has been smoothed.
+"""What diffusion makes of kinks in initial values: functions of ξ = y/√(2t), the distance from a
+kink in its own units over the length that has been smoothed.
 
 With y the distance in the metric of A⁻¹ the equation is u_t = u_yy to first order, and max(p, q)
 becomes q + (p - q)Φ(ξ) + m√(2t)φ(ξ), m the slope of p - q along y. Whatever follows, with variable

@@ -98,8 +98,8 @@ class Nodes(NamedTuple):
 
 class AbstractIntegrand(abc.ABC):
     """Something that is bounded on ellipses around cells, over cells, and evaluated at points.
-    `features` are the sines or polynomials in it, `cost` the numbers that one cell takes, `volume` is that of the
-    domain."""
+    `features` are the sines or polynomials in it, `cost` the numbers that one cell takes, `volume`
+    is that of the domain."""
 
     features: AbstractFeatures | None
     atlas: AbstractAtlas

@@ -2,8 +2,8 @@
 equation where it counts and from where the answer lies below the obstacle.
 
 The suprema are those of points over the domain, denser at the start of time and where the answer
-leaves the obstacle: their level is `sampled`. Energy norms have no bounds here; ‖v‖ follows from the
-largest error.
+leaves the obstacle: their level is `sampled`. Energy norms have no bounds here; ‖v‖ follows from
+the largest error.
 """
 
 import math
@@ -162,9 +162,7 @@ class Seen(NamedTuple):
     under: np.ndarray
 
 
-def _seen(
-    problem: Obstacle, looked: Looked, candidate: AbstractCandidate, x: np.ndarray
-) -> Seen:
+def _seen(problem: Obstacle, looked: Looked, candidate: AbstractCandidate, x: np.ndarray) -> Seen:
     seen = looked.at(x)
     low = np.max(seen.defect - seen.rounding, axis=1)
     high = np.max(seen.defect + seen.rounding, axis=1)

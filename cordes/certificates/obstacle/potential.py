@@ -1,14 +1,15 @@
 """Certificates of potentials of a stopping curve (`ExercisePotential`), whose residual is known.
 
-For every curve s the potential w solves w_t = Lw + h 1_{x < s(t)}, h = -F[p], on the whole line. Where h
-≥ 0 below the curve F[w] = 0 above it and F[w] = -h ≤ 0 below it, so that in O1 ϱ⁺ = 0, and ϱ⁻ counts
-only where w > ψ + η below the curve. There w - p solves the equation without a source, so that |w -
-p| is nowhere larger than on the curve: with η = sup |w - p|(s(t), t) nothing is left of the integrals,
+For every curve s the potential w solves w_t = Lw + h 1_{x < s(t)}, h = -F[p], on the whole line.
+Where h ≥ 0 below the curve F[w] = 0 above it and F[w] = -h ≤ 0 below it, so that in O1 ϱ⁺ = 0, and
+ϱ⁻ counts only where w > ψ + η below the curve. There w - p solves the equation without a source, so
+that |w - p| is nowhere larger than on the curve: with η = sup |w - p|(s(t), t) nothing is left of
+the integrals,
 
     u - w ≤ max(δ, e_b),    w - u ≤ max(η, e_b),
 
-δ = sup (ψ - w)⁺, e_b the mismatch of w and g at the ends of the domain. All three are taken at points:
-the level is `sampled`. The Gauss rules of the potential are compared with finer ones.
+δ = sup (ψ - w)⁺, e_b the mismatch of w and g at the ends of the domain. All three are taken at
+points: the level is `sampled`. The Gauss rules of the potential are compared with finer ones.
 """
 
 import math
@@ -64,7 +65,9 @@ def certify_potential(problem: Obstacle, network: ExercisePotential) -> Certific
     words = "no bounds of derivatives: comparison speaks of values alone"
     reasons = [Reason(Why.no_theorem, words)]
     if missed > max(float(matched), short):
-        sentence = f"most of the bound is that g and the answer differ by {missed:.2g} at the ends of"
+        sentence = (
+            f"most of the bound is that g and the answer differ by {missed:.2g} at the ends of"
+        )
         sentence += " the domain: a wider one, or other values there, make it smaller"
         reasons.append(Reason(Why.boundary_gap, sentence, {"gap": missed}))
     return Certificate(

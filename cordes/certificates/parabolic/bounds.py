@@ -185,7 +185,8 @@ def bounds_of(problem: AbstractProblem, slabs: Sequence[Slab], gap: Gap) -> Boun
 
 
 def _parts(slabs: Sequence[Slab], rate: float | None) -> list[Part]:
-    """The slabs one after the other: each begins with the error that the one before it ends with."""
+    """The slabs one after the other: each begins with the error that the one before it ends
+    with."""
     parts: list[Part] = []
     error, start = Comparison(0.0, 0.0), 0.0
     before: Energy | None = None
@@ -278,7 +279,7 @@ def _width(problem: AbstractProblem) -> float:
     return float(upper[0] - lower[0])
 
 
-# The largest error -----------------------------------------------------------------------------------
+# The largest error --------------------------------------------------------------------------------
 
 
 def _reaction(slabs: Sequence[Slab]) -> tuple[float, str]:

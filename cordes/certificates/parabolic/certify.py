@@ -2,9 +2,9 @@
 time, from the residual alone.
 
 The energy theorem TP gives norms over Ω × (0, T) and at a time, and in one dimension the largest
-error; comparison (M1) and the maximum principle of Krylov and Tso (KT) give the largest error in any
-dimension (`energy_in_time`, `comparison`). Which class of solutions M1 and KT rest on is said in the
-certificate.
+error; comparison (M1) and the maximum principle of Krylov and Tso (KT) give the largest error in
+any dimension (`energy_in_time`, `comparison`). Which class of solutions M1 and KT rest on is said
+in the certificate.
 """
 
 import math

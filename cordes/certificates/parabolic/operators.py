@@ -1,8 +1,8 @@
 """An equation in time as its theorems see it: finitely many operators L^a with right-hand sides,
 one for a linear equation, at points of space and time and over all of them.
 
-What a theorem is told of the operators speaks of space alone; what they give of an answer, ±(L^a w -
-f^a - w_t), is calculated with the time.
+What a theorem is told of the operators speaks of space alone; what they give of an answer, ±(L^a w
+- f^a - w_t), is calculated with the time.
 """
 
 import functools

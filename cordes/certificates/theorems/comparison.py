@@ -21,7 +21,8 @@ KT: for c ≥ 0 and ϱ in L^{d+1}, in classes S and C,
 
 and with det A of the control that is best for w and ϱ⁻ for sup (w - u). Proof: all planes h + p·(y
 - x₀) with 0 < h < M and -p in h(Ω - x₀)° touch v from above, the volume of these (p, h) is
-|(Ω-x₀)°|M^{d+1}/(d+1), the Jacobian is v_t det(-D²v), and the inequality of the means does the rest.
+|(Ω-x₀)°|M^{d+1}/(d+1), the Jacobian is v_t det(-D²v), and the inequality of the means does the
+rest.
 """
 
 from typing import Any, NamedTuple

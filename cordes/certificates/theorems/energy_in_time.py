@@ -21,8 +21,8 @@ eigenfunctions: with v(0) = 0 and ∫q² ≤ (2T/π)² ∫q'² for q(0) = 0, (W)
 fixed point gives existence. Where v(0) ≠ 0 (a later slab of time) τ = 0.
 
 The weights are searched for and then made small enough exactly (`normalised_in_time`), so that the
-search need not be trusted. `shift` μ is the exponential transform v = e^{μt}z: c grows by μ, and the
-residual is weighted with e^{-μt}.
+search need not be trusted. `shift` μ is the exponential transform v = e^{μt}z: c grows by μ, and
+the residual is weighted with e^{-μt}.
 """
 
 import math
@@ -40,8 +40,8 @@ SLACK = 1e-12
 
 
 class InTime(NamedTuple):
-    """TP with its parameters: ω, λ, α_t, the weights β, α₂, α₁, α₀ and the shift μ. With α_t = 0 the
-    multiplier is the constant ω."""
+    """TP with its parameters: ω, λ, α_t, the weights β, α₂, α₁, α₀ and the shift μ. With α_t = 0
+    the multiplier is the constant ω."""
 
     omega: float
     lambda_: float

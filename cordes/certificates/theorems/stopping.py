@@ -1,6 +1,7 @@
 """Comparison for obstacles (O1): max(F[u], ψ - u) = 0, u = g ≥ ψ on the (parabolic) boundary.
 
-With ϱ = F[w], δ = sup (ψ - w)⁺, e_b = sup |g - w| on the boundary and any η ≥ 0, in time for c ≥ c₀,
+With ϱ = F[w], δ = sup (ψ - w)⁺, e_b = sup |g - w| on the boundary and any η ≥ 0, in time for c ≥
+c₀,
 
     u - w ≤ max(δ, e_b) + ∫₀ᵗ e^{-c₀(t-τ)} sup_x ϱ⁺ dτ,
     w - u ≤ max(η, e_b) + ∫₀ᵗ e^{-c₀(t-τ)} sup_{x: w > ψ+η} ϱ⁻ dτ,
@@ -9,10 +10,10 @@ and without time for c ≥ c₀ > 0
 
     u - w ≤ max(δ, e_b, sup ϱ⁺/c₀),   w - u ≤ κ for every κ ≥ max(e_b, sup_{w > ψ+κ} ϱ⁻/c₀),
 
-for c ≥ 0 and b = 0 max(δ, e_b) + (R²/2) sup (ϱ⁺/min_a tr A^a), and likewise below. Proof: w + κ is a
-supersolution if w + κ ≥ ψ and F[w + κ] ≤ 0, and F[w + κ] ≤ F[w] - c₀κ; w - κ is a subsolution if F[w
-- κ] ≥ 0 where w - κ > ψ. Nothing else is used, so that it holds for control problems and games too.
-(For c₀ < 0 in time: transform by e^{-c₀t}, which also scales ψ, δ and η.)
+for c ≥ 0 and b = 0 max(δ, e_b) + (R²/2) sup (ϱ⁺/min_a tr A^a), and likewise below. Proof: w + κ is
+a supersolution if w + κ ≥ ψ and F[w + κ] ≤ 0, and F[w + κ] ≤ F[w] - c₀κ; w - κ is a subsolution if
+F[w - κ] ≥ 0 where w - κ > ψ. Nothing else is used, so that it holds for control problems and games
+too. (For c₀ < 0 in time: transform by e^{-c₀t}, which also scales ψ, δ and η.)
 
 η is free: where stopping is best F[ψ] < 0 is of order one, and an answer that lies a hair above ψ
 there would cost that much with η = 0. No energy bound exists for obstacles.
@@ -69,9 +70,7 @@ def _both(above: Side, below: Side, bound: Callable[[float, np.ndarray], float])
     return Stopped(Comparison(high, low), (one, other))
 
 
-def in_time(
-    above: Side, below: Side, time: np.ndarray, edges: np.ndarray, rate: float
-) -> Stopped:
+def in_time(above: Side, below: Side, time: np.ndarray, edges: np.ndarray, rate: float) -> Stopped:
     """Over all times, from suprema over the stretches between `edges`."""
     growth = float(np.exp(max(-rate, 0.0) * (edges[-1] - edges[0])))
     place = np.clip(np.searchsorted(edges, time, side="right") - 1, 0, len(edges) - 2)
@@ -87,9 +86,7 @@ def in_time(
 
 def with_reaction(above: Side, below: Side, rate: float) -> Stopped:
     """Without time, c ≥ `rate` > 0."""
-    return _both(
-        above, below, lambda first, residual: max(first, float(np.max(residual)) / rate)
-    )
+    return _both(above, below, lambda first, residual: max(first, float(np.max(residual)) / rate))
 
 
 def with_barrier(above: Side, below: Side, trace: np.ndarray, radius: float) -> Stopped:

@@ -215,7 +215,8 @@ def slides(labels: Sequence[str], bodies: Sequence[str]) -> str:
     names = html.escape(json.dumps(list(labels)))
     slider = (
         f'<label class="slider" hidden><input type="range" min="0" max="{last}" value="{last}" '
-        f'data-labels="{names}" aria-label="time"><output>{html.escape(labels[-1])}</output></label>'
+        f'data-labels="{names}" aria-label="time">'
+        f"<output>{html.escape(labels[-1])}</output></label>"
     )
     return f'<div class="slides">{slider}{shown}</div>'
 

@@ -130,7 +130,9 @@ class FormulaReader(NamedTuple):
     def of(self, name: str, control: str | None = None) -> str:
         """A(x), or A(x, a) where there is a control."""
         at_start = name in ("initial", "terminal")
-        arguments = "<mi>x</mi><mo>,</mo><mi>t</mi>" if self.timed and not at_start else "<mi>x</mi>"
+        arguments = (
+            "<mi>x</mi><mo>,</mo><mi>t</mi>" if self.timed and not at_start else "<mi>x</mi>"
+        )
         if control is not None:
             arguments += f"<mo>,</mo>{control}"
         elif self.controls is not None and name in ("A", "b", "c", "f"):

@@ -60,8 +60,8 @@ class Cells(AbstractSolver):
     def refuse(self, problem: AbstractProblem, others: frozenset[str]) -> None:
         if not self.serves(problem):
             raise OptionError(
-                f"method = 'cells' is for up to three dimensions and given boundary values, not for "
-                f"{type(problem).__name__} on {problem.domain!r}: leave the method out."
+                "method = 'cells' is for up to three dimensions and given boundary values, not "
+                f"for {type(problem).__name__} on {problem.domain!r}: leave the method out."
             )
 
     def growth(self, system: AbstractSystem, start: Weights | None) -> Growth:

@@ -55,7 +55,8 @@ def in_cells(lower: np.ndarray, upper: np.ndarray, s: np.ndarray) -> np.ndarray:
 
 
 def scales(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:
-    """What the derivatives of a polynomial on [-1, 1]^d are multiplied with in a cell, (n, rows)."""
+    """What the derivatives of a polynomial on [-1, 1]^d are multiplied with in a cell, (n,
+    rows)."""
     each = 2 / (upper - lower)
     return np.stack(
         [np.prod(each**orders, axis=1) for orders in all_orders(lower.shape[1])], axis=1

@@ -1,5 +1,5 @@
-"""Level after level: the cells are split where the error is made, until it is small enough or nothing
-gets better."""
+"""Level after level: the cells are split where the error is made, until it is small enough or
+nothing gets better."""
 
 import math
 from typing import Any

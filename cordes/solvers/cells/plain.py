@@ -54,8 +54,12 @@ def _batch(
     factors, target = _rows(equation, lower, upper, element.points)
     marks = [hash((a.tobytes(), b.tobytes())) for a, b in zip(factors, target, strict=True)]
     new = np.array(
-        [k for k, (old, mark) in enumerate(zip(known, marks, strict=True))
-         if old is None or old.rows != mark], int
+        [
+            k
+            for k, (old, mark) in enumerate(zip(known, marks, strict=True))
+            if old is None or old.rows != mark
+        ],
+        int,
     )
     rough = element.roughness(np.concatenate([factors, target[..., None]], axis=2)[new]) > ROUGH
     smooth = new[~rough]

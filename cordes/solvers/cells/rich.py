@@ -67,8 +67,11 @@ def reduce_rich(
     factors, targets = np.split(rows.factors, ends), np.split(rows.target, ends)
     marks = [hash((a.tobytes(), b.tobytes())) for a, b in zip(factors, targets, strict=True)]
     found = list(known) if known is not None else [None] * len(cells)
-    new = [k for k, (old, mark) in enumerate(zip(found, marks, strict=True))
-           if old is None or old.rows != mark]
+    new = [
+        k
+        for k, (old, mark) in enumerate(zip(found, marks, strict=True))
+        if old is None or old.rows != mark
+    ]
     t, _ = gauss(2 * columns.degree + 4)
     sides = [[side_points(cells[k].place, side, t) for side in cells[k].sides] for k in new]
     where = [np.concatenate([points[k][0], *own]) for k, own in zip(new, sides, strict=True)]
@@ -166,9 +169,10 @@ def _on_sides(
     columns: RichColumns, cell: RichCell, whole: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Modes of values and of slopes outwards on all sides, two further modes of values, and both at
-    points with weights that make them comparable with rows; `whole` are the columns at the points of all sides."""
+    points with weights that make them comparable with rows; `whole` are the columns at the points
+    of all sides."""
     place, order = cell.place, 2 * columns.degree + 4
-    t, weights = gauss(order)
+    _, weights = gauss(order)
     h = float(np.min(place.upper - place.lower))
     values, slopes, more, edges = [], [], [], []
     none = np.zeros((0, columns.count(place)))

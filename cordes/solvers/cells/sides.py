@@ -1,6 +1,7 @@
 """The sides of rich cells in parts: an interface that crosses a side has another polynomial on
 either part, and behind the boundary there is nothing."""
 
+import itertools
 from collections import defaultdict
 from collections.abc import Callable
 from typing import NamedTuple
@@ -80,11 +81,7 @@ class Sides:
         inside = [u for u in self.found[axis, place] if start < u < end]
         least = SHORTEST * (end - start)
         lines = [start, *sorted(inside), end]
-        return [
-            (low, high)
-            for low, high in zip(lines[:-1], lines[1:], strict=True)
-            if high - low > least
-        ]
+        return [(low, high) for low, high in itertools.pairwise(lines) if high - low > least]
 
     def _open(self, tree: Tree, axis: int, place: int, low: int, high: int, gone: dict) -> bool:
         """Whether a part lies in the domain, and there is a cell on the other side."""

@@ -1,4 +1,5 @@
-"""One solve of a linear equation by polynomials and cells, which can be stopped and gone on with."""
+"""One solve of a linear equation by polynomials and cells, which can be stopped and gone on
+with."""
 
 from typing import Any
 

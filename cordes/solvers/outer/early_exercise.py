@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy.optimize import brentq
 
+from cordes.ansatz.build import BuiltAnsatz, bare_ansatz
 from cordes.ansatz.networks.exercise_potential import (
     ExercisePotential,
     Kernel,
@@ -24,7 +25,6 @@ from cordes.ansatz.networks.exercise_potential import (
     gauss_points,
     integral,
 )
-from cordes.ansatz.build import BuiltAnsatz, bare_ansatz
 from cordes.ansatz.networks.inputs import Inputs
 from cordes.problems.coefficients import sample
 from cordes.problems.obstacle import Obstacle
@@ -73,9 +73,7 @@ def stopping_of(problem: Any) -> tuple[Stopping, float] | None:
     if not (same and kink.active and kink.convex and np.max(np.abs(source)) == 0):
         return None
     center = np.asarray(domain.center)
-    kernel = Kernel(
-        float(base.A(center)[0, 0]), float(base.b(center)[0]), float(base.c(center))
-    )
+    kernel = Kernel(float(base.A(center)[0, 0]), float(base.b(center)[0]), float(base.c(center)))
     place = float(np.mean(kink.places))
     x = points[:, 0]
     pieces = [_piece(x[side], psi[side], scale) for side in (x < place, x > place)]
@@ -112,8 +110,14 @@ def _piece(x: np.ndarray, values: np.ndarray, scale: float) -> Piece | None:
 def _rounded(values: np.ndarray) -> np.ndarray:
     """Numbers that are a short decimal but for rounding, as such."""
     with np.errstate(all="ignore"):
-        return np.array([float(f"{value:.10g}") if abs(
-            float(f"{value:.10g}") - value) <= 1e-11 * abs(value) else value for value in values])
+        return np.array(
+            [
+                float(f"{value:.10g}")
+                if abs(float(f"{value:.10g}") - value) <= 1e-11 * abs(value)
+                else value
+                for value in values
+            ]
+        )
 
 
 class Curve:

@@ -13,7 +13,6 @@ from cordes.results import Result
 from cordes.solutions.answer import Answer
 from cordes.solvers.adam import Adam
 from cordes.solvers.candidates import GROWTH, Kind, first_candidates, waves
-from cordes.ansatz.cells.network import CellPolynomials
 from cordes.solvers.cells.cells import Cells
 from cordes.solvers.cells.first import Polynomials
 from cordes.solvers.cells.levels import CellLevels
