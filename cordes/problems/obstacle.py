@@ -117,7 +117,8 @@ class Obstacle(AbstractProblem):
                 raise CoefficientError(
                     f"The given values lie {side} the obstacle `{name}`: at "
                     f"{show(boundary[worst])} of the boundary they are {g[worst]:.6g} and the "
-                    f"obstacle is {values[worst]:.6g}. No solution has such values: change one of the two."
+                    f"obstacle is {values[worst]:.6g}. No solution has such values: change one of "
+                    "the two."
                 )
         if self.lower is not None and self.upper is not None:
             below, above = sample(self.lower, points), sample(self.upper, points)
