@@ -32,6 +32,7 @@ from cordes.problems.obstacle import Obstacle
 from cordes.problems.parabolic import Parabolic
 from cordes.problems.problem import AbstractProblem
 from cordes.problems.transport import MassError, Transport
+from cordes.proofs.needed import NotInstalledError, NotProvedError
 from cordes.results import Result
 from cordes.runtime import distribution
 from cordes.runtime.memory import MemoryLimitWarning
@@ -73,7 +74,9 @@ __all__ = [
     "MemoryLimitError",
     "MemoryLimitWarning",
     "MongeAmpere",
+    "NotInstalledError",
     "NotPickledError",
+    "NotProvedError",
     "NotThisKindError",
     "Obstacle",
     "OptionError",

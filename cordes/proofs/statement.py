@@ -14,7 +14,10 @@ from cordes.certificates.theorems.energy import Local
 from cordes.problems.hjb import HJB
 from cordes.problems.linear import Linear
 from cordes.problems.monge_ampere import MongeAmpere
+from cordes.problems.obstacle import Obstacle
+from cordes.problems.parabolic import Parabolic
 from cordes.problems.problem import AbstractProblem
+from cordes.problems.transport import Transport
 from cordes.proofs.needed import NotProvedError
 from cordes.proofs.parameters import Seen, contraction
 from cordes.solutions.solution import Solution
@@ -107,3 +110,14 @@ def _(problem: MongeAmpere, solution: Solution) -> Statement:
     least = math.floor(SHARE * least * digits) / digits
     defect = (np.linalg.det(solution.hessian(x)) - f) / np.sqrt(f)
     return Statement({"name": "T4", "least": repr(least)}, float(np.sqrt(np.mean(defect**2))))
+
+
+@statement.register(Transport)
+@statement.register(Parabolic)
+@statement.register(Obstacle)
+def _(problem: AbstractProblem, solution: Solution) -> Statement:
+    kind = type(problem).__name__
+    raise NotProvedError(
+        f"the checker has theorems for equations without time, stopping and maps, "
+        f"not for {kind} problems"
+    )

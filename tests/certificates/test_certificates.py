@@ -414,7 +414,7 @@ def test_rounding_of_the_residual_is_covered(solved):
     its rounding."""
     from cordes.certificates.residual.candidate import AnswerCandidate
 
-    solution = solved("ex4.2-continuous")
+    solution = solved("ex4.2-continuous", method="least-squares")
     network, x = solution.network, solution.problem.domain.interior_points(200, seed=5)
     (weight, bias), coefficients = (
         network.layers[0],
