@@ -316,6 +316,8 @@ def from_arrays(
 def columns_of(
     levels: tuple[Level, ...], inputs: Inputs, singular: SingularFunctions, degree: int
 ) -> RichColumns:
+    """Those of the plane; elsewhere cells are split at interfaces until these do not matter."""
     box = inputs.center - inputs.scale, inputs.center + inputs.scale
     extra = max(degree - EXTRA_BELOW, 0)
-    return RichColumns(levels, inputs.interfaces, singular, degree, extra, box)
+    interfaces = inputs.interfaces if len(inputs.center) == 2 else ()
+    return RichColumns(levels, interfaces, singular, degree, extra, box)
