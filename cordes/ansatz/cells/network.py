@@ -94,6 +94,16 @@ class CellPolynomials(AbstractHostNetwork):
     def degree(self) -> int:
         return self.squares.shape[1] - 1
 
+    def alone(self) -> "CellPolynomials":
+        """Each polynomial in its own cell, nothing blended."""
+        count, d = self.tree.count, self.tree.dimension
+        alone = Windows(np.full((count, 2 * d), np.inf), np.arange(count)[:, None])
+        return eqx.tree_at(lambda network: network.windows, self, alone)
+
+    @property
+    def is_alone(self) -> bool:
+        return self.windows.members.shape[1] == 1
+
     @property
     def parameters(self) -> Any:
         return self.squares, self.rich.coefficients

@@ -20,8 +20,8 @@ ROWS = 512
 
 class Windows(eqx.Module):
     """For each cell how far its window reaches beyond each side (n, 2d), infinite where the side
-    lies on the boundary, or of one variable at a line, where polynomials are joined; the cells (n, m) whose windows reach into it, itself first, -1 for
-    none."""
+    lies on the boundary, or of one variable at a line, where polynomials are joined; the cells (n,
+    m) whose windows reach into it, itself first, -1 for none."""
 
     reach: np.ndarray
     members: np.ndarray

@@ -26,10 +26,10 @@ MOST_DIMENSIONS = 3
 
 class Cells(AbstractSolver):
     """Polynomials of a `degree` (None: 10, and 14 where the solution asks for small cells all over
-    the domain; 6 in three dimensions) on cells, which are split where the residual asks for it until it is at most the
-    tolerance, or the answer does not change any more; at most so many `cells` (None: 1500, with a
-    tolerance 4000; 500 of a nonlinear equation). For boxes in up to three dimensions, and in the plane for
-    polygons, disks and ellipses."""
+    the domain; 6 in three dimensions) on cells, which are split where the residual asks for it
+    until it is at most the tolerance, or the answer does not change any more; at most so many
+    `cells` (None: 1500, with a tolerance 4000; 500 of a nonlinear equation). For boxes in up to
+    three dimensions, and in the plane for polygons, disks and ellipses."""
 
     degree: int | None = None
     cells: int | None = None
