@@ -19,15 +19,11 @@ from cordes.certificates.enclosed.abstract import (
     Weight,
 )
 from cordes.certificates.enclosed.charts import ChartCells, Identity
-from cordes.certificates.enclosed.cuts import cuts_of
-from cordes.certificates.enclosed.integrand import Integrand
-from cordes.certificates.enclosed.measure import EnclosedMeasure, left_out
-from cordes.certificates.residual.candidate import AbstractCandidate
+from cordes.certificates.enclosed.measure import left_out
 from cordes.domains.unit_cube import gauss_rule, tensor_rule
 from cordes.formulas.intervals import UnsupportedOperation
 from cordes.formulas.rectangles import Rectangle
 from cordes.formulas.resolution import more_halvings
-from cordes.problems.linear import Linear
 from cordes.runtime.clock import check_deadline
 
 Array = np.ndarray
@@ -45,6 +41,10 @@ NARROWEST = 1e-13
 TINY = 1e-300
 
 
+# Cells, points and numbers for each box in which an answer has a formula of its own.
+OF_EACH_BOX = (4, 200, 40_000)
+
+
 class CellBudget(NamedTuple):
     """When refinement ends at the latest: cells, points at which the answer is evaluated, and
     numbers that are calculated on ellipses. They are counted and not timed, so that every machine
@@ -53,6 +53,11 @@ class CellBudget(NamedTuple):
     cells: int = 12_000
     points: int = 120_000
     numbers: int = 15_000_000
+
+    def more(self, boxes: int) -> "CellBudget":
+        """Where the answer has a formula of its own in each of so many boxes."""
+        each = (most + boxes * own for most, own in zip(self, OF_EACH_BOX, strict=True))
+        return CellBudget(*each)
 
 
 # Points of a formula cost a thousandth of those of a network.
@@ -111,14 +116,16 @@ class Refinement:
         integrand: AbstractIntegrand,
         weights: Sequence[Weight],
         cuts: list[Array],
-        most_points: int,
+        limits: CellBudget,
     ):
         self.integrand, self.weights = integrand, weights
         self.pending: list[Pending] = []
         self.smooth: list[Smooth] = []
         self.nodes: list[Nodes] = []
         self.total, self.remainder = np.zeros(len(weights)), np.zeros(len(weights))
-        self.new, self.cuts, self.most_points = integrand.atlas.start(), cuts, most_points
+        self.new, self.cuts = integrand.start(), cuts
+        self.own_boxes = len(self.new.chart) if integrand.has_boxes else 0
+        self.limits = limits.more(self.own_boxes)
         # Cells that were looked at, and points of rules that were not accepted.
         self.looked_at = self.wasted = 0
         self.whole = integrand.volume
@@ -166,8 +173,9 @@ class Refinement:
         bounds: Sequence[Array],
         allowed: Array,
     ) -> None:
-        if self._points + int(np.sum(np.prod(orders, axis=1))) > self.most_points:
-            raise UnsupportedOperation(f"more than {self.most_points:,} points")
+        most = self.limits.points
+        if self._points + int(np.sum(np.prod(orders, axis=1))) > most:
+            raise UnsupportedOperation(f"more than {most:,} points")
         cell, chart, y, weights = _rules(cells, orders)
         x, jacobian = self.integrand.nodes(chart, y)
         nodes = Nodes(x, weights * jacobian, cell, self.integrand.evaluate(x))
@@ -252,7 +260,8 @@ class Refinement:
         guess = sum((np.sum(part.guess, axis=0) for part in self.pending), np.zeros(1))
         return np.maximum(SHARE * (self.total + guess), TINY)
 
-    def spent(self, limits: CellBudget) -> bool:
+    @property
+    def spent(self) -> bool:
         waiting = sum(len(part.volume) for part in self.pending)
         cells = waiting + sum(len(part.volume) for part in self.smooth)
         features = self.integrand.features
@@ -260,7 +269,8 @@ class Refinement:
         each = 0 if features is None else features.nodes
         numbers = self.looked_at * self.integrand.cost
         points = each * waiting + self._points
-        return cells > limits.cells or points > limits.points or numbers > limits.numbers
+        most = self.limits
+        return cells > most.cells or points > most.points or numbers > most.numbers
 
     @property
     def _points(self) -> int:
@@ -314,30 +324,14 @@ def _rules(cells: ChartCells, orders: Array) -> tuple[Array, Array, Array, Array
 
 
 @np.errstate(all="ignore")
-def enclosed_measure(
-    problem: Linear,
-    candidate: AbstractCandidate,
-    weights: Sequence[Weight],
-    limits: CellBudget | None = None,
-) -> EnclosedMeasure:
-    """The cells of a domain, refined until all but a share of the squared norms of weight · r is
-    proved. An operation without enclosure raises `UnsupportedOperation`, a domain without charts
-    `DomainError`."""
-    limits = limits or CellBudget()
-    work = Refinement(Integrand(problem, candidate), weights, cuts_of(problem), limits.points)
-    nodes, smooth, rough = refined(work, limits)
-    return EnclosedMeasure(nodes.x, nodes.weights, nodes.evaluated, smooth, rough)
-
-
-@np.errstate(all="ignore")
-def refined(work: "Refinement", limits: CellBudget) -> tuple[Nodes, Smooth, Undecided | None]:
+def refined(work: "Refinement") -> tuple[Nodes, Smooth, Undecided | None]:
     """Cells cut until all but a share of the squared norms is proved, or until they run out."""
     target = _first_target(work)
     while True:
         work.work(target)
         target = work.target
         shares = np.max(work.values / target, axis=1)
-        if np.sum(shares) <= 0.5 or work.spent(limits):
+        if np.sum(shares) <= 0.5 or work.spent:
             return _collected(work)
         cuttable = np.concatenate([np.any(part.axes, axis=1) for part in work.pending])
         chosen = _marked(shares) & cuttable
@@ -348,7 +342,8 @@ def refined(work: "Refinement", limits: CellBudget) -> tuple[Nodes, Smooth, Unde
 
 def _first_target(work: Refinement) -> Array:
     """From ∫(weight · r)² by a few points: sets the goal and nothing else."""
-    _, chart, y, weights = _rules(work.new, np.full(work.new.lower.shape, 4))
+    few = 2 if work.own_boxes else 4
+    _, chart, y, weights = _rules(work.new, np.full(work.new.lower.shape, few))
     x, jacobian = work.integrand.nodes(chart, y)
     squares = work._squares(x, work.integrand.evaluate(x))
     found = np.nansum((weights * jacobian)[:, None] * squares, axis=0)
