@@ -30,6 +30,7 @@ from cordes.certificates.transport.certify import certify_transport
 from cordes.certificates.useful import without_useless
 from cordes.errors import OptionError, shown
 from cordes.gallery.names import as_problem
+from cordes.problems.checks import check_unchanged
 from cordes.problems.coefficients import check_shape
 from cordes.problems.hjb import HJB
 from cordes.problems.linear import Linear
@@ -126,6 +127,7 @@ def certify(
     if not problem.linear and (barrier or residual_bound is not None):
         name, kind = "barrier=True" if barrier else "residual_bound", type(problem).__name__
         raise OptionError(f"{name} is for linear problems, not for {kind}: leave it out.")
+    check_unchanged(problem)
     candidate, singular = _candidate(problem, answer)
     request = Request(candidate, singular, confidence, residual_bound, barrier)
     try:
