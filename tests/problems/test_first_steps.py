@@ -32,7 +32,7 @@ def controlled(**data):
 
 
 SAID = {
-    "time": (lambda: controlled(T=1.0), r"no argument 'T'.*time are not covered.*implicit step"),
+    "time": (lambda: controlled(T=1.0), r"no argument 'T'.*cordes.Parabolic"),
     "boundary": (lambda: poisson(bc="neumann"), r"no argument 'bc'.*u = g.*normal derivatives"),
     "typo": (lambda: poisson(interface=[]), "no argument 'interface'. Known: domain, A, f, b"),
     "degenerate": (lambda: poisson(A=np.diag([1.0, 0.0])), "time as a coordinate.*not covered"),
