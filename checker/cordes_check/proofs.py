@@ -124,6 +124,7 @@ def prove(data: dict, step: Callable[[int, int], None] = lambda done, all: None)
         )
     # The norm of what is integrated, and that of what the error of N may add.
     norms = [(root(a) + root(b)).upper() for a, b in zip(totals, shifts, strict=True)]
+    need(all(norm.is_finite() for norm in norms), "the residual is not seen to be in L²")
     bounds = {name: bound.upper() for name, bound in theorem.bounds(norms).items()}
     bounds = {name: bound for name, bound in bounds.items() if bound.is_finite()}
     for name, claim in data["claims"].items():
