@@ -14,6 +14,17 @@ from cordes.surfaces.files import write_mesh
 
 pytestmark = pytest.mark.quick
 
+SQUARE = """
+schema = 1
+kind = "linear"
+[domain]
+type = "box"
+lower = [0, 0]
+upper = [1, 1]
+[equation]
+A = [[1, 0], [0, 1]]
+f = "-sin(pi*x1)*sin(pi*x2)"
+"""
 DISK = """
 schema = 1
 kind = "linear"
@@ -31,6 +42,7 @@ COMMANDS = {
     "gallery": [],
     "check": ["{}/disk.toml"],
     "solve": ["{}/disk.toml", "--features", "40", "--out", "{}/answer"],
+    "prove": ["{}/square.toml", "--out", "{}/proof"],
     "report": ["{}/one", "{}/other", "--out", "{}/comparison.html"],
     "bench": ["{}/disk.toml"],
     "surface": ["{}/sheet.obj", "--no-network"],
@@ -47,6 +59,7 @@ COMMANDS = {
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("commands")
     (folder / "disk.toml").write_text(DISK, encoding="utf-8")
+    (folder / "square.toml").write_text(SQUARE, encoding="utf-8")
     write_mesh(folder / "sheet.obj", folded_surface(1, 0.2, columns=9, rows=7))
     return folder
 
