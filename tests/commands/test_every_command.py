@@ -14,17 +14,6 @@ from cordes.surfaces.files import write_mesh
 
 pytestmark = pytest.mark.quick
 
-SQUARE = """
-schema = 1
-kind = "linear"
-[domain]
-type = "box"
-lower = [0, 0]
-upper = [1, 1]
-[equation]
-A = [[1, 0], [0, 1]]
-f = "-sin(pi*x1)*sin(pi*x2)"
-"""
 DISK = """
 schema = 1
 kind = "linear"
@@ -37,12 +26,23 @@ A = [[1, 0], [0, 1]]
 f = "-8 * x1"
 """
 
+SQUARE = """
+schema = 1
+kind = "linear"
+[domain]
+type = "box"
+lower = [0, 0]
+upper = [1, 1]
+[equation]
+A = [[1, 0], [0, 1]]
+f = "-2 * sin(pi*x1) * sin(pi*x2)"
+"""
+
 # What comes after the name of the command; {} is the folder of the test.
 COMMANDS = {
     "gallery": [],
     "check": ["{}/disk.toml"],
     "solve": ["{}/disk.toml", "--features", "40", "--out", "{}/answer"],
-    "prove": ["{}/square.toml", "--out", "{}/proof"],
     "report": ["{}/one", "{}/other", "--out", "{}/comparison.html"],
     "bench": ["{}/disk.toml"],
     "surface": ["{}/sheet.obj", "--no-network"],
@@ -51,6 +51,7 @@ COMMANDS = {
         *("--out", "{}/study"),
     ],
     "new": ["{}/mine.toml"],
+    "prove": ["{}/square.toml", "--out", "{}/proof"],
     "doctor": [],
 }
 
