@@ -17,7 +17,7 @@ NAMES = {name: meant for meant, names in _MEANT.items() for name in names}
 
 _MISSING = {
     "Equations in time are problems of their own: cordes.Parabolic(domain, horizon, A, f, "
-    "initial=…), or cordes.HJB(…, horizon=…); in files kind = \"parabolic\"": (
+    'initial=…), or cordes.HJB(…, horizon=…); in files kind = "parabolic"': (
         *("t", "time", "horizon", "maturity", "initial", "terminal", "u0", "heat"),
         *("initialcondition", "terminalcondition", "evolution"),
     ),
@@ -27,7 +27,7 @@ _MISSING = {
         *("neumann", "robin", "periodic", "flux", "normal", "h", "kappa"),
     ),
     "Stopping is a problem around another one: cordes.Obstacle(problem, below=…, above=…); in files "
-    "kind = \"obstacle\"": ("below", "above", "stopping", "american", "exercise"),
+    'kind = "obstacle"': ("below", "above", "stopping", "american", "exercise"),
 }
 MISSING = {name: what for what, names in _MISSING.items() for name in names}
 
