@@ -108,8 +108,10 @@ class Child:
         status = 99
         with contextlib.suppress(BaseException):
             os.setsid()
-            # A shell's background job ignores it, and so would the command.
+            # A shell's background job, or nohup, ignores them, and so would the command.
             signal.signal(signal.SIGINT, signal.default_int_handler)
+            for number in set(HEEDED) - {signal.SIGINT}:
+                signal.signal(number, signal.SIG_DFL)
             listen_early()
             signal.pthread_sigmask(signal.SIG_UNBLOCK, HEEDED)
             os.chdir(folder)
