@@ -33,8 +33,11 @@ HEAD = 'schema = 2\nkind = "{}"\n[domain]\ntype = "box"\nlower = [{}]\nupper = [
 SMOOTH = HEAD.format("linear", 0) + 'A = 1\nf = "sin(9*x1)"\n'
 HEAT = HEAD.format("parabolic", 0) + 'A = 1\nf = 0\nhorizon = 0.2\ninitial = "sin(pi*x1)"\n'
 STOPPED = HEAD.format("obstacle", -1) + 'A = 1\nf = 0\nbelow = "0.5 - x1**2"\n'
-PUT = HEAD.format("obstacle", -1) + """A = 0.02\nb = [0.03]\nc = 0.05\nf = 0\nhorizon = 1
+PUT = (
+    HEAD.format("obstacle", -1)
+    + """A = 0.02\nb = [0.03]\nc = 0.05\nf = 0\nhorizon = 1
 g = "max(1 - exp(x1), 0)"\nterminal = "max(1 - exp(x1), 0)"\nbelow = "max(1 - exp(x1), 0)"\n"""
+)
 WIDE = f"""schema = 1\nkind = "linear"\n[domain]\ntype = "box"\nlower = {[0] * 3000}
 upper = {[1] * 3000}\n[equation]\nA = "1+r"\nf = 1\n"""
 

@@ -1,12 +1,15 @@
-"""python -m cordes_check FILE.proof [--json]: prints the theorem and exits with 0, or says which
-step fails and exits with 1; a file that is no proof: 2; interrupted: 130; what is printed cannot be
-written: 1."""
+"""python -m cordes_check FILE.proof [--json] [--seconds N]: prints the theorem and exits with 0, or
+says which step fails and exits with 1; a file that is no proof: 2. More than N = 600 seconds of the
+processor are refused. Interrupted: 130; what is said cannot be written: 1."""
 
+import argparse
 import contextlib
 import json
 import os
 import signal
 import sys
+import threading
+import time
 from pathlib import Path
 
 from cordes_check.balls import NotAProof, Refused
@@ -15,21 +18,22 @@ from cordes_check.proofs import check
 PROVED, REFUSED, NO_PROOF, INTERRUPTED = 0, 1, 2, 130
 
 
-def main(words: list[str]) -> int:
-    as_json, paths = "--json" in words, [word for word in words if word != "--json"]
-    if len(paths) != 1:
-        print(__doc__, file=sys.stderr)
-        return NO_PROOF
-    status, sentence, facts = outcome(Path(paths[0]))
-    print(json.dumps(facts) if as_json else sentence)
+def main(words: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser("cordes_check", None, __doc__)
+    parser.add_argument("path", metavar="FILE.proof")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--seconds", type=float, default=600.0)
+    given = parser.parse_args(words)
+    threading.Thread(target=watch, args=(given.seconds, given.json), daemon=True).start()
+    status, sentence, facts = outcome(Path(given.path))
+    print(json.dumps(facts) if given.json else sentence, flush=True)
     return status
 
 
 def outcome(path: Path) -> tuple[int, str, dict]:
     """The status, and what is said to people and to programs."""
     try:
-        sentence, facts = check(path)
-        return PROVED, sentence, facts
+        return PROVED, *check(path)
     except Refused as refused:
         kind, why, status = "refused", str(refused), REFUSED
     except NotAProof as error:
@@ -40,7 +44,17 @@ def outcome(path: Path) -> tuple[int, str, dict]:
     return status, f"{kind.upper()}: {why}", {kind: why}
 
 
-def run(words: list[str]) -> int:
+def watch(seconds: float, as_json: bool) -> None:
+    """Ends the program, whatever it is doing."""
+    while time.process_time() < seconds:
+        time.sleep(0.2)
+    why = f"more than {seconds:g} seconds of the processor"
+    with contextlib.suppress(OSError):
+        print(json.dumps({"refused": why}) if as_json else f"REFUSED: {why}", flush=True)
+    os._exit(REFUSED)
+
+
+def run() -> int:
     """With the manners of a program: a terminal may not have the letters of the theorem, its reader
     may be gone, a disk full."""
     with contextlib.suppress(AttributeError, ValueError):
@@ -49,9 +63,7 @@ def run(words: list[str]) -> int:
         # Whoever prints to nobody ends, as other programs do.
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:
-        status = main(words)
-        print(end="", flush=True)
-        return status
+        return main()
     except KeyboardInterrupt:
         return INTERRUPTED
     except OSError as error:
@@ -62,4 +74,4 @@ def run(words: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(run(sys.argv[1:]))
+    sys.exit(run())
