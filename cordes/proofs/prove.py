@@ -188,11 +188,15 @@ def confirmed(files: dict[str, bytes], clock: Clock) -> str:
 
 def _run(command: list[str], clock: Clock) -> tuple[int, str, str]:
     """The status of a command and what it prints; it ends with the time, and with a signal."""
-    # Whatever the letters of this terminal are.
-    environment = os.environ | {"PYTHONIOENCODING": "utf-8"}
-    given: dict[str, Any] = {"stdin": subprocess.DEVNULL, "env": environment, "encoding": "utf-8"}
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(command, **given, **pipes) as child:
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        # Whatever the letters of this terminal are.
+        env=os.environ | {"PYTHONIOENCODING": "utf-8"},
+        encoding="utf-8",
+    ) as child:
         try:
             with deadline(clock):
                 while True:
