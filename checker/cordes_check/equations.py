@@ -4,6 +4,7 @@ import tomllib
 from ast import Add, BinOp, UnaryOp, USub, expr
 from functools import reduce
 from operator import mul
+from typing import Any
 
 from flint import arb, fmpq
 
@@ -124,11 +125,11 @@ class Operator:
         self.f = formulas.on(f, Region(cell.vertices, cell.name) if manufactured else cell)
         self.manufactured, self.d = manufactured, cell.d
 
-    def at(self, place: Place) -> dict[int, object]:
+    def at(self, place: Place) -> dict[int, Any]:
         """The parts of L."""
         return {k: term(place) for k, term in self.terms}
 
-    def source(self, place: Place, parts: dict[int, object]):
+    def source(self, place: Place, parts: dict[int, Any]):
         """f, where L has these parts."""
         if not self.manufactured:
             return self.f(place)
@@ -136,6 +137,6 @@ class Operator:
         return applied(parts, derivatives(lines, self.d))
 
 
-def applied(parts: dict[int, object], values: list):
+def applied(parts: dict[int, Any], values: list):
     """Lu from the parts of L and the derivatives of u."""
     return sum((part * values[k] for k, part in parts.items()), arb(0))

@@ -11,6 +11,7 @@ import re
 import warnings
 from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
 from flint import arb, fmpq
 
@@ -18,7 +19,7 @@ from cordes_check.balls import ELEMENTARY, NotAProof, Refused, need, over, power
 from cordes_check.cells import Place, Region, along
 
 LONGEST, KEPT = 100_000, 100_000
-Made = Callable[[Place], object]
+Made = Callable[[Place], Any]
 _SIDES = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,

@@ -128,7 +128,7 @@ class SolveArguments:
     prove: bool = option(
         False,
         "Prove the bounds as well, with a file that `python -m cordes_check` confirms; needs "
-        "--out, and cordes[proof].",
+        "--out, and the extra `proof`.",
         "--prove",
     )
     verbose: bool = option(
@@ -163,7 +163,7 @@ class SolveArguments:
 @command
 class ProveArguments:
     """Prove how wrong an answer is: write a theorem that `python -m cordes_check` confirms without
-    this program. Needs `pip install cordes[proof]`. Exit status 0 proved, 1 not proved."""
+    this program. Needs the extra `proof`. Exit status 0 proved, 1 not proved."""
 
     source: str = argument(
         "ANSWER.cordes|NAME|FILE",

@@ -76,9 +76,10 @@ class SolutionInTime(AbstractSolution):
         """Values at points with the intervals in which they are certified to lie, times
         `scale`; `labels` name the rows in place of x."""
         points, _ = self._placed(x, t)
-        found = [scale * part for part in limits_of(self, np.asarray(points))]
+        values, lower, upper = (scale * part for part in limits_of(self, np.asarray(points)))
         level = getattr(self.certificate, "levels", {}).get("Linf", "sampled")
-        return ValueTable(rows_of(labels, np.asarray(points)[:, :-1]), *found, level)
+        names = rows_of(labels, np.asarray(points)[:, :-1])
+        return ValueTable(names, values, lower, upper, level)
 
     def plot_policy(self, path: str | Path | None = None) -> "Figure":
         """Which control is best where."""

@@ -34,7 +34,9 @@ class ValueTable(NamedTuple):
         return "\n".join([*lines, f"certified, level {self.level}"])
 
 
-def limits_of(solution: "AbstractSolution", points: np.ndarray) -> tuple[np.ndarray, ...]:
+def limits_of(
+    solution: "AbstractSolution", points: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Values at points (N, d + 1) of the cylinder, and limits between which u lies there: those of
     the largest error at each time, where it has a bound, and no farther than an obstacle."""
     certificate, clock = solution.certificate, solution.problem.clock
