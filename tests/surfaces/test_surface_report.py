@@ -185,13 +185,13 @@ def test_the_command_writes_the_page(coarse, tmp_path, capsys, monkeypatch):
         lambda: folded_surface(folds=2, depth=0.8, columns=30, rows=20),
     )
     assert (
-        run(["surface", "folded", "--no-network", "--seed", "3", "--out", str(tmp_path), "--json"])
+        run(["surface", "folded", "--seed", "3", "--out", str(tmp_path), "--json"])
         == 0
     )
     facts = json.loads(capsys.readouterr().out)
     path = tmp_path / "report.html"
     assert str(path) in facts["files"]
-    assert f"cordes surface folded --no-network --seed 3 --out {tmp_path}" in path.read_text(
+    assert f"cordes surface folded --seed 3 --out {tmp_path}" in path.read_text(
         encoding="utf-8"
     )
     embedded = re.search(

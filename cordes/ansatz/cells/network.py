@@ -314,8 +314,8 @@ def from_arrays(
     if not fits:
         raise OptionError("its cells and their polynomials do not belong together")
     tree = Tree(tuple(own), cells.astype(np.int64))
-    flags = np.split(near != 0, kinds[:-1], axis=1)
-    parts = Rich(rich.astype(int), *flags, beside)
+    outer, interfaces, points = np.split(near != 0, kinds[:-1], axis=1)
+    parts = Rich(rich.astype(int), outer, interfaces, points, beside)
     squares = squares.reshape(count, *(size,) * d)
     network = CellPolynomials(inputs, singular, levels, tree, squares, parts, hidden != 0)
     if any(network.columns.count(place) > beside.shape[1] for place in network.places):

@@ -97,7 +97,7 @@ class Polynomials(AbstractFeatures):
             last = np.searchsorted(lines[1:-1], high - slack, side="left")
             numbers.append(first)
             whole &= first == last
-        return np.ravel_multi_index(numbers, self.shape), whole
+        return np.asarray(np.ravel_multi_index(numbers, self.shape)), whole
 
     def over(self, lower: Array, upper: Array) -> tuple[Array, Array]:
         """Middle and radius (C, 1 + m + m²) of value and derivatives over boxes of z: first-order

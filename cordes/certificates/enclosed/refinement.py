@@ -32,6 +32,8 @@ SHARE = 0.02
 ORDERS = np.array([2, 3, 4, 5, 6, 8, 10, 12, 14, 16, 20, 24, 32])
 LARGEST_ORDER = {1: 32, 2: 24, 3: 24}
 GENEROUS = 8
+# Cells that are few, and how many times the budget they have.
+FEW, LONGER = 24, 10
 # Numbers of all cells of a batch.
 NUMBERS = 5_000_000
 # Pending cells that hold more than this multiple of what is allowed are all cut at once.
@@ -58,6 +60,12 @@ class CellBudget(NamedTuple):
         """Where the answer has a formula of its own in each of so many boxes."""
         each = (most + boxes * own for most, own in zip(self, OF_EACH_BOX, strict=True))
         return CellBudget(*each)
+
+    def longer(self, waiting: int) -> "CellBudget":
+        """Where no more than a few cells wait, as around a point at which coefficients have a
+        root, cells run out later: each further level costs as little as the last one, while the
+        cells along a curve double."""
+        return self if waiting > FEW else CellBudget(*(LONGER * each for each in self))
 
 
 # Points of a formula cost a thousandth of those of a network.
@@ -128,6 +136,8 @@ class Refinement:
         self.limits = limits.more(self.own_boxes)
         # Cells that were looked at, and points of rules that were not accepted.
         self.looked_at = self.wasted = 0
+        # Cells that were pending after the last round.
+        self.waiting = len(self.new.chart)
         self.whole = integrand.volume
         self.extent = np.max(self.new.upper - self.new.lower, axis=0)
         if isinstance(integrand.atlas, Identity):
@@ -141,6 +151,7 @@ class Refinement:
             check_deadline()
             self._batch(self.new.take(slice(k, k + rows)), target)
         self.new = self.new.take(slice(0))
+        self.waiting = sum(len(part.volume) for part in self.pending)
 
     def _batch(self, cells: ChartCells, target: Array) -> None:
         self.looked_at += len(cells.chart)
@@ -173,7 +184,7 @@ class Refinement:
         bounds: Sequence[Array],
         allowed: Array,
     ) -> None:
-        most = self.limits.points
+        most = self.limits.longer(self.waiting).points
         if self._points + int(np.sum(np.prod(orders, axis=1))) > most:
             raise UnsupportedOperation(f"more than {most:,} points")
         cell, chart, y, weights = _rules(cells, orders)
@@ -262,15 +273,14 @@ class Refinement:
 
     @property
     def spent(self) -> bool:
-        waiting = sum(len(part.volume) for part in self.pending)
+        waiting, limits = self.waiting, self.limits.longer(self.waiting)
         cells = waiting + sum(len(part.volume) for part in self.smooth)
         features = self.integrand.features
         # Over a cell without ellipses the sum of the features is interpolated.
         each = 0 if features is None else features.nodes
         numbers = self.looked_at * self.integrand.cost
         points = each * waiting + self._points
-        most = self.limits
-        return cells > most.cells or points > most.points or numbers > most.numbers
+        return cells > limits.cells or points > limits.points or numbers > limits.numbers
 
     @property
     def _points(self) -> int:
