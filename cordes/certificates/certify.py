@@ -103,8 +103,9 @@ def certify(
     confidence: float = 0.99,
     residual_bound: float | None = None,
 ) -> Certificate:
-    """Bounds of u - u_θ for an answer u_θ: a `Solution`, or any function of one point written with
-    jax.numpy that equals g on the boundary. The problem may be a name of the gallery or a path.
+    """Bounds of u - u_θ for an answer u_θ: a `Solution`, or any function of one point (in time of x
+    and t) written with jax.numpy that equals g on the boundary, and the initial values at their
+    time. The problem may be a name of the gallery or a path.
 
     In up to three dimensions the norms come from quadrature, beyond from independent points, with
     the given `confidence`. `residual_bound` is a bound of |f - Lu_θ| over the whole domain that you
@@ -174,6 +175,8 @@ def _candidate(
             "jax.numpy."
         )
     domain = problem.domain
+    if problem.clock is not None:
+        answer = problem.clock.turned(answer)
     check_shape("answer", answer, (), np.asarray(domain.center))  # pyright: ignore
     # Singular functions belong to boundary values that are given.
     points = []
