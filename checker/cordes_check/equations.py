@@ -1,5 +1,6 @@
 """The equation: a problem file of cordes, read anew. Decimals are exact, pi is π."""
 
+import re
 import tomllib
 from ast import Add, BinOp, UnaryOp, USub, expr
 from functools import reduce
@@ -13,6 +14,10 @@ from cordes_check.cells import Cell, Place, Region
 from cordes_check.formulas import Formulas
 
 MOST_CONTROLS, MOST_TEXT = 64, 200_000
+# A quoted text, and a key of more parts than any table here has: Python's reader takes memory by
+# the square of their number.
+_QUOTED = re.compile(r"""\"(?:[^"\\\n]|\\.)*+\"?|'[^'\n]*+'?""")
+_LONG_KEY = re.compile(r"(?<![\w-])(?:[\w-]++[ \t]*+\.[ \t]*+){20}")
 # The parts of an equation, which no definition may be mistaken for. `exact`, unless f = L(exact),
 # `interfaces` and `epsilon` say nothing about u.
 PARTS = {"monge-ampere": {"f", "g", "exact", "interfaces"}}
@@ -51,8 +56,11 @@ class Equation:
     f."""
 
     def __init__(self, text: object):
+        toml = str(text)
+        if len(toml) > MOST_TEXT or _LONG_KEY.search(_QUOTED.sub("q", toml)):
+            raise NotAProof("the text of the problem, or one of its keys, is too long")
         try:
-            table = tomllib.loads(str(text)[:MOST_TEXT], parse_float=str)
+            table = tomllib.loads(toml, parse_float=str)
         except (tomllib.TOMLDecodeError, RecursionError) as error:
             raise NotAProof(f"the problem is no TOML text: {error}") from None
         self.kind, self.table, self.place = table["kind"], table["equation"], table["domain"]
