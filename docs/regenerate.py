@@ -47,6 +47,7 @@ PAGES = (
     "proof.md",
     "linear.md",
     "hjb.md",
+    "time.md",
     "monge-ampere.md",
     "transport.md",
     "tables.md",
