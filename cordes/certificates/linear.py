@@ -14,13 +14,14 @@ import numpy as np
 
 from cordes.certificates.assemble import Maxima, best_bounds, chosen, no_maxima, with_gap
 from cordes.certificates.certificate import Certificate
+from cordes.certificates.enclosed.blended.measure import BlendedMeasure
 from cordes.certificates.enclosed.measure import EnclosedMeasure
 from cordes.certificates.enclosed.refinement import (
     CHEAP,
     TIGHT,
     CellBudget,
-    enclosed_measure,
 )
+from cordes.certificates.enclosed.residual import enclosed_measure
 from cordes.certificates.enclosed.weights import multiplier, over_root
 from cordes.certificates.reason import Reason, Why, contraction_too_large
 from cordes.certificates.residual.candidate import (
@@ -118,7 +119,7 @@ def certify_linear(
 
 def _enclosed(
     problem: Linear, candidate: AbstractCandidate, pilot: Evaluated
-) -> EnclosedMeasure | None:
+) -> EnclosedMeasure | BlendedMeasure | None:
     """Cells from which nothing can hide, where the formulas have such and they do not run out;
     squares of very large and very small coefficients are no numbers."""
     size = float(np.max(np.abs(pilot.local.A)))

@@ -212,8 +212,8 @@ class SurfaceArguments:
         "Vertex numbers of the corners, counted from 1, around the boundary.",
         metavar="A B C D",
     )
-    no_network: bool = option(
-        False, "The conformal map and the classical transport alone.", "--no-network"
+    network: bool = option(
+        False, "Also transport by networks, which takes minutes.", "--network/--no-network"
     )
     seed: int = seed_option()
     out: Path | None = out_option(
