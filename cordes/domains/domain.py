@@ -1,5 +1,5 @@
-"""The abstract domain: a bounded set, convex but for those of `cordes.domains.plane`, and what the rest of the program needs to know of it,
-and the lift of boundary values that it gives."""
+"""The abstract domain: a bounded set, convex but for those of `cordes.domains.plane`, and what the
+rest of the program needs to know of it, and the lift of boundary values that it gives."""
 
 import abc
 import dataclasses

@@ -277,9 +277,13 @@ def check_vertices(vertices: np.ndarray) -> None:
 
 def _is_concave(vertices: np.ndarray) -> bool:
     """Whether the boundary turns both ways."""
-    ahead = np.roll(vertices, -1, axis=0) - vertices
+    if len(vertices) < 4:
+        return False
+    # Scaled first: squares of very large and very small numbers are none.
+    ahead = np.roll(vertices, -1, axis=0) / 2 - vertices / 2
+    ahead = ahead / max(float(np.max(np.abs(ahead))), 1e-300)
     lengths = np.linalg.norm(ahead, axis=1, keepdims=True)
-    if len(vertices) < 4 or np.any(lengths == 0):
+    if np.any(lengths == 0):
         return False
     sines = cross(np.roll(ahead / lengths, 1, axis=0), ahead / lengths)
     return bool(np.min(sines) < -STRAIGHT and np.max(sines) > STRAIGHT)

@@ -19,7 +19,14 @@ import numpy as np
 from jax import Array
 
 from cordes.domains.domain import AbstractDomain
-from cordes.errors import ArgumentError, CoefficientError, FrozenError, NotPickledError, shown
+from cordes.errors import (
+    ArgumentError,
+    CoefficientError,
+    DomainError,
+    FrozenError,
+    NotPickledError,
+    shown,
+)
 from cordes.jet import Jet, contract
 from cordes.natural_names import missing
 from cordes.problems.boundary_kinks import BoundaryShape, KinkWarning
@@ -62,6 +69,14 @@ def _check_matrices(dimension: int) -> None:
     )
 
 
+def _check_convex(domain: AbstractDomain, what: str) -> None:
+    if not domain.convex:
+        raise DomainError(
+            f"{domain!r} is not convex: there only Linear problems are posed, not {what}. Take a "
+            "convex domain that contains it, or its convex parts."
+        )
+
+
 def at_states(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of one point, a state there and more as one of many points, their jet and arrays,
     compiled once."""
@@ -85,6 +100,8 @@ class AbstractProblem(abc.ABC):
     # What the kind of equation decides. Whether it is linear; whether solutions are convex; whether
     # u takes given values on the boundary; whether freezing is a policy, and contracts.
     linear: ClassVar[bool] = False
+    # Whether it is posed on convex domains alone.
+    needs_convex: ClassVar[bool] = True
     convex: ClassVar[bool] = False
     takes_boundary_values: ClassVar[bool] = True
     contracting: ClassVar[bool] = False
@@ -149,6 +166,8 @@ class AbstractProblem(abc.ABC):
     ) -> None:
         """Where the equation holds, what u is on the boundary, and what is known of it."""
         check_domain(domain)
+        if self.needs_convex:
+            _check_convex(domain, type(self).__name__)
         _check_matrices(domain.dimension)
         if not isinstance(name, str):
             raise CoefficientError(f"name = {shown(name)}: a text is needed.")
@@ -168,6 +187,7 @@ class AbstractProblem(abc.ABC):
     ) -> Clockwork:
         """The same for an equation in time; `given` are g and the initial or terminal values."""
         check_domain(domain)
+        _check_convex(domain, "equations in time")
         _check_matrices(domain.dimension + 1)
         if not isinstance(name, str):
             raise CoefficientError(f"name = {shown(name)}: a text is needed.")

@@ -58,7 +58,7 @@ def check_loops(loops: tuple[Loop, ...], size: float) -> None:
     for corner in corners_of(loops):
         if min(corner.angle, 2 * math.pi - corner.angle) > CUSP:
             continue
-        kind = "a cusp of the domain" if corner.angle < math.pi else "a slit, or a cusp into it,"
+        kind = "a cusp" if corner.angle < math.pi else "a slit, or a cusp into it,"
         raise DomainError(
             f"The domain has {kind} at x = {show(corner.point)}, where two sides of its boundary "
             "meet without an angle: no theorem holds there. Open it by a small angle."
@@ -76,8 +76,7 @@ def _check_apart(one: Arc, other: Arc, joined: tuple[bool, bool], size: float) -
     the second follows the first, and the other way round."""
     points = [*meetings(one, other), *map(np.array, (one.start, one.end, other.start, other.end))]
     for point in points:
-        (s,), (gap,) = one.share_of(point[None])
-        (t,), (distance,) = other.share_of(point[None])
+        gap, distance = (arc.share_of(point[None])[1][0] for arc in (one, other))
         if max(gap, distance) > NEAR * size:
             continue
         ends = [
@@ -127,7 +126,8 @@ def _closed(loop: list[Arc]) -> list[Arc]:
         first = joined.pop(0)
         joined[-1] = joined[-1]._replace(last=first.last, end=first.end)
     whole = [arc._replace(u=_step(arc)) if arc.straight else arc for arc in joined]
-    return [arc._replace(end=after.start) for arc, after in zip(whole, whole[1:] + whole[:1])]
+    following = whole[1:] + whole[:1]
+    return [arc._replace(end=after.start) for arc, after in zip(whole, following, strict=True)]
 
 
 def _step(arc: Arc) -> tuple[float, float]:

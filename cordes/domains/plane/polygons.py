@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from cordes.domains.checks import check_size
 from cordes.domains.plane.arcs import Arc, segment
 from cordes.domains.plane.loops import area_of
 from cordes.domains.plane.region import Region
@@ -15,6 +16,7 @@ def plane_polygon(vertices: np.ndarray, holes: list[np.ndarray]) -> Region:
     """The polygon, of which the sides are `side 1`, `side 2`, … in the order of the vertices as
     given, and the boundaries of holes `hole 1`, `hole 2`, …"""
     for ring in (vertices, *holes):
+        check_size("The polygon", np.min(ring, axis=0), np.max(ring, axis=0))
         check_vertices(ring)
         if len(ring) > MOST_CORNERS:
             raise DomainError(
@@ -43,5 +45,8 @@ def plane_polygon(vertices: np.ndarray, holes: list[np.ndarray]) -> Region:
 def _ring(vertices: np.ndarray, pieces: list[str]) -> list[Arc]:
     ring = list(map(segment, vertices, np.roll(vertices, -1, axis=0), pieces))
     if abs(area_of(tuple(ring))) <= 1e-12 * float(np.prod(np.ptp(vertices, axis=0))):
-        raise DomainError(f"The vertices of the polygon {vertices.tolist()} have no area.")
+        raise DomainError(
+            f"The polygon {vertices.tolist()} has no area: its edges cross, or lie on a line. List "
+            "the vertices in order along the boundary."
+        )
     return ring

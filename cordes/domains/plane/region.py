@@ -20,8 +20,8 @@ from cordes.errors import DomainError
 
 # Points of an arc whose convex hull, with the tangents there, holds the arc.
 TANGENTS = 64
-# Points among which the center is looked for.
-CENTERS = 2048
+# Halvings towards a corner.
+CLOSEST = 44
 NO_DISTANCE = (
     "{domain!r} is not convex, and has no smooth distance function and no lift: its boundary "
     "values are met by rows (method='expansions')."
@@ -140,13 +140,27 @@ class Region(AbstractDomain):
         generator = np.random.default_rng(seed)
         lengths = np.array([arc.length for arc in self.arcs])
         chosen = generator.choice(len(lengths), size=check_count(count), p=lengths / lengths.sum())
-        shares, points, normals = generator.random(count), np.zeros((count, 2)), np.zeros((count, 2))
+        shares, points, normals = (
+            generator.random(count),
+            np.zeros((count, 2)),
+            np.zeros((count, 2)),
+        )
         for k, arc in enumerate(self.arcs):
             here = chosen == k
             points[here] = arc.at(shares[here])
             outward = turned(arc.direction(shares[here]))
             normals[here] = outward / np.linalg.norm(outward, axis=1, keepdims=True)
         return points, normals
+
+    def graded_points(self, count: int) -> np.ndarray:
+        """Points of the boundary, about so many of each arc, closer and closer towards corners."""
+        shares = (1 - np.cos(np.pi * (np.arange(count) + 0.5) / count)) / 2
+        near = 2.0 ** -np.arange(4, CLOSEST)
+        graded = np.unique(np.concatenate([[0.0], near, shares, 1 - near]))
+        sharp = {tuple(corner.point.tolist()) for corner in self.corners}
+        return np.concatenate(
+            [arc.at(graded if {arc.start, arc.end} & sharp else shares) for arc in self.arcs]
+        )
 
     # What only convex domains have.
 
@@ -175,8 +189,9 @@ class _Shape:
         self.strips = strips_of(self.graphs)
         self.corners = corners_of(loops)
         self.hull = _hull(arcs)
-        self.holes = np.array([_well_inside([reversed_loop(loop)]) for loop in loops if
-                               area_of(loop) < 0]).reshape(-1, 2)
+        self.holes = np.array(
+            [_well_inside([reversed_loop(loop)]) for loop in loops if area_of(loop) < 0]
+        ).reshape(-1, 2)
         self.center = _well_inside(loops)
 
 
@@ -196,13 +211,20 @@ def _shape(domain: Region) -> _Shape:
 
 
 def _well_inside(loops: Sequence[Loop]) -> np.ndarray:
-    """Of many points inside, the one that is farthest from the boundary."""
+    """About the point inside that is farthest from the boundary: the best of many, then of those
+    around it."""
     arcs = [arc for loop in loops for arc in loop]
-    strips = strips_of(graphs_of(tuple(loops)))
-    points, _ = tensor_rule([gauss_rule(12), gauss_rule(12)])
-    found = np.concatenate([strip.at(*points.T)[0] for strip in strips])
-    gap = np.min([arc.share_of(found)[1] for arc in arcs], axis=0)
-    return found[int(np.argmax(gap))]
+    graphs = graphs_of(tuple(loops))
+    square, _ = tensor_rule([gauss_rule(12), gauss_rule(12)])
+    points = np.concatenate([strip.at(*square.T)[0] for strip in strips_of(graphs)])
+    reach, best = float(np.max(np.ptp(points, axis=0))) / 8, points[0]
+    for _ in range(24):
+        gap = np.min([arc.share_of(points)[1] for arc in arcs], axis=0)
+        best = points[int(np.argmax(gap))]
+        around = best + reach * (2 * square - 1)
+        points = np.concatenate([best[None], around[inside(graphs, around)]])
+        reach /= 2
+    return best
 
 
 def _oriented(loops: tuple[Loop, ...]) -> tuple[Loop, ...]:

@@ -2,6 +2,7 @@
 happens it lies between graphs, two and two of them. This says what is inside, and gives
 quadrature over exactly the domain."""
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -24,7 +25,9 @@ class Graph(NamedTuple):
         (x0, y0), (x1, y1) = arc.start, arc.end
         if arc.v is None:
             share = (x - x0) / (x1 - x0)
-            return np.where(np.abs(share) <= 0.5, y0 + share * (y1 - y0), y1 - (1 - share) * (y1 - y0))
+            return np.where(
+                np.abs(share) <= 0.5, y0 + share * (y1 - y0), y1 - (1 - share) * (y1 - y0)
+            )
         amplitude = np.hypot(arc.u[0], arc.v[0])
         top = np.arctan2(arc.v[0], arc.u[0])
         opening = np.arccos(np.clip((x - arc.a[0]) / amplitude, -1, 1))
@@ -95,7 +98,7 @@ def strips_of(graphs: list[Graph]) -> list[Strip]:
     ends = np.unique([end for graph in graphs for end in (graph.left, graph.right)])
     size = ends[-1] - ends[0]
     found = []
-    for left, right in zip(ends[:-1], ends[1:], strict=True):
+    for left, right in pairwise(ends):
         if right - left <= 1e-13 * size:
             continue
         middle = np.array([(left + right) / 2])
