@@ -12,6 +12,7 @@ import math
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, Self
 
 import jax.numpy as jnp
@@ -22,7 +23,6 @@ from cordes.domains.domain import AbstractDomain
 from cordes.errors import (
     ArgumentError,
     CoefficientError,
-    DomainError,
     FrozenError,
     NotPickledError,
     shown,
@@ -30,7 +30,12 @@ from cordes.errors import (
 from cordes.jet import Jet, contract
 from cordes.natural_names import missing
 from cordes.problems.boundary_kinks import BoundaryShape, KinkWarning
-from cordes.problems.checks import check_boundary_data, check_domain, check_interfaces
+from cordes.problems.checks import (
+    check_boundary_data,
+    check_domain,
+    check_interfaces,
+    fingerprints,
+)
 from cordes.problems.coefficients import DiagonalPlusRank, as_function, at_points, check_exact
 from cordes.problems.evolution import Clockwork, Values, best_rate, clockwork, values_of
 from cordes.problems.found_interfaces import found_interfaces
@@ -67,14 +72,6 @@ def _check_matrices(dimension: int) -> None:
         f"An equation in {dimension} dimensions, with matrices of {dimension}² numbers,",
         f"{most} dimensions would fit.",
     )
-
-
-def _check_convex(domain: AbstractDomain, what: str) -> None:
-    if not domain.convex:
-        raise DomainError(
-            f"{domain!r} is not convex: there only Linear problems are posed, not {what}. Take a "
-            "convex domain that contains it, or its convex parts."
-        )
 
 
 def at_states(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -134,6 +131,8 @@ class AbstractProblem(abc.ABC):
     boundary_shape: BoundaryShape = BoundaryShape()
     # A lower bound of the Cordès ε that the user vouches for.
     epsilon: float | None = None
+    # Fingerprints of the data as they were when the problem was made.
+    marks: Mapping[str, str | None] = MappingProxyType({})
     has_drift: bool = False
     has_reaction: bool = False
     constant_A: bool = False
@@ -165,9 +164,7 @@ class AbstractProblem(abc.ABC):
         self, domain: AbstractDomain, g: Any, interfaces: Sequence[Any], exact: Any, name: str
     ) -> None:
         """Where the equation holds, what u is on the boundary, and what is known of it."""
-        check_domain(domain)
-        if self.needs_convex:
-            _check_convex(domain, type(self).__name__)
+        check_domain(domain, self.needs_convex)
         _check_matrices(domain.dimension)
         if not isinstance(name, str):
             raise CoefficientError(f"name = {shown(name)}: a text is needed.")
@@ -187,7 +184,6 @@ class AbstractProblem(abc.ABC):
     ) -> Clockwork:
         """The same for an equation in time; `given` are g and the initial or terminal values."""
         check_domain(domain)
-        _check_convex(domain, "equations in time")
         _check_matrices(domain.dimension + 1)
         if not isinstance(name, str):
             raise CoefficientError(f"name = {shown(name)}: a text is needed.")
@@ -382,6 +378,7 @@ class AbstractProblem(abc.ABC):
                 return  # Of a subclass, which is not yet made.
             arguments = inspect.signature(initialise).bind(self, *given, **named).arguments
             self.arguments = {name: arguments[name] for name in list(arguments)[1:]}
+            self.marks = fingerprints(self)
             self.made = True
 
         cls.__init__ = made

@@ -171,7 +171,7 @@ def from_pieces(arrays: dict[str, np.ndarray], inputs: Inputs, vanishing: bool) 
         and np.all((degrees == np.round(degrees)) & (degrees >= 1) & (degrees <= LARGEST))
     )
     if fits:
-        axes = axes_of(lines, vanishing, degrees.astype(int).tolist())
+        axes = axes_of([each.tolist() for each in lines], vanishing, degrees.astype(int).tolist())
         fits = len(products_of(axes)[0]) == len(arrays["coefficients"])
     if not fits:
         raise OptionError("its pieces and their polynomials do not belong together")
