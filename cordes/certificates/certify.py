@@ -136,6 +136,11 @@ def certify(
         name, kind = "barrier=True" if barrier else "residual_bound", type(problem).__name__
         raise OptionError(f"{name} is for linear problems, not for {kind}: leave it out.")
     check_unchanged(problem)
+    if not problem.domain.convex and (barrier or residual_bound is not None):
+        name = "barrier=True" if barrier else "residual_bound"
+        raise OptionError(
+            f"{name} is for convex domains, not for {problem.domain!r}: leave it out."
+        )
     candidate, singular = _candidate(problem, answer)
     request = Request(candidate, singular, confidence, residual_bound, barrier)
     try:

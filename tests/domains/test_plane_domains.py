@@ -6,7 +6,9 @@ import pytest
 
 import cordes
 from cordes.domains.plane.region import Region
-from cordes.errors import DomainError
+from cordes.errors import DomainError, FileError
+from cordes.problems.toml_file import problem_from_toml
+from cordes.reports.kit.planes import make_plane
 
 L_SHAPE = [(0, 0), (2, 0), (2, 1), (1, 1), (1, 2), (0, 2)]
 SQUARE = cordes.Box([-1, -1], [1, 1])
@@ -164,3 +166,56 @@ def test_other_kinds_of_problems_ask_for_convex_domains():
         cordes.Transport(domain, lambda x: 1.0 + 0 * x[0])
     with pytest.raises(DomainError, match="not convex"):
         cordes.Parabolic(domain, 1.0, np.eye(2), 0.0, initial=0.0)
+
+
+def test_outlines_go_around_holes():
+    """The line that figures are clipped to encloses the area of the domain."""
+    domain = region(SQUARE - cordes.Ball([0.3, 0.1], 0.4))
+    line = make_plane(domain, (0, 1), (8, 8)).outline
+    ahead = np.roll(line, -1, axis=0)
+    area = np.sum(line[:, 0] * ahead[:, 1] - line[:, 1] * ahead[:, 0]) / 2
+    assert area == pytest.approx(domain.volume, rel=1e-4)
+
+
+FILE = """
+schema = 2
+kind = "linear"
+[domain]
+{domain}
+[equation]
+A = [[1, 0], [0, 1]]
+f = 1
+"""
+PARTS = 'of = [{type = "box", lower = [-1, -1], upper = [1, 1]}, {type = "ball", center = [0, 0], '
+PARTS += "radius = 0.5}]"
+
+
+@pytest.mark.parametrize(
+    ("domain", "area"),
+    [
+        (f'type = "difference"\n{PARTS}', 4 - np.pi / 4),
+        (
+            'type = "polygon"\nvertices = [[0, 0], [4, 0], [4, 4], [0, 4]]\n'
+            "holes = [[[1, 1], [2, 1], [1, 2]]]",
+            15.5,
+        ),
+        ('type = "polygon"\nvertices = [[0, 0], [2, 0], [2, 1], [1, 1], [1, 2], [0, 2]]', 3.0),
+    ],
+)
+def test_files_have_them(domain, area):
+    problem = problem_from_toml(FILE.format(domain=domain), "plate")
+    assert problem.domain.volume == pytest.approx(area, rel=1e-13)
+
+
+@pytest.mark.parametrize(
+    "domain",
+    [
+        'type = "difference"',
+        'type = "difference"\nof = 3',
+        'type = "difference"\nof = [1, 2]',
+        'type = "polygon"\nvertices = [[0, 0], [4, 0], [4, 4]]\nholes = 3',
+    ],
+)
+def test_files_with_other_parts_are_refused(domain):
+    with pytest.raises(FileError, match="domain"):
+        problem_from_toml(FILE.format(domain=domain), "plate")
