@@ -18,6 +18,8 @@ from cordes.jet import Jet, jet_of
 EXPANSION = "expansion"
 # Numbers of a table of all functions at points that are held at once.
 HELD = 1 << 20
+# In a hole, where pictures have points too, poles are no numbers.
+OUTSIDE = np.errstate(over="ignore", invalid="ignore", divide="ignore")
 # What a file keeps.
 ARRAYS = {"box": 2, "centers": 2, "powers": 2}
 
@@ -31,6 +33,7 @@ class Functions:
         self.families = (polynomials, *self.powers)
         self.count = sum(family.count for family in self.families)
 
+    @OUTSIDE
     def columns(self, x: np.ndarray, A: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
         """A:D²φ + b·∇φ − cφ of all functions at points, (N, count)."""
         parts = []
@@ -43,10 +46,12 @@ class Functions:
             )
         return np.concatenate(parts, axis=1)
 
+    @OUTSIDE
     def values(self, x: np.ndarray) -> np.ndarray:
         """(N, count)."""
         return np.concatenate([family.values(x) for family in self.families], axis=1)
 
+    @OUTSIDE
     def combined(self, x: np.ndarray, coefficients: np.ndarray) -> np.ndarray:
         """Value, gradient and second derivatives of a sum, (N, 6)."""
         total = np.zeros((len(x), 6))
@@ -55,6 +60,7 @@ class Functions:
                 total[part] += np.moveaxis(family.jets(x[part])[:6] @ own, 0, 1)
         return total
 
+    @OUTSIDE
     def applied(
         self,
         x: np.ndarray,
@@ -71,6 +77,7 @@ class Functions:
                 sizes[part] += np.einsum("nm,mn->n", np.abs(weights[part]), np.abs(jets) @ abs(own))
         return total, sizes
 
+    @OUTSIDE
     def summed(self, x: np.ndarray, coefficients: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The values of a sum, and the sum of the sizes of its terms."""
         total, sizes = np.zeros(len(x)), np.zeros(len(x))

@@ -27,6 +27,13 @@ class Plane(NamedTuple):
     names: tuple[str, str] | None = None
     # Where the plane is, in words.
     label: str = ""
+    # The closed lines that are drawn, where these are several; the outline joins them.
+    loops: tuple[np.ndarray, ...] = ()
+
+    @property
+    def boundary(self) -> tuple[np.ndarray, ...]:
+        """The closed lines around the domain and its holes."""
+        return self.loops or (self.outline,)
 
     @property
     def edges(self) -> list[np.ndarray]:
@@ -105,7 +112,8 @@ def make_plane(domain: Any, cut: Cut | tuple[int, int], counts: tuple[int, int])
         points[..., -1], label = time, f"{domain.time} = {time:.4g}"
     inside = np.asarray(domain.contains(points))
     names, ends = axis_names(domain, axes), (lower[chosen], upper[chosen])
-    return Plane(points, inside, axes, *ends, _outline(domain, chosen), names, label)
+    loops = _loops(domain) if isinstance(domain, Region) else ()
+    return Plane(points, inside, axes, *ends, _outline(domain, chosen), names, label, loops)
 
 
 def _outline(domain: Any, plane: list[int]) -> np.ndarray:
@@ -128,16 +136,21 @@ def _outline(domain: Any, plane: list[int]) -> np.ndarray:
     return np.asarray(domain.boundary_at(directions))[:, plane]
 
 
-def _around_holes(domain: Region) -> np.ndarray:
-    """One line around the domain: along its outer boundary, from there to each hole, around that
-    and back the same way."""
+def _loops(domain: Region) -> tuple[np.ndarray, ...]:
+    """A closed line along each boundary."""
     loops = []
     for loop in domain.loops:
         shares = [np.linspace(0, 1, 2 if arc.straight else ARC_POINTS) for arc in loop]
         line = np.concatenate([arc.at(s)[:-1] for arc, s in zip(loop, shares, strict=True)])
         loops.append(np.concatenate([line, line[:1]]))
-    start = loops[0][:1]
-    return np.concatenate([part for loop in loops for part in (loop, start)])
+    return tuple(loops)
+
+
+def _around_holes(domain: Region) -> np.ndarray:
+    """One line around the domain: along its outer boundary, from there to each hole, around that
+    and back the same way."""
+    loops = _loops(domain)
+    return np.concatenate([part for loop in loops for part in (loop, loops[0][:1])])
 
 
 def logarithmic_limits(values: np.ndarray) -> tuple[float, float] | None:
