@@ -64,10 +64,9 @@ from cordes.domains.constants import first_eigenvalue, polar_factor
 from cordes.domains.plane.region import Region
 from cordes.problems.linear import Linear
 
-NO_DERIVATIVES = Reason(
-    Why.hypothesis,
+NO_DERIVATIVES = (
     "no bounds of ∇v and D²v: on a domain that is not convex the boundary values are met by rows, "
-    "and D²u need not be square integrable",
+    "and D²u need not be square integrable"
 )
 NOT_SAMPLED = Sampling(seed=5_550_002, norms=4, confidence=0.99)
 
@@ -193,7 +192,7 @@ def _assembled(
         citation=square.by,
         maximum_citation=best.theorem,
         level="quadrature",
-        reasons=(NO_DERIVATIVES,),
+        reasons=(Reason(Why.boundary_gap, NO_DERIVATIVES, {"gap": mismatch.bound}),),
         points=len(points) + mismatch.points,
         spread=max((norm.spread for norm in best.norms), default=None),
         citations={"L2": square.by, "Linf": best.theorem},
