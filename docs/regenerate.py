@@ -46,6 +46,7 @@ PAGES = (
     "certificates.md",
     "proof.md",
     "linear.md",
+    "domains.md",
     "hjb.md",
     "time.md",
     "monge-ampere.md",
