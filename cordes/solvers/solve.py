@@ -68,8 +68,8 @@ def solve(
     is `converged_uncertified` at most. `max_seconds` and Ctrl-C end the solve and its certificate:
     the best answer so far is returned, without a certificate where that was not complete.
 
-    Options for every method: `boundary="soft"` with `boundary_weight` (the paper's composite loss),
-    `singular=False` (no singular functions), `inputs` (`coordinates`, `interfaces`, `powers`: what
+    Options for every method: `boundary_rows="soft"` with `boundary_weight` (the paper's composite
+    loss), `singular=False` (no singular functions), `inputs` (`coordinates`, `interfaces`, `powers`: what
     networks see of the interfaces), `delta` (the paper's δ). Least squares: `features`,
     `frequency`, `activation`, `oversampling` (collocation points for each feature; more where data
     are rough). Gauss–Newton: `width`, `depth`, `activation`, `points`, `steps`, `resample`,

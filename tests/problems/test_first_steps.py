@@ -70,7 +70,7 @@ SAID = {
     ),
     "normal derivative in a file": (
         lambda: problem_from_toml(FILE + "neumann = 0"),
-        "equation.neumann: Only given boundary values.*Allowed: A, f, b, c, g",
+        "equation.neumann: What holds on the boundary.*Allowed: A, f, b, c, g",
     ),
 }
 

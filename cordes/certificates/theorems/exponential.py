@@ -19,6 +19,7 @@ import numpy as np
 from cordes.certificates.theorems.contraction import AbstractCoverage, Coverage
 from cordes.certificates.theorems.energy import Local
 from cordes.domains.domain import AbstractDomain
+from cordes.domains.walls import Walled
 from cordes.formulas.intervals import supremum
 from cordes.problems.linear import Linear
 
@@ -82,6 +83,8 @@ def find_transform(problem: Linear, points: np.ndarray, local: Local) -> Transfo
         return None
     target = np.linalg.solve(local.A, local.b[..., None])[..., 0]
     p, S = _fit(points - center, target)
+    if isinstance(domain, Walled) and not _still(domain, center, p, S):
+        return None
     size = float(np.sqrt(np.mean(target**2)))
     rest = target - p - (points - center) @ S
     if size == 0 or np.sqrt(np.mean(rest**2)) > 0.7 * size:
@@ -94,6 +97,21 @@ def find_transform(problem: Linear, points: np.ndarray, local: Local) -> Transfo
     slope = float(np.max(np.linalg.norm(p + _corners(domain) @ S, axis=1))) * (1 + 1e-12)
     transform = shallow._replace(constant=lowest, largest=1 + 1e-12, slope=slope)
     return None if np.max(transform.phi(points)) > 2 * LARGEST_EXPONENT else transform
+
+
+def _still(domain: Walled, center: np.ndarray, p: np.ndarray, S: np.ndarray) -> bool:
+    """Whether φ has no slope across all faces but those on which u is given: then the transformed
+    function fulfils the same conditions."""
+    for axis, each in enumerate(domain.directions):
+        if each.periodic and (p[axis] != 0 or np.any(S[axis] != 0)):
+            return False
+        for end in () if each.periodic else (0, 1):
+            place = (domain.lower, domain.upper)[end][axis] - center[axis]
+            across = np.delete(S[axis], axis)
+            moves = p[axis] + place * S[axis, axis] != 0 or np.any(across != 0)
+            if each.kappa(end) is not None and moves:
+                return False
+    return True
 
 
 def _corners(domain: AbstractDomain) -> np.ndarray:

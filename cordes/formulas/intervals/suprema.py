@@ -14,6 +14,7 @@ import numpy as np
 from cordes.domains import Box
 from cordes.domains.cylinder import Cylinder
 from cordes.domains.domain import AbstractDomain
+from cordes.domains.walls import Walled
 from cordes.formulas.intervals.arithmetic import Interval
 from cordes.formulas.intervals.arithmetic import point as exactly
 from cordes.formulas.intervals.program import enclose
@@ -166,7 +167,7 @@ def outside_of(domain: AbstractDomain) -> Callable[[np.ndarray, np.ndarray], np.
     is positive again beyond a corner.) Of other domains: where their distance function, which is
     not negative inside, is negative.
     """
-    if isinstance(domain, Box):
+    if isinstance(domain, Box | Walled):
         return lambda lower, upper: np.zeros(len(lower), dtype=bool)
     if isinstance(domain, Cylinder):
         base = outside_of(domain.base)
