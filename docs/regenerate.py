@@ -45,6 +45,7 @@ PAGES = (
     "methods.md",
     "certificates.md",
     "linear.md",
+    "boundary.md",
     "hjb.md",
     "monge-ampere.md",
     "transport.md",

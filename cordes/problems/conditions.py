@@ -76,7 +76,7 @@ def placed(domain: AbstractDomain, g: Any, boundary: Any) -> tuple[AbstractDomai
         raise CoefficientError("g and boundary both say what holds on the boundary: pass one.")
     if isinstance(boundary, Dirichlet):
         return domain, boundary.g
-    conditions = _by_piece(domain, boundary)
+    conditions = by_piece(domain, boundary)
     if not isinstance(domain, Box):
         raise CoefficientError(_only_boxes(domain))
     walled = Walled(domain, _directions(domain, conditions))
@@ -93,7 +93,7 @@ def placed(domain: AbstractDomain, g: Any, boundary: Any) -> tuple[AbstractDomai
     return walled, FaceData(walled, functions, zero)
 
 
-def _by_piece(domain: AbstractDomain, boundary: Any) -> dict[str, Condition]:
+def by_piece(domain: AbstractDomain, boundary: Any) -> dict[str, Condition]:
     """The condition of each piece, all of them named."""
     if isinstance(boundary, Condition):
         return dict.fromkeys(domain.pieces, boundary)
@@ -143,8 +143,8 @@ def _directions(box: Box, conditions: dict[str, Condition]) -> list[Direction]:
                 f"boundary: {names[periodic.index(True)]!r} is Periodic() and the opposite face is "
                 "not; a periodic direction needs both."
             )
-        kappas = [_kappa(each) for each in both]
-        found.append(Direction(float(low), float(high), *kappas, periodic[0]))
+        first, last = map(_kappa, both)
+        found.append(Direction(float(low), float(high), first, last, periodic[0]))
     return found
 
 

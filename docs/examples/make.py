@@ -48,6 +48,7 @@ GUIDES = {
     "16_multiplier": ("The paper, reproduced", "reproduction.md"),
     "17_image": ("Tables, images, samples", "tables.md"),
     "18_small_scales": ("How to choose a method", "methods.md#questions-that-decide"),
+    "19_insulated_room": ("Conditions on the boundary", "boundary.md"),
 }
 OUTPUT = re.compile(r"^It prints\n\n```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 

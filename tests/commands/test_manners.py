@@ -33,6 +33,7 @@ from cordes.runtime.packages import numbers
 ROOT = Path(__file__).parents[2]
 CLASSES = {
     "linear": cordes.Linear,
+    "insulated-box": cordes.Linear,
     "hjb": cordes.HJB,
     "monge-ampere": cordes.MongeAmpere,
     "transport": cordes.Transport,

@@ -6,6 +6,8 @@ import pytest
 
 import cordes
 from cordes.domains.walls import Walled
+from cordes.problems.toml_file import problem_from_toml
+from cordes.reports.pages.equation import equation
 
 BOX = cordes.Box([0, 0], [1, 2])
 INSULATED = {"left": cordes.Dirichlet(), "outer": cordes.Neumann()}
@@ -22,6 +24,12 @@ def test_pieces_have_names():
     triangle = cordes.Polygon([[0, 0], [1, 0], [0, 1]])
     assert triangle.pieces == ("side 1", "side 2", "side 3")
     assert cordes.Ball([0, 0], 1).pieces == ("boundary",)
+
+
+def test_data_that_fit_up_to_rounding_are_taken():
+    """The slope of cos at π is sin π, which is 1e-16."""
+    waves = cordes.Dirichlet(lambda x: jnp.sin(jnp.pi * x[1]) ** 2)
+    assert not linear({"left": waves, "outer": cordes.Neumann()}).free_constant
 
 
 def test_a_dirichlet_condition_is_short_for_g():
@@ -84,6 +92,48 @@ def test_other_domains_and_other_numbers_are_refused():
         cordes.Robin(lambda x: x[0])
     with pytest.raises(cordes.CoefficientError, match="pass one"):
         linear(INSULATED, g=1.0)
+
+
+FILE = """
+schema = 2
+kind = "linear"
+[domain]
+type = "box"
+lower = [0, 0]
+upper = [1, 2]
+[boundary]
+left = {type = "dirichlet", g = "x2**2*(3 - x2)"}
+right = {type = "robin", kappa = "1/2", h = 3}
+outer = {type = "neumann"}
+[equation]
+A = 1
+f = 1
+"""
+
+
+def test_conditions_in_a_file():
+    problem = problem_from_toml(FILE)
+    first, second = problem.domain.directions
+    assert (first.first, first.last, second.first, second.last) == (None, 0.5, 0.0, 0.0)
+    assert float(problem.g(jnp.array([0.0, 1.0]))) == 2.0
+    assert float(problem.g(jnp.array([1.0, 0.5]))) == 3.0
+    for given, wrong, message in (
+        ("outer =", "north =", "boundary.north: no such piece. Allowed: left, right"),
+        ('"neumann"', '"flux"', "a type of: dirichlet, neumann, robin, periodic"),
+        ("h = 3", "g = 3", "boundary.right.g: not for 'robin'"),
+        ('kappa = "1/2", ', "", "kappa is missing"),
+        ("[equation]", "[equation]\ng = 1", "pass one"),
+        ("linear", "monge-ampere", "has g in .equation. alone"),
+    ):
+        with pytest.raises(cordes.CordesError, match=message):
+            problem_from_toml(FILE.replace(given, wrong).replace("A = 1\n", "A = 1\n"))
+
+
+def test_the_page_says_what_holds_where():
+    text = equation(problem_from_toml(FILE)).headline
+    assert "on left" in text
+    assert "on bottom and top" in text
+    assert "∂" in text
 
 
 def test_where_a_constant_is_free():

@@ -274,6 +274,8 @@ class EnergyBound(NamedTuple):
     def _largest(self, domain: AbstractDomain) -> float | None:
         """C with sup |v| ≤ C E."""
         matrix, lambda_ = self.matrix, self.scheme.lambda_
+        if self.transform is not None and self.transform.domain is not None:
+            domain = self.transform.domain
         if isinstance(domain, Walled):
             return modes_constant(domain, matrix, lambda_, isinstance(self.scheme, FreeConstant))
         return green_constant(domain.dimension, domain.volume, matrix, lambda_)
@@ -353,7 +355,7 @@ def _trials(
     local = equation.pilot_local(coverage)
     trials, failures = [], []
     for matrix in preconditioners(local, equation.domain):
-        eigenvalue, schemes = _schemes(equation, coverage, matrix)
+        eigenvalue, schemes = _schemes(equation, coverage, matrix, transform)
         if not eigenvalue > 0 and np.min(local.c) <= 0:
             failures.append(_nothing_holds_constants(float(np.min(local.c))))
             continue
@@ -370,10 +372,15 @@ def _trials(
 
 
 def _schemes(
-    equation: AbstractEquation, coverage: AbstractCoverage, matrix: np.ndarray
+    equation: AbstractEquation,
+    coverage: AbstractCoverage,
+    matrix: np.ndarray,
+    transform: Transform | None,
 ) -> tuple[float, list[Scheme] | None]:
     """The eigenvalue on which all rests, and the only theorems that apply; None for all."""
     domain, problem = equation.domain, equation.problem
+    if transform is not None:
+        return first_eigenvalue(transform.domain or domain, matrix), None
     if not (problem.free_constant and isinstance(domain, Walled)):
         return first_eigenvalue(domain, matrix), None
     eigenvalue = second_eigenvalue(domain, matrix)

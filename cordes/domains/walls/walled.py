@@ -234,10 +234,12 @@ class Walled(AbstractDomain):
                 found.append(chosen)
         return found
 
-    def mismatch(self, g: FaceData) -> tuple[float, np.ndarray, tuple[int, int]] | None:
+    def mismatch(self, g: FaceData) -> tuple[float, np.ndarray, tuple[str, str]] | None:
         """Where two faces meet, what is given on one implies something for the other: the largest
         difference relative to the data, its place, and the two faces; None without edges."""
-        worst, scale = None, 1e-300
+        # Slopes of data that vanish at an edge are rounding of the data elsewhere.
+        whole = g.on(*self.boundary_points(4 * EDGE_POINTS, EDGE_SEED))
+        worst, scale = None, max(float(np.max(np.abs(whole))), 1e-300)
         for one in self.faces:
             for other in self.faces:
                 if one[0] >= other[0]:
@@ -275,9 +277,13 @@ class Walled(AbstractDomain):
 def _in_words(direction: Direction) -> str:
     if direction.periodic:
         return "periodic"
-    names = {None: "D", 0.0: "N"}
-    ends = [names.get(kappa, f"R({kappa:.17g})") for kappa in (direction.first, direction.last)]  # type: ignore[arg-type]
-    return "-".join(ends)
+    return "-".join(_end_in_words(direction.kappa(end)) for end in (0, 1))
+
+
+def _end_in_words(kappa: float | None) -> str:
+    if kappa is None:
+        return "D"
+    return "N" if kappa == 0 else f"R({kappa:.17g})"
 
 
 def directions_of(domain: Any) -> tuple[Direction, ...] | None:
