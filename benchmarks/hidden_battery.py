@@ -1,7 +1,7 @@
 """Small features: are certified bounds below the truth, and answers wrong and called converged?
 
     python benchmarks/hidden_battery.py [COUNT] [SEED] [--first N] [--processes N] [--save FILE]
-                                        [--fault remainder|cell]
+                                        [--seconds S] [--fault remainder|cell]
 
 Cases are drawn by `hidden_cases`. Nine of ten certify an answer with a planted error, one is solved
 from the start, and its error measured. The truth is a norm on a fine grid around the feature, which
@@ -11,7 +11,8 @@ and how much of what rules may leave out is really left out. Status 1 where anyt
 
 A case depends on its number and the seed alone: a run may be split by `--first` and over processes.
 With `--save` results are appended to a file of JSON lines; those that are in it are not computed
-again, and the tables are those of the whole file. `--fault` plants one, and must be noticed.
+again, and the tables are those of the whole file: a COUNT of 0 only prints them. `--seconds` ends a
+run by the clock. `--fault` plants one, and must be noticed.
 """
 
 import argparse
@@ -257,10 +258,11 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--save", type=Path)
+    parser.add_argument("--seconds", type=float, default=float("inf"))
     parser.add_argument("--fault", choices=("remainder", "cell"))
     asked = parser.parse_args()
     found = saved(asked.save)
-    done = {each.number for each in found}
+    done, end = {each.number for each in found}, time.monotonic() + asked.seconds
     numbers = [n for n in range(asked.first, asked.first + asked.count) if n not in done]
     if asked.processes > 1:
         running = parallel(numbers, asked.seed, asked.processes, asked.fault)
@@ -271,6 +273,8 @@ def main() -> None:
         if asked.save is not None:
             with asked.save.open("a") as file:
                 file.write(json.dumps(each._asdict()) + "\n")
+        if time.monotonic() > end:
+            break
     import hidden_faults
 
     missed = hidden_faults.largest_share_left_out(asked.seed)

@@ -16,9 +16,9 @@ NAMES = {name: meant for meant, names in _MEANT.items() for name in names}
 
 
 _MISSING = {
-    "Equations in time are not covered yet: an implicit step in time is an elliptic equation, with "
-    "c + 1/Δt in place of c": (
-        *("t", "time", "horizon", "maturity", "initial", "terminal", "u0", "parabolic", "heat"),
+    "Equations in time are problems of their own: cordes.Parabolic(domain, horizon, A, f, "
+    'initial=…), or cordes.HJB(…, horizon=…); in files kind = "parabolic"': (
+        *("t", "time", "horizon", "maturity", "initial", "terminal", "u0", "heat"),
         *("initialcondition", "terminalcondition", "evolution"),
     ),
     "What holds on the boundary is g=… where u is given there, and of Linear, HJB and Parabolic "
@@ -26,7 +26,8 @@ _MISSING = {
         *("bc", "bcs", "boundary", "boundarycondition", "boundaryconditions", "dirichlet"),
         *("neumann", "robin", "periodic", "flux", "normal", "h", "kappa"),
     ),
-    "Obstacles and stopping are not covered yet": ("obstacle", "below", "above", "stopping"),
+    "Stopping is a problem around another one: cordes.Obstacle(problem, below=…, above=…); in "
+    'files kind = "obstacle"': ("below", "above", "stopping", "american", "exercise"),
 }
 MISSING = {name: what for what, names in _MISSING.items() for name in names}
 

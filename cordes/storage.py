@@ -32,9 +32,7 @@ from cordes.domains.box import Box
 from cordes.domains.domain import AbstractDomain, Basis, Fit
 from cordes.domains.walls import Walled, directions_of
 from cordes.errors import CordesError, FileError, OptionError, shown
-from cordes.formulas.fingerprint import fingerprint
 from cordes.gallery.names import as_problem, from_source
-from cordes.jet import Jet
 from cordes.problems.problem import AbstractProblem
 from cordes.readers.archive import MOST_BYTES, read_arrays, read_json
 from cordes.results import Result
@@ -197,18 +195,9 @@ def _restored(
 
 
 def _fingerprint(problem: AbstractProblem) -> dict[str, Any]:
-    """What is computed of the problem, part by part: the data by their names, then everything that
-    the equation is made of."""
-    d = problem.domain.dimension
-    x, value = jax.ShapeDtypeStruct((d,), np.float64), jax.ShapeDtypeStruct((), np.float64)
-    jet = Jet(value, x, jax.ShapeDtypeStruct((d, d), np.float64))
-    parts = {name: fingerprint(function, x) for name, function in problem.data().items()}
-    if problem.takes_boundary_values:
-        parts["g"] = fingerprint(problem.g, x)
-    parts |= {f"interfaces[{k}]": fingerprint(phi, x) for k, phi in enumerate(problem.interfaces)}
-    parts["the equation"] = fingerprint(problem.residual, x, jet)
+    """What was computed of the problem when it was made, and where."""
     places = [repr(each) for each in problem.arguments.values() if isinstance(each, AbstractDomain)]
-    return {"jax": jax.__version__, "domains": places, "parts": parts}
+    return {"jax": jax.__version__, "domains": places, "parts": dict(problem.marks)}
 
 
 def _doubt(kept: dict[str, Any] | None, problem: AbstractProblem) -> str | None:

@@ -44,6 +44,7 @@ PAGES = (
     "tour.md",
     "methods.md",
     "certificates.md",
+    "proof.md",
     "linear.md",
     "boundary.md",
     "hjb.md",

@@ -29,6 +29,15 @@ from cordes.problems.toml_file import problem_from_toml
 
 FILE = """schema = 1\nkind = "linear"\n[domain]\ntype = "box"\nlower = [-1, -1]\nupper = [1, 1]
 [equation]\nA = [["2", "sign(x1*x2)"], ["sign(x1*x2)", "2"]]\nf = 2\ninterfaces = ["x1", "x2"]\n"""
+HEAD = 'schema = 2\nkind = "{}"\n[domain]\ntype = "box"\nlower = [{}]\nupper = [1]\n[equation]\n'
+SMOOTH = HEAD.format("linear", 0) + 'A = 1\nf = "sin(9*x1)"\n'
+HEAT = HEAD.format("parabolic", 0) + 'A = 1\nf = 0\nhorizon = 0.2\ninitial = "sin(pi*x1)"\n'
+STOPPED = HEAD.format("obstacle", -1) + 'A = 1\nf = 0\nbelow = "0.5 - x1**2"\n'
+PUT = (
+    HEAD.format("obstacle", -1)
+    + """A = 0.02\nb = [0.03]\nc = 0.05\nf = 0\nhorizon = 1
+g = "max(1 - exp(x1), 0)"\nterminal = "max(1 - exp(x1), 0)"\nbelow = "max(1 - exp(x1), 0)"\n"""
+)
 WIDE = f"""schema = 1\nkind = "linear"\n[domain]\ntype = "box"\nlower = {[0] * 3000}
 upper = {[1] * 3000}\n[equation]\nA = "1+r"\nf = 1\n"""
 
@@ -41,6 +50,11 @@ def answers() -> dict[str, bytes]:
         ("file", problem_from_toml(FILE, "t.toml"), {"features": 40}),
         ("adam", gallery["ex4.2-continuous"], {"method": "adam", "epochs": 10, "width": 8}),
         ("hjb", gallery["switching-control"], {"features": 40}),
+        ("cells", problem_from_toml(SMOOTH, "t.toml"), {"method": "cells", "cells": 4}),
+        ("pieces", problem_from_toml(SMOOTH, "t.toml"), {}),
+        ("time", problem_from_toml(HEAT, "t.toml"), {"features": 40}),
+        ("obstacle", problem_from_toml(STOPPED, "t.toml"), {"features": 40}),
+        ("potential", problem_from_toml(PUT, "t.toml"), {}),
     ):
         with tempfile.TemporaryDirectory() as folder:
             solution = cordes.solve(problem, certify=False, progress=False, **options)
@@ -136,12 +150,12 @@ def fuzz(count: int, forged: int, seed: int = 1) -> Tally:
         path.write_bytes(data)
         loaded = cordes.load(path)
         points = loaded.problem.domain.interior_points(50, seed=5)
-        truths[name], parts[name] = (points, loaded(points)), opened(data)
+        truths[name], parts[name] = (points, loaded.values(points)), opened(data)
 
     def judge(kind: str, name: str, data: bytes, note: str = "") -> str:
         def read() -> None:
             points, values = truths[name]
-            assert np.allclose(cordes.load(path)(points), values, rtol=1e-6, atol=1e-8)
+            assert np.allclose(cordes.load(path).values(points), values, rtol=1e-6, atol=1e-8)
 
         path.write_bytes(data)
         return tally.judge(kind, f"{name} {note}", read)

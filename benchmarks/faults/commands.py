@@ -5,6 +5,7 @@ hundred of them take minutes.
 """
 
 import contextlib
+import hashlib
 import importlib
 import json
 import os
@@ -33,6 +34,28 @@ upper = [1]
 A = 1
 f = "%s"
 """
+SQUARE = """schema = 1
+kind = "linear"
+[domain]
+type = "box"
+lower = [0, 0]
+upper = [1, 1]
+[equation]
+A = 1
+f = "x1*(1 - x2)"
+"""
+TIME = """schema = 2
+kind = "parabolic"
+[domain]
+type = "box"
+lower = [0]
+upper = [1]
+[equation]
+horizon = 0.2
+A = 1
+f = 0
+initial = "sin(pi*x1)"
+"""
 SIDE = 7
 ENDINGS = {
     ".png": b"IEND\xaeB`\x82",
@@ -56,6 +79,8 @@ def write_inputs(folder: Path) -> None:
     """Problems and a mesh that cost little."""
     (folder / "one.toml").write_text(ONE % "1")
     (folder / "two.toml").write_text(ONE % "sin(20 * x1)")
+    (folder / "square.toml").write_text(SQUARE)
+    (folder / "time.toml").write_text(TIME)
     points = [(i / (SIDE - 1), j / (SIDE - 1)) for i in range(SIDE) for j in range(SIDE)]
     lines = [f"v {x} {y} {0.1 * x * x}" for x, y in points]
     for i in range(SIDE - 1):
@@ -83,8 +108,10 @@ class Child:
         status = 99
         with contextlib.suppress(BaseException):
             os.setsid()
-            # A shell's background job ignores it, and so would the command.
+            # A shell's background job, or nohup, ignores them, and so would the command.
             signal.signal(signal.SIGINT, signal.default_int_handler)
+            for number in set(HEEDED) - {signal.SIGINT}:
+                signal.signal(number, signal.SIG_DFL)
             listen_early()
             signal.pthread_sigmask(signal.SIG_UNBLOCK, HEEDED)
             os.chdir(folder)
@@ -163,6 +190,9 @@ def _whole(path: Path) -> bool:
         with contextlib.suppress(Exception), zipfile.ZipFile(path) as archive:
             return archive.testzip() is None
         return False
+    if path.suffix == ".proof":
+        head, _, body = data.partition(b"\n")
+        return head.endswith(hashlib.sha256(body).hexdigest().encode())
     if path.suffix == ".json":
         with contextlib.suppress(ValueError):
             json.loads(data)

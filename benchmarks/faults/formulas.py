@@ -21,7 +21,7 @@ from cordes.formulas.toml import FUNCTIONS, Expression, parse
 from cordes.problems import toml_file
 from cordes.problems.toml_file import problem_from_toml
 
-NAMES = ["x1", "x2", "x3", "x", "r", "pi", "e", "a", "a1", "s", "bump", "x0", "x99999999", "y"]
+NAMES = ["x1", "x2", "x3", "x", "r", "t", "pi", "e", "a", "a1", "s", "bump", "x0", "x99999999", "y"]
 NAMES += ["__class__", "__import__", "eval", "open", "lambda", "nan"]
 HOSTILE = [
     *("__import__('os').system('touch executed')", "().__class__.__bases__[0].__subclasses__()"),
@@ -81,6 +81,17 @@ angle = "pi/2"\n[equation]\nf = "(1 + r**2)*exp(r**2)"\ng = "exp(r**2/2)"\n""",
 axes = [1, 2, 3]\n[equation]\nA = "2 + x3"\nf = 1\n""",
     """schema = 1\nkind = "hjb"\n[domain]\ntype = "polygon"\nvertices = [[0, 0], [1, 0], [0, 1]]
 [equation]\ncontrols = [[0, 1], [1, 0]]\nA = "1 + a1**2"\nf = "a2"\n""",
+    """schema = 2\nkind = "parabolic"\n[domain]\ntype = "box"\nlower = [-1, -1]\nupper = [1, 1]
+[definitions]\ns = "exp(-t)*sign(x1)"\n[equation]\nhorizon = 0.5\nA = [["2", "s"], ["s", "2"]]
+b = ["t", "x1"]\nc = "1 + t"\nf = "x1*t"\ng = "t"\ninitial = "x1*x2"\ninterfaces = ["x1"]\n""",
+    """schema = 2\nkind = "obstacle"\n[domain]\ntype = "box"\nlower = [0]\nupper = [2]\n[equation]
+A = [["x1**2/50 + 0.1"]]\nb = ["x1/20"]\nc = 0.05\nf = 0\ng = "max(1 - x1, 0)"\nhorizon = 1
+terminal = "max(1 - x1, 0)"\nbelow = "max(1 - x1, 0)"\nabove = "3 + t"\n""",
+    """schema = 2\nkind = "hjb"\n[domain]\ntype = "ball"\ncenter = [0, 0]\nradius = 1\n[equation]
+controls = {from = 0, to = 1, count = 3}\nhorizon = 2\nterminal = "r**2"\nA = "1 + a*t"
+f = "a + t"\ng = "1"\nexact = "r**2"\n""",
+    """schema = 2\nkind = "linear"\n[domain]\ntype = "box"\nlower = [0, 0]\nupper = [1, 1]
+[definitions]\nk = {values = [[1, 2], [3, 4]], order = 1}\n[equation]\nA = "k"\nf = "k*x1"\n""",
 ]
 
 

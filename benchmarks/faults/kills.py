@@ -26,12 +26,17 @@ STUDY = ["study", "ex4.2-continuous", "--epochs", "100", "--seeds", "1", "--trai
 COMMANDS = {
     "solve": (["solve", "one.toml", "--features", "20", "--out", "solve"], "solve"),
     "wave": (["solve", "two.toml", "--tol", "1e-8", "--out", "wave"], "wave"),
+    "time": (["solve", "time.toml", "--features", "100", "--out", "time"], "time"),
+    "prove": (["prove", "square.toml", "--out", "proofs", "--overwrite"], "proofs"),
+    "proved": (["solve", "square.toml", "--prove", "--out", "proved"], "proved"),
     "study": ([*STUDY, "--out", "study"], "study"),
     "surface": (["surface", "small.obj", "--no-network", "--out", "surface"], "surface"),
     "report": (["report", "first", "second", "--out", "page.html"], "page.html"),
 }
-# A study takes long: one of thirteen.
-ORDER = ("solve", "wave", "surface", "report") * 3 + ("study",)
+# Studies, proofs and what depends on time take long.
+ORDER = ("solve", "wave", "surface", "report") * 3 + ("study", "time", "prove", "proved")
+# These have no record of their own.
+WITHOUT = ("study", "report", "prove")
 SIGNALS = (signal.SIGKILL, *HEEDED)
 PATIENCE = 120.0
 # Statuses that a command which was sent a signal may end with: that of the signal, or its own if
@@ -70,7 +75,7 @@ def main() -> None:
         folder, number = root / place, choose.choice(SIGNALS)
         if choose.random() < 0.5 and folder.is_dir():
             shutil.rmtree(folder)
-        answer = folder / "answer.cordes"
+        answer = folder / ("square.cordes" if name == "prove" else "answer.cordes")
         had, before = answer.exists(), changed(folder)
         # What a kill has left is told there until a run has an answer.
         locked = (folder / LOCK).exists()
@@ -104,7 +109,7 @@ def main() -> None:
         if k % 7 == choose.randrange(7) and name != "report":
             again = Child(words, root, root / "again")
             status = again.ended(3 * PATIENCE)
-            good = status == 0 and (name == "study" or is_complete(folder))
+            good = status == 0 and (name in WITHOUT or is_complete(folder))
             wrong += [] if good else [f"run again: status {status}, {again.said[-300:]}"]
             counts[name, "", "run again"] += 1
         if wrong:

@@ -21,15 +21,17 @@ COMMANDS = (
     ["solve", "one.toml", "--features", "20"],
     ["solve", "two.toml", "--features", "60"],
     ["solve", "two.toml", "--max-seconds", "0.5"],
+    ["solve", "time.toml", "--features", "40", "--max-seconds", "4"],
     ["check", "one.toml"],
     ["surface", "small.obj", "--no-network"],
 )
 FOLDERS = ("a", "b", "c")
-LAST = (COMMANDS[0], COMMANDS[3], COMMANDS[4])
-# These write to places of their own: pages of answers that others may be writing, and a study.
+LAST = (COMMANDS[0], COMMANDS[-2], COMMANDS[-1])
+# These write to places of their own: pages of answers that others may be writing, a study, a proof.
 REPORT = ["report", "a", "b", "--out", "page.html"]
 STUDY = ["study", "ex4.2-continuous", "--epochs", "50", "--seeds", "1", "--train-only"]
 STUDY += ["--out", "study"]
+PROVE = ["prove", "square.toml", "--out", "proofs", "--overwrite"]
 SIGNALS = (signal.SIGKILL, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, None, None)
 STATUSES = {0, 1, 2, 129, 130, 143, -9}
 # Seconds within which a command must end on a busy machine.
@@ -48,7 +50,7 @@ def main() -> None:
             number += 1
             more = ["--overwrite"] if choose.random() < 0.5 else []
             words = [*choose.choice(COMMANDS), "--out", choose.choice(FOLDERS), *more]
-            words = choose.choices((words, REPORT, STUDY), (16, 2, 1))[0]
+            words = choose.choices((words, REPORT, STUDY, PROVE), (16, 2, 1, 1))[0]
             log, sent = root / f"log{number % 10}", choose.choice(SIGNALS)
             running.append((Child(words, root, log), words, sent, choose.uniform(0.0, 12.0)))
         time.sleep(0.02)
@@ -78,10 +80,11 @@ def main() -> None:
         status = Child([*words, "--out", name, "--overwrite"], root, root / "log").ended(PATIENCE)
         if status != 0 or not is_complete(folder):
             faults.append(f"{name}: status {status}, {[path.name for path in folder.iterdir()]}")
-    for words in (STUDY, ["report", "a", "a", "--out", "page.html"]):
+    for words in (STUDY, PROVE, ["report", "a", "a", "--out", "page.html"]):
         status = Child(words, root, root / "log").ended(PATIENCE)
         faults += [] if status == 0 else [f"{words}: status {status}"]
-    left = [*wrong_in(root / "study", killed=False), *(path.name for path in root.glob(".*"))]
+    left = [each for name in ("study", "proofs") for each in wrong_in(root / name, killed=False)]
+    left += [*(path.name for path in root.glob(".*"))]
     faults += [f"at the end: {each}" for each in left]
     for key, many in sorted(counts.items(), key=str):
         print(many, *key)

@@ -278,7 +278,51 @@ PROGRAMS = [
         )
     ),
 ]
-ALL = [*LANGUAGES, *CACHES, *STREAMS, *FOLDERS, *LIMITS, *PROGRAMS]
+PROVE = "$C prove square.toml"
+# What is to be proved, at little cost.
+ANSWER = "$C solve square.toml --method least-squares --features 20 --out a > /dev/null"
+PROVED = f"{ANSWER}; $C prove a/answer.cordes > /dev/null"
+PROOFS = [
+    *(
+        Surrounding(f"{name} is {what}", f"{PROVE} {more}", (2,), f"echo mine > mine; {made}")
+        for name in ("square.proof", "square.cordes", "square-proved.cordes")
+        for what, more, made in (
+            ("there", "", f"echo mine > {name}"),
+            ("mine", "--overwrite", f"echo mine > {name}"),
+            ("a pipe", "--overwrite", f"mkfifo {name}"),
+            ("a folder", "--overwrite", f"mkdir {name}"),
+        )
+    ),
+    Surrounding("prove, ascii", f"{ASCII} $C prove a/answer.cordes", before=ANSWER, says="THEOREM"),
+    Surrounding("prove to /dev/full", "$C prove a/answer.cordes > /dev/full", (1,), ANSWER),
+    Surrounding("prove, no streams", "$C prove a/answer.cordes <&- >&- 2>&-", before=ANSWER),
+    Surrounding("prove --out is a file", f"{PROVE} --out mine", (2,), "echo mine > mine"),
+    Surrounding("prove, no time", "$C prove a/answer.cordes --max-seconds 0.1", (1,), ANSWER),
+    Surrounding("prove, bad time", "$C prove a/answer.cordes --max-seconds nan", (2,), ANSWER),
+    Surrounding("prove a damaged answer", "$C prove a.cordes", (2,), "echo PK > a.cordes"),
+    Surrounding("prove nothing", "$C prove nothing.cordes", (2,)),
+    Surrounding("prove a pipe", "mkfifo a.cordes; $C prove a.cordes", (2,)),
+    mounted(
+        "prove on a full disk",
+        "o",
+        "size=4k",
+        Surrounding("", "$C prove a/answer.cordes --out o", (2,), ANSWER, says="No space left"),
+    ),
+    *(
+        Surrounding(f"checker, {name}", f"{environment} $K {words}", status, PROVED)
+        for name, environment, words, status in (
+            ("ascii", ASCII, "a/answer.proof", (0,)),
+            ("to /dev/full", "", "a/answer.proof > /dev/full", (1,)),
+            ("to nobody", "", "a/answer.proof | true", (0, 141)),
+            ("no streams", "", "a/answer.proof <&- >&- 2>&-", (0,)),
+            ("no file", "", "nothing.proof", (2,)),
+            ("a folder", "", "a", (2,)),
+            ("an answer", "", "a/answer.cordes", (2,)),
+            ("no words", "", "", (2,)),
+        )
+    ),
+]
+ALL = [*LANGUAGES, *CACHES, *STREAMS, *FOLDERS, *LIMITS, *PROGRAMS, *PROOFS]
 
 
 def contents(folder: Path) -> dict[str, object]:
@@ -390,7 +434,8 @@ def main(pattern: str = ".") -> int:
     chosen = [case for case in ALL if re.search(pattern, case.name)]
     place = Path(tempfile.mkdtemp(prefix="surroundings-"))
     variables = {"C": f"{sys.executable} -m cordes", "XDG_CACHE_HOME": str(place / "cache")}
-    variables |= {"PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+    variables |= {"PYTHONPATH": f"{ROOT}:{ROOT / 'checker'}", "PYTHONDONTWRITEBYTECODE": "1"}
+    variables["K"] = f"{sys.executable} -m cordes_check"
     environment = {**os.environ, **variables}
     counts = {"as wanted": 0, "skipped": 0, "faults": 0}
     for number, case in enumerate(chosen):

@@ -305,17 +305,20 @@ class BoxAnswer:
         return sum((c.tip(cell) for c in self.corners if c.at == cell.origin), arb(0))
 
 
-def check_smooth(formulas: Formulas, node: ast.AST) -> None:
+def check_smooth(formulas: Formulas, tree: ast.AST) -> None:
     """g must be C^{1,1}, or the answer is not in H²: |t| only in |t|^p, p >= 2, or t|t|, and no
     other choice by a sign. (Roots and quotients give no number where they are not smooth.)"""
-    parts, good = [*ast.iter_child_nodes(node)], True
-    match node:
-        case ast.BinOp(left=ast.Call(func=ast.Name(id="abs"), args=[t]), op=ast.Pow(), right=n):
-            parts, good = [t], (formulas.constant(n) or 0) >= 2
-        case ast.BinOp(left=t, op=ast.Mult(), right=ast.Call(func=ast.Name(id="abs"), args=[s])):
-            parts, good = [t], ast.dump(s) == ast.dump(t)
-        case ast.Call(func=ast.Name(id=name), args=args):
-            parts, good = args, name in (*ELEMENTARY, "sqrt", "norm")
-    need(good, "the boundary values are not seen to be C^{1,1}: |t| only as t|t|, |t|^p, p >= 2")
-    for part in parts:
-        check_smooth(formulas, part)
+    todo, seen = [tree], set()
+    while todo:
+        node = todo.pop()
+        parts, good = [*ast.iter_child_nodes(node)], True
+        match node:
+            case ast.BinOp(left=ast.Call(func=ast.Name(id="abs"), args=[t]), op=ast.Pow(), right=n):
+                parts, good = [t], (formulas.constant(n) or 0) >= 2
+            case ast.BinOp(left=t, op=ast.Mult(), right=ast.Call(func=ast.Name("abs"), args=[s])):
+                parts, good = [t], s is t or None is not formulas.affine(s) == formulas.affine(t)
+            case ast.Call(func=ast.Name(id=name), args=args):
+                parts, good = args, name in (*ELEMENTARY, "sqrt", "norm")
+        need(good, "g is not seen to be C^{1,1}: |t| only as t|t|, |t|^p, p >= 2")
+        todo += [part for part in parts if part not in seen]
+        seen.update(parts)

@@ -114,14 +114,24 @@ class Cell(Region):
         return lambda place: a + b * place.s[1]
 
 
-def read_cells(data: list, outline: list[tuple]) -> list[Cell]:
-    """Cells of the plane that tile the polygon with these corners, which run counter-clockwise: the
-    oriented boundaries of the cells add up to that of the polygon. Then the sum of their indicator
-    functions minus that of the polygon has no boundary, and is zero."""
+def read_cells(data: list, lower: list[fmpq], upper: list[fmpq]) -> list[Cell]:
+    """Cells that tile a box: the sum of their indicator functions is that of the box."""
     need(0 < len(data) <= MOST_CELLS, "there are no cells, or too many")
-    cells, ends = [], Counter()
+    cells = []
     for k, (kind, *rows) in enumerate(data):
         cells.append(Cell(kind, [[rational(c) for c in row] for row in rows], f"cell {k}"))
+    need(all(cell.d == len(lower) for cell in cells), "a cell of another dimension")
+    rest = _edges(cells, lower, upper) if len(lower) == 2 else _corners(cells, lower, upper)
+    need(not any(rest.values()), "the cells do not tile the domain")
+    return cells
+
+
+def _edges(cells: list[Cell], lower: list[fmpq], upper: list[fmpq]) -> Counter:
+    """In the plane: the oriented boundaries of the cells minus that of the box. Where it is zero,
+    the sum of their indicator functions minus that of the box has no boundary, and is zero. (On a
+    line a sum of oriented segments is zero if that of their ends is.)"""
+    ends, (l, m), (u, v) = Counter(), lower, upper
+    outline = [(l, m), (u, m), (u, v), (l, v)]
     for sign, corners in [(-1, outline), *((1, cell.vertices) for cell in cells)]:
         for a, b in zip(corners, [*corners[1:], corners[0]], strict=True):
             # The line through both, the same for all pairs on it, and an axis along which it runs.
@@ -130,8 +140,29 @@ def read_cells(data: list, outline: list[tuple]) -> list[Cell]:
             line = n[0] / scale, n[1] / scale, (n[0] * a[0] + n[1] * a[1]) / scale
             ends[line, a[axis]] += sign
             ends[line, b[axis]] -= sign
-    need(not any(ends.values()), "the cells do not tile the domain")
-    return cells
+    return ends
+
+
+def _corners(cells: list[Cell], lower: list[fmpq], upper: list[fmpq]) -> Counter:
+    """In space, for boxes along the axes: ∂1∂2∂3 of an indicator function is the sum of its
+    corners with signs, and determines it."""
+    corners = Counter()
+    for cell in cells:
+        straight = all(
+            bool(c) == (i == k) for k, v in enumerate(cell.directions) for i, c in enumerate(v)
+        )
+        need(straight, f"{cell.name}: boxes along the axes alone, in space")
+    boxes = [
+        (
+            [*map(min, zip(*cell.vertices, strict=True))],
+            [*map(max, zip(*cell.vertices, strict=True))],
+        )
+        for cell in cells
+    ]
+    for sign, sides in [(-1, (lower, upper)), *((1, box) for box in boxes)]:
+        for code in product((0, 1), repeat=3):
+            corners[tuple(sides[c][i] for i, c in enumerate(code))] += sign * (-1) ** sum(code)
+    return corners
 
 
 def halves(s: list) -> list[list]:

@@ -57,7 +57,8 @@ class Corner:
         need(self.scale > 0 and all(cross(*pair) > 0 for pair in pairs), "rays that turn back")
         self.angles = [arb.atan2(arb(cross(a, b)), arb(sum(map(mul, a, b)))) for a, b in pairs]
         self._see_edges([*zip(outline, [*outline[1:], outline[0]], strict=True)])
-        for beta, logs, values, slopes, inner in data["terms"][:MOST_TERMS]:
+        need(len(data["terms"]) <= MOST_TERMS, "too many singular functions")
+        for beta, logs, values, slopes, inner in data["terms"]:
             values, slopes = ([arb(binary(v)) for v in row] for row in (values, slopes))
             fits = len(values) == len(slopes) == len(rays) == len(inner) + 1
             need(fits and rational(beta) > 1 and logs in range(5), "a function that is not in H²")
@@ -161,6 +162,13 @@ class Corner:
             m = [c.mid() for c in e]
             moved, square = [c - n for c, n in zip(e, m, strict=True)], dot(e, e)
             t = position(m) + over(cross(e, moved), square) / half
+            # What continues from m is the arctan of x itself only while its angle is below π. (The
+            # logarithm and √e² have their cuts where Re e² < 0 and Im e² = 0: in one complex
+            # variable these are vertical lines from the zeros of e², so that a rectangle around
+            # an ellipse that meets a cut has a zero, where nothing is a number.)
+            angle = (t + 1) * half
+            if not abs(angle.real if isinstance(angle, acb) else angle) < arb.pi():
+                t = t * arb("nan")
             l = ELEMENTARY["log"](dot(m, m)) / 2 + over(dot(e, moved), square) + shift
             unit, found = (-shift).exp(), []
             s, s_l, s_t, s_ll, s_lt, s_tt = self._derivatives(k, l - self.scale.log(), t)

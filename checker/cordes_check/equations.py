@@ -1,9 +1,11 @@
 """The equation: a problem file of cordes, read anew. Decimals are exact, pi is π."""
 
+import re
 import tomllib
 from ast import Add, BinOp, UnaryOp, USub, expr
 from functools import reduce
 from operator import mul
+from typing import Any
 
 from flint import arb, fmpq
 
@@ -12,6 +14,14 @@ from cordes_check.cells import Cell, Place, Region
 from cordes_check.formulas import Formulas
 
 MOST_CONTROLS, MOST_TEXT = 64, 200_000
+# A quoted text, and a key of more parts than any table here has: Python's reader takes memory by
+# the square of their number.
+_QUOTED = re.compile(r"""\"(?:[^"\\\n]|\\.)*+\"?|'[^'\n]*+'?""")
+_LONG_KEY = re.compile(r"(?<![\w-])(?:[\w-]++[ \t]*+\.[ \t]*+){20}")
+# The parts of an equation, which no definition may be mistaken for. `exact`, unless f = L(exact),
+# `interfaces` and `epsilon` say nothing about u.
+PARTS = {"A", "b", "c", "f", "g", "exact", "interfaces", "controls", "sense", "epsilon"}
+PARTS |= {"switch", "above", "below"}
 KINDS = {
     "linear": "A:D²u + b·∇u - c u = f almost everywhere",
     "sup": "sup (A:D²u + b·∇u - c u - f) = 0 over all controls a, almost everywhere",
@@ -45,12 +55,17 @@ class Equation:
     f."""
 
     def __init__(self, text: object):
+        toml = str(text)
+        if len(toml) > MOST_TEXT or _LONG_KEY.search(_QUOTED.sub("q", toml)):
+            raise NotAProof("the text of the problem, or one of its keys, is too long")
         try:
-            table = tomllib.loads(str(text)[:MOST_TEXT], parse_float=str)
+            table = tomllib.loads(toml, parse_float=str)
         except (tomllib.TOMLDecodeError, RecursionError) as error:
             raise NotAProof(f"the problem is no TOML text: {error}") from None
         self.kind, self.table, self.place = table["kind"], table["equation"], table["domain"]
         self.definitions = table.get("definitions", {})
+        need((PARTS | {"u"}).isdisjoint(self.definitions), "a definition is named like a part")
+        need({*self.table} <= PARTS, "a part of the equation is not known here")
         known = self.kind in ("linear", "hjb", "monge-ampere") and table["schema"] == 1
         need(known, "a kind of problem that is not known here")
         self.sense = self.table.get("sense", "sup") if self.kind == "hjb" else self.kind
@@ -61,7 +76,7 @@ class Equation:
         self.formulas = Formulas(self.d, {} if self.kind == "hjb" else self.definitions)
         self.g = self.formulas.read(self.table.get("g", 0))
         self.interfaces = [self.formulas.read(each) for each in self.table.get("interfaces", [])]
-        self.f, self.operators = None, []
+        self.f, self.operators, self.switch = None, [], None
         if self.kind == "monge-ampere":
             self.f = self.formulas.read(self.table["f"])
         else:
@@ -76,9 +91,10 @@ class Equation:
         for each in controls:
             parts = each if isinstance(each, list) else [each]
             names = [f"a{i + 1}" for i in range(len(parts))] if isinstance(each, list) else ["a"]
+            need(not {*names} & {*self.definitions}, "a definition has the name of a control")
             found.append(dict(zip(names, parts, strict=True)) | self.definitions)
         if "switch" in self.table:
-            self.formulas.read(self.table["switch"])
+            self.switch = self.formulas.read(self.table["switch"])
             for losses in ([rational(v) for v in self.table[key]] for key in ("above", "below")):
                 need(len(losses) == len(controls) and min(losses) == 0, "no loss for controls")
         return found
@@ -109,6 +125,7 @@ class Equation:
         ]
         lines = [f"Ω = {' × '.join(sides)}", *(f"{k} = {v}" for k, v in self.definitions.items())]
         lines += [f"{key} = {str(self.table[key]).replace(chr(39), '')}" for key in keys]
+        lines += [f"{key} = 0" for key in ("b", "c") if self.operators and key not in self.table]
         loss = ["f " + LOSS[self.sense == "sup"]] if "switch" in self.table else []
         return [*lines, *([] if "g" in self.table else ["g = 0"]), *loss]
 
@@ -124,11 +141,11 @@ class Operator:
         self.f = formulas.on(f, Region(cell.vertices, cell.name) if manufactured else cell)
         self.manufactured, self.d = manufactured, cell.d
 
-    def at(self, place: Place) -> dict[int, object]:
+    def at(self, place: Place) -> dict[int, Any]:
         """The parts of L."""
         return {k: term(place) for k, term in self.terms}
 
-    def source(self, place: Place, parts: dict[int, object]):
+    def source(self, place: Place, parts: dict[int, Any]):
         """f, where L has these parts."""
         if not self.manufactured:
             return self.f(place)
@@ -136,6 +153,6 @@ class Operator:
         return applied(parts, derivatives(lines, self.d))
 
 
-def applied(parts: dict[int, object], values: list):
+def applied(parts: dict[int, Any], values: list):
     """Lu from the parts of L and the derivatives of u."""
     return sum((part * values[k] for k, part in parts.items()), arb(0))

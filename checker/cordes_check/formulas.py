@@ -11,14 +11,15 @@ import re
 import warnings
 from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
 from flint import arb, fmpq
 
 from cordes_check.balls import ELEMENTARY, NotAProof, Refused, need, over, power, rational, root
 from cordes_check.cells import Place, Region, along
 
-LONGEST, KEPT = 100_000, 100_000
-Made = Callable[[Place], object]
+LONGEST, KEPT, MOST_BITS = 100_000, 100_000, 20_000
+Made = Callable[[Place], Any]
 _SIDES = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -73,7 +74,7 @@ class Formulas:
             raise NotAProof(f"{line[:80]!r} is no formula") from None
         for node in ast.walk(tree):
             if isinstance(node, ast.Constant):
-                node.value = rational(ast.get_source_segment(line, node))
+                node.value = rational(line[node.col_offset : node.end_col_offset])
         return _Put(names or self.names).visit(tree)
 
     @lru_cache(KEPT)  # noqa: B019
@@ -88,6 +89,10 @@ class Formulas:
                 return [-c for c in a]
             case ast.BinOp(op=op) if type(op) in _SIDES:
                 a, b, join = self.affine(node.left), self.affine(node.right), _SIDES[type(op)]
+                need(
+                    max((c.height_bits() for c in (a or []) + (b or [])), default=0) < MOST_BITS,
+                    "a number in a formula is too large",
+                )
                 if a and b and isinstance(op, ast.Add | ast.Sub):
                     return [join(u, v) for u, v in zip(a, b, strict=True)]
                 if a and not any(a[1:]) and isinstance(op, ast.Mult):
@@ -124,6 +129,7 @@ class Formulas:
         need(sign != 0, f"{region.name}: the sign of a part of a formula is not seen")
         return sign
 
+    @lru_cache(KEPT)  # noqa: B019
     def _holds(self, node: ast.expr, region: Region) -> bool:
         """Whether a condition holds almost everywhere on the region, or almost nowhere."""
         match node:
@@ -141,7 +147,7 @@ class Formulas:
     def on(self, node: ast.expr, region: Region) -> Made:
         """The formula as a function of a place of the region."""
         made = self._made(node, region)
-        shared = isinstance(node, ast.Call | ast.BinOp) and node in self.names.values()
+        shared = not isinstance(node, ast.Constant | ast.Name) and node in self.names.values()
         return (lambda place: place.once(node, made)) if shared else made
 
     def _made(self, node: ast.expr, region: Region) -> Made:

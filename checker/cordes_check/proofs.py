@@ -47,6 +47,8 @@ class Proved(NamedTuple):
 
 def read(path: Path) -> dict:
     """A line with the format and the SHA-256 of the rest; the rest is JSON."""
+    if not path.is_file():
+        raise NotAProof(f"there is no file {path}")
     need(path.stat().st_size <= MOST_BYTES, "the file is too large")
     head, _, body = path.read_bytes().partition(b"\n")
     words = head[:200].decode("ascii", "replace").split()
@@ -84,7 +86,10 @@ def check_answer(data: dict, folder: Path) -> bool:
     arrays = {"weight0": [w for row in network["weights"] for w in row], "bias0": network["biases"]}
     with zipfile.ZipFile(path) as archive:
         for name, claimed in (arrays | {"coefficients": network["coefficients"]}).items():
-            raw = archive.read(f"{name}.npy")[-8 * len(claimed) :]
+            part = archive.getinfo(f"{name}.npy")
+            # What is packed may be a thousand times as large.
+            need(part.file_size <= MOST_BYTES, f"{path.name} is too large")
+            raw = archive.read(part)[-8 * len(claimed) :]
             same = raw == struct.pack(f"<{len(claimed)}d", *map(float.fromhex, claimed))
             need(same, f"{path.name} has other numbers")
     return True
@@ -98,9 +103,10 @@ def prove(data: dict, step: Callable[[int, int], None] = lambda done, all: None)
     network = Features(data["network"], equation.formulas, equation.interfaces)
     corners = [Corner(each, equation.domain.outline) for each in data["corners"]]
     answer = BoxAnswer(equation.domain, equation.formulas, equation.g, corners)
-    cells = read_cells(data["cells"], equation.domain.outline)
+    cells = read_cells(data["cells"], equation.domain.lower, equation.domain.upper)
     theorem = THEOREMS[data["theorem"]["name"]](equation, data["theorem"])
     tolerance, precise = float(rational(data["tolerance"])), arb(rational(data["precise"]))
+    need(0 < tolerance < math.inf and precise > 0, "a tolerance out of range")
     words, totals, shifts, points = theorem.check(cells), None, None, 0
     for done, cell in enumerate(cells):
         step(done, len(cells))
@@ -122,6 +128,7 @@ def prove(data: dict, step: Callable[[int, int], None] = lambda done, all: None)
         )
     # The norm of what is integrated, and that of what the error of N may add.
     norms = [(root(a) + root(b)).upper() for a, b in zip(totals, shifts, strict=True)]
+    need(all(norm.is_finite() for norm in norms), "the residual is not seen to be in L²")
     bounds = {name: bound.upper() for name, bound in theorem.bounds(norms).items()}
     bounds = {name: bound for name, bound in bounds.items() if bound.is_finite()}
     for name, claim in data["claims"].items():
@@ -152,15 +159,22 @@ def check(path: Path) -> tuple[str, dict]:
     lines += [
         f"There is exactly one u {space}, u = g on the boundary of Ω, with",
         f"    {KINDS[found.equation.sense]},",
-        f"and the function u_θ = G + D·N with the {len(network['biases'])} features "
-        f"({network['activation']}) of this proof, equal to g on the boundary, has",
+        f"and u_θ = G + D·N{' + S' if data['corners'] else ''} has",
         *(f"    {NORMS[name]} <= {bound}" for name, bound in bounds.items()),
+        f"Here N = Σ c σ(w·z + b) has the {len(network['biases'])} features (σ: "
+        f"{network['activation']}) of this proof, D = Π (upper - x)(x - lower), and G is the blend "
+        "of the values of g on the sides.",
+        *(
+            f"S are the {len(corner['terms'])} singular functions around {corner['at']}, zero on "
+            "the boundary."
+            for corner in data["corners"]
+        ),
         "",
         f"Shown by {found.words}.",
     ]
     where = f"{data['answer']['file']} (SHA-256 {data['answer']['sha256'][:16]}…)"
     lines += [
-        f"The numbers of u_θ are those of {where}, which was compared."
+        f"The weights and coefficients of N are those of {where}, which was compared."
         if beside
         else f"The numbers of u_θ are those of this proof; {where} was not beside it.",
         "Not claimed: anything of values that a program computes from these numbers in float64; "

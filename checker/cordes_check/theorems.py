@@ -151,12 +151,15 @@ class Contraction:
         return f"Q <= {digits(self.s, 6)}² on {count} pieces, λ1 >= {digits(self.eigenvalue, 6)}"
 
     def _test_on(self, cell: Cell) -> Callable[[Place], bool]:
-        operators = self.equation.on(cell)
+        operators, switch = self.equation.on(cell), self.equation.switch
+        # A loss must be a bounded function.
+        loss = switch and self.equation.formulas.on(switch, cell)
 
         def test(place: Place) -> bool:
             every = [operator.at(place) for operator in operators]
             moved = self.transform.at(place.x) if self.transform else ()
             fits = all(self._below(*self.invariants(parts, place.x, *moved)) for parts in every)
+            fits = fits and (loss is None or loss(place).is_finite())
             if fits and self.transform:
                 self.transform.see(place)
             for t, square, drift, c in (self.invariants(parts, place.x) for parts in every if fits):
@@ -315,7 +318,7 @@ class Determinants:
             2 * root(B / cell.determinant) * arb(q) ** (1 - k) / (arb(q) - 1) for k, q, B in rules
         ]
         top = n * m * root(values[0] / cell.determinant) + (1 + n) * best[0] + n * (1 + m) * best[1]
-        self.delta = max(self.delta, ((top + moved[0]) / root(self.least)).upper())
+        self.delta = max(self.delta, largest((top + moved[0]) / root(self.least)))
         need(self.delta < 1, f"{cell.name}: det D²w > 0 is not seen there")
         ((s, _, network),) = N.on_grid([[(arb(0.5), 1)]] * 2)
         parts = (

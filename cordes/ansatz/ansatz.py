@@ -20,6 +20,7 @@ from jax.typing import ArrayLike
 from cordes.ansatz.networks.inputs import Inputs
 from cordes.ansatz.networks.network import AbstractHostNetwork, AbstractNetwork, Frozen
 from cordes.ansatz.singular.functions import SingularFunctions
+from cordes.ansatz.singular.similarity import SimilarityFunctions
 from cordes.ansatz.singular.traced import combination
 from cordes.domains.domain import AbstractDomain, Fit, Lift
 from cordes.jet import Jet, contract, jet_of, product
@@ -83,7 +84,7 @@ class Ansatz:
         programs = self._programs[self._vanishing]
         self._freeze, self._value, self._sum, self._jet, self._network_jet = programs
 
-    def with_singular(self, singular: SingularFunctions) -> "Ansatz":
+    def with_singular(self, singular: SingularFunctions | SimilarityFunctions) -> "Ansatz":
         """The same ansatz with other singular functions; what is compiled stays compiled."""
         other = copy.copy(self)
         other.singular = singular

@@ -30,6 +30,7 @@ from cordes.certificates.transport.certify import certify_transport
 from cordes.certificates.useful import without_useless
 from cordes.errors import OptionError, shown
 from cordes.gallery.names import as_problem
+from cordes.problems.checks import check_unchanged
 from cordes.problems.coefficients import check_shape
 from cordes.problems.hjb import HJB
 from cordes.problems.linear import Linear
@@ -102,8 +103,9 @@ def certify(
     confidence: float = 0.99,
     residual_bound: float | None = None,
 ) -> Certificate:
-    """Bounds of u - u_θ for an answer u_θ: a `Solution`, or any function of one point written with
-    jax.numpy that equals g on the boundary. The problem may be a name of the gallery or a path.
+    """Bounds of u - u_θ for an answer u_θ: a `Solution`, or any function of one point (in time of x
+    and t) written with jax.numpy that equals g on the boundary, and the initial values at their
+    time. The problem may be a name of the gallery or a path.
 
     In up to three dimensions the norms come from quadrature, beyond from independent points, with
     the given `confidence`. `residual_bound` is a bound of |f - Lu_θ| over the whole domain that you
@@ -126,6 +128,7 @@ def certify(
     if not problem.linear and (barrier or residual_bound is not None):
         name, kind = "barrier=True" if barrier else "residual_bound", type(problem).__name__
         raise OptionError(f"{name} is for linear problems, not for {kind}: leave it out.")
+    check_unchanged(problem)
     candidate, singular = _candidate(problem, answer)
     request = Request(candidate, singular, confidence, residual_bound, barrier)
     try:
@@ -172,6 +175,8 @@ def _candidate(
             "jax.numpy."
         )
     domain = problem.domain
+    if problem.clock is not None:
+        answer = problem.clock.turned(answer)
     check_shape("answer", answer, (), np.asarray(domain.center))  # pyright: ignore
     # Singular functions belong to boundary values that are given.
     points = []

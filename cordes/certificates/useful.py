@@ -14,12 +14,14 @@ from cordes.certificates.theorems.contraction import Coverage
 from cordes.certificates.theorems.energy import Local
 from cordes.certificates.theorems.maximum import Operators, Profile, profiles
 from cordes.certificates.theorems.traversal import traversals
+from cordes.problems.features import features_of
 from cordes.problems.linear import Linear
 from cordes.problems.problem import AbstractProblem
 
 # A bound may be this many times the largest value of the answer, or twice the size that the maximum
 # principle gives, whichever is more.
 TIMES, TWICE = 10.0, 2.0
+MOST_FEATURES = 4096
 SAID = {"Linf": "the largest error", "rms": "the root mean square error"}
 
 
@@ -32,7 +34,7 @@ def without_useless(
     largest = max((bound for bound in given.values() if bound is not None), default=0.0)
     if largest == 0:
         return certificate
-    x = pilot_points_of(problem.domain)
+    x = _points_of(problem)
     top = float(np.max(np.abs(candidate.value(x)[0])))
     if not 0 < TIMES * top < largest:
         return certificate
@@ -58,6 +60,14 @@ def without_useless(
     gone = {*useless, *(("L2", "H1", "H2") if "rms" in useless else ())}
     kept = {name: cited for name, cited in certificate.citations.items() if name not in gone}
     return replace(certificate, citations=kept)
+
+
+def _points_of(problem: AbstractProblem) -> np.ndarray:
+    """Points everywhere, and in features of the data: the solution may be large only there."""
+    lower, upper, *_ = features_of(problem)
+    middle = (lower + upper) / 2
+    inside = middle[problem.domain.contains(middle)]
+    return np.concatenate([pilot_points_of(problem.domain), inside[:MOST_FEATURES]])
 
 
 def _by_the_data(problem: Linear, x: np.ndarray) -> float:

@@ -128,7 +128,7 @@ class SolveArguments:
     prove: bool = option(
         False,
         "Prove the bounds as well, with a file that `python -m cordes_check` confirms; needs "
-        "--out, and cordes[proof].",
+        "--out, and the extra `proof`.",
         "--prove",
     )
     verbose: bool = option(
@@ -163,7 +163,7 @@ class SolveArguments:
 @command
 class ProveArguments:
     """Prove how wrong an answer is: write a theorem that `python -m cordes_check` confirms without
-    this program. Needs `pip install cordes[proof]`. Exit status 0 proved, 1 not proved."""
+    this program. Needs the extra `proof`. Exit status 0 proved, 1 not proved."""
 
     source: str = argument(
         "ANSWER.cordes|NAME|FILE",
@@ -265,7 +265,8 @@ class NewArguments:
     target: str = argument("NAME|FILE.py|FILE.toml", "A name, or the file to write.")
     kind: str = option(
         "linear",
-        "linear, insulated-box, hjb, monge-ampere, or transport (in Python only).",
+        "linear, insulated-box, hjb, monge-ampere, heat, american-put, or transport (in Python "
+        "only).",
         autocompletion=lambda: list(KINDS),
     )
     as_python: bool = option(False, "A Python file: for functions of your own.", "--python")

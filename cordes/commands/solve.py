@@ -19,11 +19,11 @@ from cordes.commands.files import (
     needs_answer,
     write_files,
 )
-from cordes.commands.output import DONE, NOT_AS_ASKED, Report
+from cordes.commands.output import DONE, NOT_AS_ASKED, Report, fault
 from cordes.commands.process import Call, process_seconds
 from cordes.errors import OptionError
 from cordes.problems.problem import AbstractProblem
-from cordes.proofs.needed import NotProvedError, check_installed
+from cordes.proofs.needed import INTERRUPTED, NotProvedError, check_installed
 from cordes.reports.facts import certificate_of, proof_facts, solution_facts
 from cordes.reports.tables import solution_table
 from cordes.results import Result
@@ -91,7 +91,7 @@ def make_report(given: SolveArguments, call: Call) -> Report | int:
         laps.lap_of("solve", solution.seconds)
         if given.barrier:
             solution = with_barrier(solution, clock)
-        proof = proof_of(solution, clock) if given.prove else Attempt(solution)
+        proof = proof_of(solution, clock, call) if given.prove else Attempt(solution)
         solution = proof.solution
         # From here on there is an answer, which no signal may cost.
         with held():
@@ -127,14 +127,21 @@ class Attempt(NamedTuple):
     files: dict[str, bytes] = {}  # noqa: RUF012
 
 
-def proof_of(solution: Solution, clock: Clock) -> Attempt:
+def proof_of(solution: Solution, clock: Clock, call: Call) -> Attempt:
+    """Neither an interrupt nor a fault of the proof may cost the answer."""
     # Only now: it imports the checker.
     from cordes.proofs.prove import proven
 
     try:
+        if solution.result is Result.interrupted:
+            raise KeyboardInterrupt
         found = proven(solution, PROOF_FILES[0], clock)
+    except KeyboardInterrupt:
+        return Attempt(solution, {"not_proved": INTERRUPTED})
     except NotProvedError as error:
         return Attempt(solution, {"not_proved": str(error)})
+    except Exception as error:
+        return Attempt(solution, {"not_proved": fault(error, call.words).message})
     facts = {"proof": proof_facts(found.solution.certificate)}
     own = PROOF_FILES[1] not in found.files
     return Attempt(found.solution if own else solution, facts, found.files)

@@ -129,9 +129,8 @@ class _Flat:
             parts = [(each,) for each in self._factors(inputs[zero.index(True) - 1])]
         else:
             parts = [(inputs[0], inputs[1])]
-        for part in parts:
-            if (part, size) not in self.switches:
-                self.switches.append((part, size))
+        known = {_told(*switch) for switch in self.switches}
+        self.switches += [(part, size) for part in parts if _told(part, size) not in known]
 
     def _factors(self, operand: Operand) -> list[Operand]:
         """What is multiplied, where something is a product of things that depend on the point."""
@@ -151,3 +150,14 @@ class _Flat:
                 wanted.update(each for each in operation.inputs if isinstance(each, int))
                 found.append(operation)
         return found[::-1]
+
+
+def _told(operands: tuple[Operand, ...], size: int) -> tuple:
+    """What two switches have in common that are the same: arrays are compared as bytes."""
+    told = [
+        (np.shape(each.value), np.asarray(each.value).tobytes())
+        if isinstance(each, Known)
+        else each
+        for each in operands
+    ]
+    return (*told, size)

@@ -3,7 +3,7 @@ and the search for jumps that no interface explains."""
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -11,15 +11,20 @@ import numpy as np
 from jax import Array
 
 from cordes.domains.domain import AbstractDomain
-from cordes.errors import CoefficientError, shown
+from cordes.errors import CoefficientError, FrozenError, shown
+from cordes.formulas.fingerprint import fingerprint
 from cordes.formulas.intervals import UnsupportedOperation, enclose
 from cordes.formulas.intervals.suprema import outside_of
 from cordes.formulas.regularity import kink
 from cordes.formulas.regularity.distances import without_root
+from cordes.jet import Jet
 from cordes.problems.boundary_kinks import BoundaryShape, KinkWarning, boundary_shape
 from cordes.problems.coefficients import at_points, check_finite, checked_sample, sample
 from cordes.problems.jumps import find_jumps
 from cordes.runtime.plain import show
+
+if TYPE_CHECKING:
+    from cordes.problems.problem import AbstractProblem
 
 CHECK_POINTS = 2000
 # Boxes in which the zeros of an interface are looked for: how often they are halved, and how many
@@ -192,3 +197,29 @@ def warn_about_jumps(
                 stacklevel=4,
             )
             break
+
+
+def fingerprints(problem: "AbstractProblem") -> dict[str, str | None]:
+    """What is computed of a problem, part by part: the data by their names, then everything that
+    the equation is made of."""
+    d = problem.domain.dimension
+    x, value = jax.ShapeDtypeStruct((d,), np.float64), jax.ShapeDtypeStruct((), np.float64)
+    jet = Jet(value, x, jax.ShapeDtypeStruct((d, d), np.float64))
+    parts = {name: fingerprint(function, x) for name, function in problem.data().items()}
+    if problem.takes_boundary_values:
+        parts["g"] = fingerprint(problem.g, x)
+    parts |= {f"interfaces[{k}]": fingerprint(phi, x) for k, phi in enumerate(problem.interfaces)}
+    return parts | {"the equation": fingerprint(problem.residual, x, jet)}
+
+
+def check_unchanged(problem: "AbstractProblem") -> None:
+    """Refuse data that read an array which is not what it was when the problem was made: what was
+    compiled then, and what was answered, speak of the data as they were."""
+    now = fingerprints(problem)
+    other = [name for name, mark in problem.marks.items() if now[name] != mark]
+    if other:
+        raise FrozenError(
+            f"{other[0]} of {problem!r} is not what it was when the problem was made: an array or "
+            "a variable that it reads was changed since. Make another problem of the data as they "
+            "are now: problem.replace()."
+        )

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.core import Tracer
 
 from cordes.errors import CoefficientError, shown
 from cordes.jet import Jet
@@ -211,7 +212,7 @@ class Obstacle(AbstractProblem):
 
     def answered(self, points: Any, values: Any) -> Any:
         """max(w, ψ), and no more than Ψ."""
-        module = jnp if isinstance(values, jax.core.Tracer) else np
+        module = jnp if isinstance(values, Tracer) else np
         if self.lower is not None:
             values = module.maximum(values, jax.vmap(self.lower)(points))
         if self.upper is not None:

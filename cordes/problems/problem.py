@@ -12,6 +12,7 @@ import math
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, Self
 
 import jax.numpy as jnp
@@ -24,7 +25,12 @@ from cordes.errors import ArgumentError, CoefficientError, FrozenError, NotPickl
 from cordes.jet import Jet, contract
 from cordes.natural_names import missing
 from cordes.problems.boundary_kinks import BoundaryShape, KinkWarning
-from cordes.problems.checks import check_boundary_data, check_domain, check_interfaces
+from cordes.problems.checks import (
+    check_boundary_data,
+    check_domain,
+    check_interfaces,
+    fingerprints,
+)
 from cordes.problems.coefficients import DiagonalPlusRank, as_function, at_points, check_exact
 from cordes.problems.conditions import check_data, placed
 from cordes.problems.evolution import Clockwork, Values, best_rate, clockwork, values_of
@@ -121,6 +127,8 @@ class AbstractProblem(abc.ABC):
     free_constant: bool = False
     # A lower bound of the Cordès ε that the user vouches for.
     epsilon: float | None = None
+    # Fingerprints of the data as they were when the problem was made.
+    marks: Mapping[str, str | None] = MappingProxyType({})
     has_drift: bool = False
     has_reaction: bool = False
     constant_A: bool = False
@@ -376,6 +384,7 @@ class AbstractProblem(abc.ABC):
                 return  # Of a subclass, which is not yet made.
             arguments = inspect.signature(initialise).bind(self, *given, **named).arguments
             self.arguments = {name: arguments[name] for name in list(arguments)[1:]}
+            self.marks = fingerprints(self)
             self.made = True
 
         cls.__init__ = made

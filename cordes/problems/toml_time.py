@@ -28,7 +28,7 @@ def with_time(function: Any, components: int = 0) -> Any:
     not depend on controls has none of the `components` that others have."""
     if not callable(function):
         return function
-    read: Callable[..., Array] = function
+    read: Callable[..., Any] = function
 
     def called(x: Array, t: Array, *a: Array) -> Array:
         own = [jnp.ravel(jnp.asarray(each, float)) for each in (t, *a)]

@@ -6,7 +6,7 @@ which cells are triangles. How small cells are follows from the frequencies of t
 """
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise, product
 from typing import NamedTuple
 
@@ -151,7 +151,7 @@ def box_cells(equation: Equation, frequencies: np.ndarray, singular: list[Singul
     return cells
 
 
-def triangles(corners: list[tuple], at: int) -> list[tuple]:
+def triangles(corners: list[tuple], at: int) -> list[tuple[tuple, tuple, tuple]]:
     """The two triangles of a rectangle with their apex in one of its corners, in frames that are
     parallel to the axes."""
     tip, a, b, c = corners[at:] + corners[:at]
@@ -167,11 +167,11 @@ def graded(apex: tuple, d: tuple, e: tuple, rings: int) -> list[list]:
     return [*found, ["tip", *rows(apex, *(tuple(c * NARROWER**rings for c in v) for v in (d, e)))]]
 
 
-def minus(a: tuple, b: tuple) -> tuple:
+def minus(a: Sequence, b: Sequence) -> tuple:
     return tuple(p - q for p, q in zip(a, b, strict=True))
 
 
-def rows(*vectors: tuple) -> list[list[str]]:
+def rows(*vectors: Sequence) -> list[list[str]]:
     return [[str(c) for c in vector] for vector in vectors]
 
 
@@ -189,9 +189,10 @@ def inside(domain: Box, point: tuple) -> bool:
 
 def zero(pair: list[Affine | None]) -> tuple | None:
     """The point where two affine functions vanish."""
-    if len(pair) != 2 or None in pair:
+    given = [affine for affine in pair if affine is not None]
+    if len(given) != 2:
         return None
-    (p, a, b), (q, c, d) = pair
+    (p, a, b), (q, c, d) = given
     determinant = a * d - b * c
     return (
         None if determinant == 0 else ((b * q - d * p) / determinant, (c * p - a * q) / determinant)

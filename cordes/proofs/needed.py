@@ -4,6 +4,9 @@ import importlib.util
 
 from cordes.errors import CordesError
 
+# Why there is no proof, in the words of whoever stopped it.
+INTERRUPTED = "it was interrupted"
+
 
 class NotProvedError(CordesError):
     """Why there is no proof, in a sentence."""

@@ -11,7 +11,6 @@ from cordes.certificates.theorems.energy import (
     Invariants,
     Local,
     Pilot,
-    Scheme,
     TraceSplit,
     Weighted,
     normalised,
@@ -85,7 +84,7 @@ def _claimed(
     drift, reaction = np.any(local.b), np.any(local.c)
     pilot = Pilot.of(local, matrix, seen.residual, eigenvalue, drift, reaction, active=seen.active)
 
-    def scheme_of(theta: np.ndarray, trace: bool = True) -> Scheme:
+    def scheme_of(theta: np.ndarray, trace: bool = True) -> Weighted | TraceWeighted:
         lambda_, weights = pilot.weights_of(theta)
         if not trace:
             return Weighted(lambda_, weights)

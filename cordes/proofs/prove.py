@@ -7,7 +7,9 @@ parameters (`statement`, `parameters`), cells (`geometry`), a file (`contents`);
 claims.
 """
 
+import contextlib
 import math
+import os
 import subprocess
 import sys
 import tempfile
@@ -47,6 +49,8 @@ from cordes_check.theorems import THEOREMS
 # Points at which the text of a problem is compared with its functions.
 COMPARED = 24
 OUT_OF_TIME = "the time was up"
+# Seconds after which the clock is asked, and signals are heeded, while the checker works.
+LOOKED = 0.2
 
 
 class Proven(NamedTuple):
@@ -66,7 +70,8 @@ def prove(
     """See `Solution.prove`."""
     path = check_writable(path)
     found = proven(solution, path.name, Clock(max_seconds), progress)
-    for name, content in found.files.items():
+    # The answer first: there is never a proof of one that is not there.
+    for name, content in reversed(found.files.items()):
         write_file(path.with_name(name), content)
     return found.solution
 
@@ -175,13 +180,35 @@ def confirmed(files: dict[str, bytes], clock: Clock) -> str:
         for name, content in files.items():
             (Path(folder) / name).write_bytes(content)
         command = [sys.executable, "-m", "cordes_check", str(Path(folder) / next(iter(files)))]
+        status, said, complained = _run(command, clock)
+    if status:
+        raise NotProvedError(f"the checker: {said.strip()}{complained.strip()[-300:]}")
+    return said
+
+
+def _run(command: list[str], clock: Clock) -> tuple[int, str, str]:
+    """The status of a command and what it prints; it ends with the time, and with a signal."""
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        # Whatever the letters of this terminal are.
+        env=os.environ | {"PYTHONIOENCODING": "utf-8"},
+        encoding="utf-8",
+    ) as child:
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=clock.left)
-        except subprocess.TimeoutExpired:
+            with deadline(clock):
+                while True:
+                    with contextlib.suppress(subprocess.TimeoutExpired):
+                        said, complained = child.communicate(timeout=LOOKED)
+                        check_deadline()
+                        return child.returncode, said, complained
+                    check_deadline()
+        except OutOfTimeError:
             raise NotProvedError(OUT_OF_TIME) from None
-    if done.returncode:
-        raise NotProvedError(f"the checker: {done.stdout.strip()}{done.stderr.strip()[-300:]}")
-    return done.stdout
+        finally:
+            child.kill()
 
 
 def with_proof(

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 from cordes.certificates.certificate import Certificate
 from cordes.certificates.condition import Condition
 from cordes.certificates.reason import Reason, Why
@@ -14,6 +16,8 @@ REFERENCES: dict[str, list[tuple[float, float]]] = {
     "ex4.4-continuous": [(0.0, 0.0)],
     "ex4.4-discontinuous": [],
 }
+# Times whose bounds are data, the first and the last among them.
+TIMES = 11
 
 
 def certificate_of(solution: Solution) -> Certificate:
@@ -61,7 +65,12 @@ def solution_facts(solution: Solution, condition: Condition) -> dict[str, Any]:
         "residual": solution.residual_rms,
         "relative_residual": solution.relative_residual,
         "seed": solution.facts["seed"],
-    } | (_tolerance_facts(solution) | _outer_facts(solution) | _constant_facts(solution))
+    } | (
+        _tolerance_facts(solution)
+        | _outer_facts(solution)
+        | _constant_facts(solution)
+        | _time_facts(solution)
+    )
 
 
 def _constant_facts(solution: Solution) -> dict[str, Any]:
@@ -85,6 +94,16 @@ def _tolerance_facts(solution: Solution) -> dict[str, Any]:
     certified = getattr(certificate_of(solution), norm)
     found = [{"size": size, "residual": residual} for size, residual in stages(solution.history)]
     return {"tolerance": {"asked": asked, "norm": norm, "certified": certified, "stages": found}}
+
+
+def _time_facts(solution: Solution) -> dict[str, Any]:
+    """Bounds at times, for problems in time; none where comparison speaks of all times at once."""
+    clock, certificate = solution.problem.clock, certificate_of(solution)
+    if clock is None:
+        return {}
+    times = np.linspace(clock.domain.start, clock.domain.end, TIMES)
+    found = [] if certificate.in_time is None else [certificate.at(float(t)) for t in times]
+    return {"times": [{"t": each.t, "L2": each.L2, "Linf": each.Linf} for each in found]}
 
 
 def _outer_facts(solution: Solution) -> dict[str, Any]:

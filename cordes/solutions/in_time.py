@@ -11,6 +11,7 @@ from cordes.errors import OptionError, shown
 from cordes.runtime.blocks import is_traced
 from cordes.solutions.points import flattened
 from cordes.solutions.solution import AbstractSolution
+from cordes.solutions.table import ValueTable, limits_of, rows_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -65,11 +66,32 @@ class SolutionInTime(AbstractSolution):
         points, shape = self._placed(x, t)
         return self.stops_at(points).reshape(shape)
 
+    def interval(self, x: Any, t: Any = None) -> tuple[np.ndarray, np.ndarray]:
+        """Between which values u is certified to lie at points and times, shape (...) each."""
+        points, shape = self._placed(x, t)
+        _, lower, upper = limits_of(self, np.asarray(points))
+        return lower.reshape(shape), upper.reshape(shape)
+
+    def table(self, x: Any, t: Any = None, *, scale: float = 1.0, labels: Any = None) -> ValueTable:
+        """Values at points with the intervals in which they are certified to lie, times
+        `scale`; `labels` name the rows in place of x."""
+        points, _ = self._placed(x, t)
+        values, lower, upper = (scale * part for part in limits_of(self, np.asarray(points)))
+        level = getattr(self.certificate, "levels", {}).get("Linf", "sampled")
+        names = rows_of(labels, np.asarray(points)[:, :-1])
+        return ValueTable(names, values, lower, upper, level)
+
     def plot_policy(self, path: str | Path | None = None) -> "Figure":
         """Which control is best where."""
         from cordes.reports.plots import plot_policy
 
         return plot_policy(self, path)  # pyright: ignore[reportArgumentType]
+
+    def _truth(self, reference: Callable[..., Any] | None, points: np.ndarray) -> np.ndarray | None:
+        """A reference is a function of points (n, d) and times (n,)."""
+        if not callable(reference):
+            return super()._truth(reference, points)
+        return np.asarray(reference(points[:, :-1], self._clock.time(points[:, -1])))
 
     @property
     def _clock(self) -> Any:

@@ -348,7 +348,7 @@ class AbstractSolution(abc.ABC):
         path: str | Path = "answer.proof",
         max_seconds: float | None = None,
         progress: bool | None = None,
-    ) -> Self:
+    ) -> "AbstractSolution":
         """The answer with bounds that are a theorem: a proof is written to `path`, which
         `python -m cordes_check FILE` confirms without cordes, and the answer that it is about
         beside it. That is this one, or, where the checker could not read this one (singular

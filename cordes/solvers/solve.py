@@ -12,6 +12,7 @@ from cordes.ansatz.build import NOTHING, Earlier
 from cordes.arguments import check_arguments
 from cordes.errors import CoefficientError
 from cordes.gallery.names import as_problem
+from cordes.problems.checks import check_unchanged
 from cordes.problems.condition import warn_if_violated
 from cordes.problems.features import features_of
 from cordes.problems.linear import Linear
@@ -104,6 +105,7 @@ def solve(
     with laps, heeded_by_solves():
         with share_cores():
             _refuse_tiny(problem)
+            check_unchanged(problem)
             system = make_system(problem, multiplier, choices.ansatz, _earlier(problem, start))
             warn_if_violated(problem)
             problem.warn()

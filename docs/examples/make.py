@@ -48,7 +48,8 @@ GUIDES = {
     "16_multiplier": ("The paper, reproduced", "reproduction.md"),
     "17_image": ("Tables, images, samples", "tables.md"),
     "18_small_scales": ("How to choose a method", "methods.md#questions-that-decide"),
-    "19_insulated_room": ("Conditions on the boundary", "boundary.md"),
+    "19_a_theorem": ("Proofs", "proof.md"),
+    "20_insulated_room": ("Conditions on the boundary", "boundary.md"),
 }
 OUTPUT = re.compile(r"^It prints\n\n```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 

@@ -9,7 +9,7 @@ import pytest
 import cordes
 from cordes.certificates.enclosed import measure
 from cordes.certificates.enclosed.measure import left_out
-from cordes.certificates.enclosed.refinement import CellBudget, enclosed_measure
+from cordes.certificates.enclosed.refinement import FEW, CellBudget, enclosed_measure
 from cordes.certificates.enclosed.supremum import largest_on_boundary
 from cordes.certificates.enclosed.weights import UNIT, multiplier
 from cordes.certificates.residual.candidate import AnswerCandidate, FunctionCandidate
@@ -90,7 +90,7 @@ def test_a_sum_of_sines_against_a_fine_rule():
 def test_cells_that_run_out_leave_a_bound_that_is_large_and_true():
     problem = cordes.Linear(SQUARE, np.eye(2), bump([0.3712, 0.2913], 1e-3))
     truth = norm_around(bump([0.3712, 0.2913], 1e-3), [0.3712, 0.2913], 1e-3)
-    few, many = (enclosed(problem, zero, cells=count).upper for count in (40, 2000))
+    few, many = (enclosed(problem, zero, cells=count).upper for count in (4, 2000))
     assert few > 2 * many > 2 * truth
 
 
@@ -163,3 +163,22 @@ def test_a_weight_of_one():
     found = enclosed_measure(problem, FunctionCandidate(problem, zero), [UNIT])
     assert pytest.approx(1.0, rel=1e-9) == found.norm_of(UNIT).upper
     assert pytest.approx(0.5, rel=1e-9) == found.norm_of(PLAIN).upper
+
+
+@pytest.mark.long
+def test_coefficients_with_a_root_at_a_point_are_enclosed():
+    """Where no more than the cells around a point wait, they are cut down to it."""
+    solution = cordes.solve("feng-neilan-schnake-5.1", certify=False, progress=False)
+    certificate = cordes.certify(solution.problem, solution)
+    assert set(certificate.levels.values()) == {"enclosed"}
+    x = solution.problem.domain.interior_points(4000, 3)
+    exact = np.array([float(solution.problem.exact(point)) for point in jnp.asarray(x[:200])])
+    error = float(np.max(np.abs(solution(x[:200]) - exact)))
+    assert certificate.Linf is not None
+    assert error <= certificate.Linf < 1e-10
+
+
+def test_only_where_few_cells_wait_they_run_out_later():
+    budget = CellBudget()
+    assert budget.longer(FEW + 1) is budget
+    assert budget.longer(FEW).numbers > 5 * budget.numbers

@@ -1,5 +1,6 @@
 """A bound above the size of the solution is a reason, not a bound."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -49,3 +50,18 @@ def test_the_maximum_principle_where_it_holds():
 def test_zero_has_no_size():
     problem = cordes.Linear(SQUARE, np.eye(2), 1.0, c=-5.0)
     assert cordes.certify(problem, lambda x: 0.0 * x[0]).bounded
+
+
+@pytest.mark.long
+def test_a_solution_that_is_large_only_in_a_feature():
+    """No point of those that are spread evenly sees it."""
+    domain, place = cordes.Box([-50, -50], [50, 50]), jnp.array([7.3, -11.9])
+
+    def peak(x):
+        return jnp.maximum(1 - jnp.sum((x - place) ** 2) / 0.45**2, 0.0) ** 4
+
+    problem = cordes.Linear(domain, np.eye(2), lambda x: jnp.trace(jax.hessian(peak)(x)))
+    shape = domain.distance
+    certificate = cordes.certify(problem, lambda x: 0.999 * peak(x) + 1e-12 * shape(x))
+    assert certificate.Linf is not None
+    assert certificate.Linf >= 1e-3

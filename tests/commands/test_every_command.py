@@ -26,6 +26,18 @@ A = [[1, 0], [0, 1]]
 f = "-8 * x1"
 """
 
+SQUARE = """
+schema = 1
+kind = "linear"
+[domain]
+type = "box"
+lower = [0, 0]
+upper = [1, 1]
+[equation]
+A = [[1, 0], [0, 1]]
+f = "-2 * sin(pi*x1) * sin(pi*x2)"
+"""
+
 # What comes after the name of the command; {} is the folder of the test.
 COMMANDS = {
     "gallery": [],
@@ -39,6 +51,7 @@ COMMANDS = {
         *("--out", "{}/study"),
     ],
     "new": ["{}/mine.toml"],
+    "prove": ["{}/square.toml", "--out", "{}/proof"],
     "doctor": [],
 }
 
@@ -47,6 +60,7 @@ COMMANDS = {
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("commands")
     (folder / "disk.toml").write_text(DISK, encoding="utf-8")
+    (folder / "square.toml").write_text(SQUARE, encoding="utf-8")
     write_mesh(folder / "sheet.obj", folded_surface(1, 0.2, columns=9, rows=7))
     return folder
 

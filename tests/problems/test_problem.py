@@ -3,6 +3,7 @@ a pickle or say why not."""
 
 import copy
 import pickle
+import warnings
 
 import jax.numpy as jnp
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 import cordes
 from cordes.errors import FrozenError, NotPickledError
+from cordes.problems.checks import fingerprints
 from cordes.problems.problem import AbstractProblem
 
 SQUARE = cordes.Box([-1, -1], [1, 1])
@@ -81,3 +83,31 @@ def test_a_function_without_a_name_is_refused_with_a_remedy():
     problem = cordes.Linear(SQUARE, 1.0, lambda x: x[0])
     with pytest.raises(NotPickledError, match=r"f is a function without a name .* TOML file"):
         pickle.dumps(problem)
+
+
+def test_data_that_were_changed_in_place_are_refused():
+    table = np.zeros((8, 8))
+
+    def f(x):
+        place = jnp.clip((8 * x).astype(int), 0, 7)
+        return jnp.asarray(table)[place[0], place[1]] - 2 * jnp.sum(x)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        problem = cordes.Linear(cordes.Box([0, 0], [1, 1]), np.eye(2), f)
+    assert problem.marks == fingerprints(problem)
+    table[3, 5] = 1.0
+    for use in (
+        lambda: cordes.certify(problem, lambda x: 0.0 * x[0]),
+        lambda: cordes.solve(problem),
+    ):
+        with pytest.raises(
+            FrozenError, match=r"f of .* is not what it was .* problem\.replace\(\)"
+        ):
+            use()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        other = problem.replace()
+    assert other.marks["f"] != problem.marks["f"]
+    assert other.marks["A"] == problem.marks["A"]
+    assert float(np.max(other.coefficients(np.array([[0.45, 0.7]])).f)) == pytest.approx(1 - 2.3)

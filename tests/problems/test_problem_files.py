@@ -265,8 +265,8 @@ def test_all_keys_of_an_equation():
         ("a = " + "[" * 5000, "nested too deeply|not TOML"),
         ("kind = 'linear'", "schema is missing"),
         (
-            toml(head='schema = 2\nkind = "linear"'),
-            "schema = 2, but this version of cordes reads schema = 1",
+            toml(head='schema = 3\nkind = "linear"'),
+            "schema = 3, but this version of cordes reads schema = 1 to 2",
         ),
         (toml(head='schema = true\nkind = "linear"'), "schema = True"),
         (toml(head='schema = 1\nkind = "isaacs"'), "'isaacs' is not for files.*'linear'"),

@@ -7,11 +7,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from cordes.solvers.rival import WithRival
 
 import cordes
 from cordes.results import Result
 from cordes.solutions.answer import Answer
+from cordes.solvers.contest import Contest
 from cordes.solvers.options import choose
 
 SQUARE = cordes.Box([-1, -1], [1, 1])
@@ -56,7 +56,7 @@ def test_waves_to_nine_digits():
 
 
 def test_a_peak_that_features_do_not_find():
-    """`auto` begins with features, sees that nothing was found, and goes on with cells."""
+    """`auto` sees that polynomials get nowhere, and goes on with cells."""
     solution = cordes.solve(manufactured(peak))
     assert solution.method == "cells"
     assert solution.facts["solver"] == cordes.Cells().data()
@@ -64,8 +64,8 @@ def test_a_peak_that_features_do_not_find():
     assert solution.converged
     assert solution.certificate.Linf < 1e-3
     assert_certified(solution)
-    assert "features" in solution.history[0]
-    assert "cells" in solution.history[-1]
+    tried = [(each["cells"], each["degree"]) for each in solution.history]
+    assert tried[0][0] == 1 < tried[-1][0]
 
 
 def test_a_tolerance_that_features_do_not_meet():
@@ -75,9 +75,12 @@ def test_a_tolerance_that_features_do_not_meet():
     assert solution.error().l2 <= solution.certificate.rms <= 1e-4
 
 
-def test_what_features_can_do_stays_theirs():
+def test_polynomials_come_first_where_all_is_smooth():
+    """One piece of a high degree on a box; no cell and no feature is tried."""
     solution = cordes.solve(manufactured(lambda x: jnp.exp(x[0]) * jnp.sin(x[1])))
-    assert solution.method == "least-squares"
+    assert solution.method == "cells"
+    assert {each["cells"] for each in solution.history} == {1}
+    assert solution.error().linf < 1e-12
 
 
 def test_a_kink_of_the_boundary_values():
@@ -210,25 +213,53 @@ def test_auto_takes_cells_where_second_derivatives_are_not_bounded():
     chosen = choose(cordes.MongeAmpere(UNIT, 1.0), "auto", None, {"features": 100})
     assert (chosen.solver.method, chosen.rival) == ("least-squares", None)
     smooth = cordes.MongeAmpere(UNIT, 1.0, lambda x: x @ x / 2)
-    assert choose(smooth, "auto", None, {}).solver.method == "least-squares"
+    chosen = choose(smooth, "auto", None, {})
+    assert (chosen.solver.method, chosen.rival) == ("least-squares", cordes.Cells())
 
 
-def test_cells_begin_where_features_have_begun():
-    """Singular functions that features have found at their answer, which was no good, made cells
-    end with a residual of 0.38 instead of 8.6e-4 for det D²u = 1 on a square."""
-    system, begun = SimpleNamespace(place="at first", problem=SimpleNamespace(linear=False)), []
-
-    def fails(tol, start):
-        system.place = "with singular functions"
-        return Answer(None, None, Result.convexity_lost, 0.5, 0, [])
+def contest(answers):
+    """A nonlinear run whose methods end with the given answers; each begins on the ansatz that it
+    finds, and leaves another one."""
+    system = SimpleNamespace(place="at first", problem=SimpleNamespace(linear=False, domain=UNIT))
+    begun = []
 
     def make(solver):
-        begun.append(system.place)
-        return lambda tol, start: Answer(None, None, Result.converged, 0.1, 0, [])
+        def run(tol, start):
+            begun.append((solver.method, system.place))
+            system.place = f"that of {solver.method}"
+            return answers[solver.method]
 
-    run = WithRival(fails, system, cordes.Cells(), make)
-    assert run(None, None).residual == 0.1
-    assert (begun, system.place) == (["at first"], "at first")
+        return run
+
+    return Contest(system, None, cordes.Cells(), cordes.LeastSquares(), make), begun
+
+
+def ended(result, residual):
+    return Answer(None, None, result, residual, 0, [])
+
+
+def test_features_begin_where_cells_have_begun():
+    """Singular functions that one method has found at its answer, which was no good, made the
+    other end with a residual of 0.38 instead of 8.6e-4 for det D²u = 1 on a square."""
+    found = {
+        "cells": ended(Result.convexity_lost, 0.5),
+        "least-squares": ended(Result.converged, 0.1),
+    }
+    run, begun = contest(found)
+    answer = run(None, None)
+    assert (answer.residual, answer.facts["method"]) == (0.1, "least-squares")
+    assert begun == [("cells", "at first"), ("least-squares", "at first")]
+
+
+def test_the_better_of_two_answers_is_kept_with_its_ansatz():
+    found = {
+        "cells": ended(Result.stagnated, 0.1),
+        "least-squares": ended(Result.stagnated, 0.5),
+    }
+    run, _ = contest(found)
+    answer = run(None, None)
+    assert (answer.residual, answer.facts["method"]) == (0.1, "cells")
+    assert run.system.place == "that of cells"
 
 
 def test_a_saved_answer_is_the_same(tmp_path):
@@ -252,7 +283,7 @@ def test_a_solve_goes_on_from_its_cells():
 @pytest.mark.parametrize(
     ("problem", "options", "message"),
     [
-        (cordes.Linear(cordes.Ball([0, 0], 1.0), 1.0, 1.0), {}, "for boxes in the plane"),
+        (cordes.Linear(cordes.Box([0] * 4, [1] * 4), 1.0, 1.0), {}, "up to three dimensions"),
         (cordes.Linear(UNIT, 1.0, 1.0), {"boundary": "soft"}, "exact boundary values"),
         (cordes.Linear(UNIT, 1.0, 1.0), {"features": 100}, "pass method='least-squares'"),
         (cordes.Linear(UNIT, 1.0, 1.0), {"degree": 99}, "from 4 to 24"),

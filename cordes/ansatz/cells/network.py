@@ -94,6 +94,16 @@ class CellPolynomials(AbstractHostNetwork):
     def degree(self) -> int:
         return self.squares.shape[1] - 1
 
+    def alone(self) -> "CellPolynomials":
+        """Each polynomial in its own cell, nothing blended."""
+        count, d = self.tree.count, self.tree.dimension
+        alone = Windows(np.full((count, 2 * d), np.inf), np.arange(count)[:, None])
+        return eqx.tree_at(lambda network: network.windows, self, alone)
+
+    @property
+    def is_alone(self) -> bool:
+        return self.windows.members.shape[1] == 1
+
     @property
     def parameters(self) -> Any:
         return self.squares, self.rich.coefficients
@@ -304,8 +314,8 @@ def from_arrays(
     if not fits:
         raise OptionError("its cells and their polynomials do not belong together")
     tree = Tree(tuple(own), cells.astype(np.int64))
-    flags = np.split(near != 0, kinds[:-1], axis=1)
-    parts = Rich(rich.astype(int), *flags, beside)
+    outer, interfaces, points = np.split(near != 0, kinds[:-1], axis=1)
+    parts = Rich(rich.astype(int), outer, interfaces, points, beside)
     squares = squares.reshape(count, *(size,) * d)
     network = CellPolynomials(inputs, singular, levels, tree, squares, parts, hidden != 0)
     if any(network.columns.count(place) > beside.shape[1] for place in network.places):
@@ -316,6 +326,8 @@ def from_arrays(
 def columns_of(
     levels: tuple[Level, ...], inputs: Inputs, singular: SingularFunctions, degree: int
 ) -> RichColumns:
+    """Those of the plane; elsewhere cells are split at interfaces until these do not matter."""
     box = inputs.center - inputs.scale, inputs.center + inputs.scale
     extra = max(degree - EXTRA_BELOW, 0)
-    return RichColumns(levels, inputs.interfaces, singular, degree, extra, box)
+    interfaces = inputs.interfaces if len(inputs.center) == 2 else ()
+    return RichColumns(levels, interfaces, singular, degree, extra, box)

@@ -177,7 +177,8 @@ def from_pieces(
         and np.all((degrees == np.round(degrees)) & (degrees >= 1) & (degrees <= LARGEST))
     )
     if fits:
-        axes = axes_of(lines, vanishing, degrees.astype(int).tolist(), directions)
+        numbers = degrees.astype(int).tolist()
+        axes = axes_of([each.tolist() for each in lines], vanishing, numbers, directions)
         fits = len(products_of(axes)[0]) == len(arrays["coefficients"])
     if not fits:
         raise OptionError("its pieces and their polynomials do not belong together")

@@ -74,6 +74,11 @@ class Tree(eqx.Module):
         ends = np.stack([np.zeros_like(self.extent), self.extent], axis=1)
         return (self.cells == ends).reshape(self.count, -1)
 
+    @property
+    def at_lines(self) -> np.ndarray:
+        """Which sides (n, 2d) lie at one of the lines, the ends of the box included."""
+        return (self.cells % UNITS == 0).reshape(self.count, -1)
+
     def split(self, marks: np.ndarray) -> tuple["Tree", np.ndarray]:
         """The cells halved along the axes that are marked (n, d), and whose child each one is."""
         cells, parents = self.cells, np.arange(self.count)

@@ -20,8 +20,8 @@ ROWS = 512
 
 class Windows(eqx.Module):
     """For each cell how far its window reaches beyond each side (n, 2d), infinite where the side
-    lies on the boundary; the cells (n, m) whose windows reach into it, itself first, -1 for
-    none."""
+    lies on the boundary, or of one variable at a line, where polynomials are joined; the cells (n,
+    m) whose windows reach into it, itself first, -1 for none."""
 
     reach: np.ndarray
     members: np.ndarray
@@ -70,7 +70,8 @@ def make_windows(tree: Tree, hidden: np.ndarray) -> Windows:
     lower, upper = tree.boxes
     d = tree.dimension
     sides = np.repeat(upper - lower, 2, axis=1)
-    reach, alone = sides.copy(), ~tree.outer
+    outer = tree.outer | tree.at_lines if d == 1 else tree.outer
+    reach, alone = sides.copy(), ~outer
     for one, other in _touching(tree.cells[:, :, 0], tree.cells[:, :, 1]):
         shown = ~hidden[one] & ~hidden[other]
         one, other = one[shown], other[shown]
@@ -83,9 +84,9 @@ def make_windows(tree: Tree, hidden: np.ndarray) -> Windows:
             for cells, side, others in ((left, 2 * axis + 1, right), (right, 2 * axis, left)):
                 np.minimum.at(reach[:, side], cells, sides[others, 2 * axis])
                 alone[cells, side] = False
-    reach = np.where(alone | tree.outer, np.inf, REACH * reach)
+    reach = np.where(alone | outer, np.inf, REACH * reach)
     # As far as a window is looked for.
-    finite = np.where(tree.outer, 0.0, np.where(alone, sides, reach))
+    finite = np.where(outer, 0.0, np.where(alone, sides, reach))
     finite[hidden] = -np.inf
     pairs = list(_touching(lower - finite[:, ::2], upper + finite[:, 1::2], lower, upper))
     windows, cells = (np.concatenate(each) for each in zip(*pairs, strict=True))

@@ -37,8 +37,8 @@ class Layer(NamedTuple):
     def distance(self, x: Array) -> Array:
         """y."""
         normal, offset, _ = self.face
-        gap = normal @ x - offset
-        points, weights = (np.asarray(part) for part in gauss_rule(ALONG))
+        gap = jnp.dot(normal, x) - offset
+        points, weights = (jnp.asarray(part) for part in gauss_rule(ALONG))
         foot = x - gap * normal
         along = foot + points[:, None] * (x - foot)
         sizes = jnp.sqrt(jax.vmap(lambda z: normal @ self.matrix(z) @ normal)(along))

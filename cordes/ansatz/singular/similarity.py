@@ -70,9 +70,9 @@ class Front(NamedTuple):
             slope = jax.grad(self.level)(x)
             size = jnp.sqrt(slope @ self.matrix(x) @ slope)
             return self.level(x) / size, size
-        gap = normal @ x - self.kink.offset
+        gap = jnp.dot(normal, x) - self.kink.offset
         foot = x - gap * self._direction
-        points, weights = (np.asarray(part) for part in gauss_rule(ALONG))
+        points, weights = (jnp.asarray(part) for part in gauss_rule(ALONG))
         along = foot + points[:, None] * (x - foot)
         sizes = jnp.sqrt(jax.vmap(lambda z: normal @ self.matrix(z) @ normal)(along))
         at_foot = jnp.sqrt(normal @ self.matrix(foot) @ normal)

@@ -297,5 +297,5 @@ def controlled_measure(
     (L^a u - f^a) is proved. An operation without enclosure, or too many controls, raise
     `UnsupportedOperation`, a domain without charts `DomainError`."""
     integrand = ControlIntegrand(problem, candidate)
-    work = Refinement(integrand, weights, cuts_of(problem), limits.points)
-    return ControlMeasure(integrand, *refined(work, limits))
+    work = Refinement(integrand, weights, cuts_of(problem), limits)
+    return ControlMeasure(integrand, *refined(work))

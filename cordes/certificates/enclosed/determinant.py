@@ -246,8 +246,8 @@ def convex_measure(
     f^{-(d-1)/d} is proved; None where w is not proved to be convex. An operation without enclosure
     raises `UnsupportedOperation`, a domain without charts `DomainError`."""
     integrand, d = DeterminantIntegrand(problem, candidate), problem.domain.dimension
-    work = Refinement(integrand, [density_weight(d)], cuts_of(problem), limits.points)
-    nodes, smooth, rough = refined(work, limits)
+    work = Refinement(integrand, [density_weight(d)], cuts_of(problem), limits)
+    nodes, smooth, rough = refined(work)
     off = compared(nodes, smooth)
     share = proved_convex(off, nodes, smooth, rough)
     if share is None:

@@ -97,7 +97,7 @@ class Polynomials(AbstractFeatures):
             last = np.searchsorted(lines[1:-1], high - slack, side="left")
             numbers.append(first)
             whole &= first == last
-        return np.ravel_multi_index(numbers, self.shape), whole
+        return np.asarray(np.ravel_multi_index(numbers, self.shape)), whole
 
     def _under(self, sizes: Operator, values: Array) -> Array:
         """The operator's value for values and derivatives of these sizes, (N, 1 + m + m(m+1)/2)."""

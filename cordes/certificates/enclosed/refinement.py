@@ -36,6 +36,8 @@ SHARE = 0.02
 ORDERS = np.array([2, 3, 4, 5, 6, 8, 10, 12, 14, 16, 20, 24, 32])
 LARGEST_ORDER = {1: 32, 2: 24, 3: 24}
 GENEROUS = 8
+# Cells that are few, and how many times the budget they have.
+FEW, LONGER = 24, 10
 # Numbers of all cells of a batch.
 NUMBERS = 5_000_000
 # Pending cells that hold more than this multiple of what is allowed are all cut at once.
@@ -53,6 +55,12 @@ class CellBudget(NamedTuple):
     cells: int = 12_000
     points: int = 120_000
     numbers: int = 15_000_000
+
+    def longer(self, waiting: int) -> "CellBudget":
+        """Where no more than a few cells wait, as around a point at which coefficients have a
+        root, cells run out later: each further level costs as little as the last one, while the
+        cells along a curve double."""
+        return self if waiting > FEW else CellBudget(*(LONGER * each for each in self))
 
 
 # Points of a formula cost a thousandth of those of a network.
@@ -111,16 +119,18 @@ class Refinement:
         integrand: AbstractIntegrand,
         weights: Sequence[Weight],
         cuts: list[Array],
-        most_points: int,
+        limits: CellBudget,
     ):
         self.integrand, self.weights = integrand, weights
         self.pending: list[Pending] = []
         self.smooth: list[Smooth] = []
         self.nodes: list[Nodes] = []
         self.total, self.remainder = np.zeros(len(weights)), np.zeros(len(weights))
-        self.new, self.cuts, self.most_points = integrand.atlas.start(), cuts, most_points
+        self.new, self.cuts, self.limits = integrand.atlas.start(), cuts, limits
         # Cells that were looked at, and points of rules that were not accepted.
         self.looked_at = self.wasted = 0
+        # Cells that were pending after the last round.
+        self.waiting = len(self.new.chart)
         self.whole = integrand.volume
         self.extent = np.max(self.new.upper - self.new.lower, axis=0)
         if isinstance(integrand.atlas, Identity):
@@ -134,6 +144,7 @@ class Refinement:
             check_deadline()
             self._batch(self.new.take(slice(k, k + rows)), target)
         self.new = self.new.take(slice(0))
+        self.waiting = sum(len(part.volume) for part in self.pending)
 
     def _batch(self, cells: ChartCells, target: Array) -> None:
         self.looked_at += len(cells.chart)
@@ -166,8 +177,9 @@ class Refinement:
         bounds: Sequence[Array],
         allowed: Array,
     ) -> None:
-        if self._points + int(np.sum(np.prod(orders, axis=1))) > self.most_points:
-            raise UnsupportedOperation(f"more than {self.most_points:,} points")
+        most = self.limits.longer(self.waiting).points
+        if self._points + int(np.sum(np.prod(orders, axis=1))) > most:
+            raise UnsupportedOperation(f"more than {most:,} points")
         cell, chart, y, weights = _rules(cells, orders)
         x, jacobian = self.integrand.nodes(chart, y)
         nodes = Nodes(x, weights * jacobian, cell, self.integrand.evaluate(x))
@@ -252,8 +264,9 @@ class Refinement:
         guess = sum((np.sum(part.guess, axis=0) for part in self.pending), np.zeros(1))
         return np.maximum(SHARE * (self.total + guess), TINY)
 
-    def spent(self, limits: CellBudget) -> bool:
-        waiting = sum(len(part.volume) for part in self.pending)
+    @property
+    def spent(self) -> bool:
+        waiting, limits = self.waiting, self.limits.longer(self.waiting)
         cells = waiting + sum(len(part.volume) for part in self.smooth)
         features = self.integrand.features
         # Over a cell without ellipses the sum of the features is interpolated.
@@ -324,20 +337,20 @@ def enclosed_measure(
     proved. An operation without enclosure raises `UnsupportedOperation`, a domain without charts
     `DomainError`."""
     limits = limits or CellBudget()
-    work = Refinement(Integrand(problem, candidate), weights, cuts_of(problem), limits.points)
-    nodes, smooth, rough = refined(work, limits)
+    work = Refinement(Integrand(problem, candidate), weights, cuts_of(problem), limits)
+    nodes, smooth, rough = refined(work)
     return EnclosedMeasure(nodes.x, nodes.weights, nodes.evaluated, smooth, rough)
 
 
 @np.errstate(all="ignore")
-def refined(work: "Refinement", limits: CellBudget) -> tuple[Nodes, Smooth, Undecided | None]:
+def refined(work: "Refinement") -> tuple[Nodes, Smooth, Undecided | None]:
     """Cells cut until all but a share of the squared norms is proved, or until they run out."""
     target = _first_target(work)
     while True:
         work.work(target)
         target = work.target
         shares = np.max(work.values / target, axis=1)
-        if np.sum(shares) <= 0.5 or work.spent(limits):
+        if np.sum(shares) <= 0.5 or work.spent:
             return _collected(work)
         cuttable = np.concatenate([np.any(part.axes, axis=1) for part in work.pending])
         chosen = _marked(shares) & cuttable

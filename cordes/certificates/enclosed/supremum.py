@@ -10,6 +10,7 @@ import numpy as np
 
 from cordes.certificates.enclosed.abstract import RHO
 from cordes.certificates.enclosed.charts import AbstractAtlas, ChartCells, Identity, atlas
+from cordes.domains.cylinder import Cylinder
 from cordes.domains.domain import AbstractDomain
 from cordes.formulas.intervals import Interval, UnsupportedOperation
 from cordes.formulas.rectangles import Neighbourhoods, Rectangle, RectangleProgram
@@ -38,7 +39,7 @@ def largest_on_boundary(domain: AbstractDomain, h: Callable, negligible: float) 
     program, values, charts = RectangleProgram(h, domain.dimension), at_points(h), atlas(domain)
     if len(program.trace.steps) > LARGEST_FORMULA:
         raise UnsupportedOperation("a formula of so many steps")
-    cells, seen, settled = _faces(charts), 0.0, 0.0
+    cells, seen, settled = _faces(domain, charts), 0.0, 0.0
     nodes = np.cos((2 * np.arange(POINTS) + 1) * np.pi / (2 * POINTS)) / 2 + 0.5
     grid = np.array(list(itertools.product(nodes, repeat=domain.dimension - 1)))
     for _ in range(ROUNDS):
@@ -56,23 +57,28 @@ def largest_on_boundary(domain: AbstractDomain, h: Callable, negligible: float) 
     return Largest(seen, max(settled, float(np.max(bound[wide]))))
 
 
-def _faces(charts: AbstractAtlas) -> ChartCells:
-    """The boundary as boxes without width in one direction."""
+def _faces(domain: AbstractDomain, charts: AbstractAtlas) -> ChartCells:
+    """The boundary as boxes without width in one direction; of a cylinder the bottom and the sides,
+    since nothing is given on the top."""
     whole = charts.start()
-    if not isinstance(charts, Identity):
-        outer = np.max(whole.upper[:, 0])
-        ends = whole.take(whole.upper[:, 0] == outer)
-        lower = ends.lower.copy()
-        lower[:, 0] = outer
-        return ends._replace(lower=lower)
-    faces = []
-    for axis, corners in enumerate(zip(*charts.corners, strict=True)):
-        for end, side in zip(corners, (whole.lower, whole.upper), strict=True):
-            face = whole.take(side[:, axis] == end)
-            lower, upper = face.lower.copy(), face.upper.copy()
-            lower[:, axis] = upper[:, axis] = end
-            faces.append(ChartCells(face.chart, lower, upper))
+    lower, upper = np.min(whole.lower, axis=0), np.max(whole.upper, axis=0)
+    # A domain that is no box ends where its first coordinate does: the radius.
+    axes = range(whole.lower.shape[1]) if isinstance(charts, Identity) else ()
+    ends = [(axis, end) for axis in axes for end in (lower[axis], upper[axis])]
+    ends = ends or [(0, upper[0])]
+    if isinstance(domain, Cylinder):
+        ends = [(axis, end) for axis, end in ends if axis < domain.dimension - 1]
+        ends.append((domain.dimension - 1, lower[-1]))
+    faces = [_face(whole, axis, end) for axis, end in ends]
     return ChartCells(*(np.concatenate(each) for each in zip(*faces, strict=True)))
+
+
+def _face(whole: ChartCells, axis: int, end: float) -> ChartCells:
+    touching = (whole.lower[:, axis] == end) | (whole.upper[:, axis] == end)
+    face = whole.take(touching)
+    lower, upper = face.lower.copy(), face.upper.copy()
+    lower[:, axis] = upper[:, axis] = end
+    return ChartCells(face.chart, lower, upper)
 
 
 def _nodes(cells: ChartCells, grid: Array) -> Array:

@@ -76,6 +76,8 @@ class InTimeBounds:
     more: float
     krylov_tso: float | None
     levels: dict[str, str]
+    # Whether the boundary values are exact, without which nothing is known of derivatives.
+    exact: bool = True
 
     def at(self, t: float) -> AtTime:
         """Bounds at a time of the user."""
@@ -93,7 +95,8 @@ class InTimeBounds:
         if part.consequences is not None:
             known = _until(part, since)
             norm = part.slab.norm_until(since)
-            square, slope = known.L2_at_end(norm), known.H1_at_end(norm)
+            square = known.L2_at_end(norm)
+            slope = known.H1_at_end(norm) if self.exact else None
             if self.problem.space.dimension == 1:
                 largest.append(known.largest(known.at_end(norm), _width(self.problem)))
         volume = math.sqrt(self.problem.space.volume)
@@ -179,7 +182,7 @@ def bounds_of(problem: AbstractProblem, slabs: Sequence[Slab], gap: Gap) -> Boun
         {name: by for name, by in cited.items() if by is not None},
         {str(each.by): each.value + more for each in tops},
         {} if class_ is None else {class_: GLOSSES[class_]},
-        InTimeBounds(problem, tuple(parts), more, kt, levels),
+        InTimeBounds(problem, tuple(parts), more, kt, levels, gap.exact),
         tuple(reasons),
     )
 

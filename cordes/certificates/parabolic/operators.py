@@ -7,7 +7,7 @@ What a theorem is told of the operators speaks of space alone; what they give of
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple, cast, final
 
 import jax.numpy as jnp
 import numpy as np
@@ -19,6 +19,7 @@ from cordes.certificates.theorems.contraction import AbstractCoverage
 from cordes.certificates.theorems.energy import Local
 from cordes.jet import Jet
 from cordes.problems.coefficients import at_points
+from cordes.problems.hjb import HJB
 from cordes.problems.problem import AbstractProblem, Coefficients
 
 # Up to this number of controls each is applied to the answer on its own, with the rounding of its
@@ -90,7 +91,8 @@ class Operators:
         """Whether no coefficient depends on the point."""
         if self._single:
             return self.problem.constant_coefficients
-        given = self.problem.A, self.problem.b, self.problem.c
+        controlled = cast(HJB, self.problem)
+        given = controlled.A, controlled.b, controlled.c
         return not depends_on_place(given, self.domain.dimension, self.controls.shape[1:])
 
 

@@ -36,6 +36,7 @@ from cordes.certificates.theorems.energy import Local, is_identity
 from cordes.certificates.theorems.energy_in_time import InTime
 from cordes.certificates.theorems.preconditioner import preconditioners
 from cordes.domains.constants import first_eigenvalue
+from cordes.domains.cylinder import Cylinder
 from cordes.errors import DomainError
 from cordes.formulas.intervals import UnsupportedOperation
 from cordes.problems.problem import AbstractProblem
@@ -165,6 +166,7 @@ def looked_at(
 ) -> Slab | Reason:
     """A slab and an answer on it; `still`: the answer starts with the values of the solution."""
     domain = problem.domain
+    assert isinstance(domain, Cylinder)
     operators = Operators(problem)
     pilot_points = pilot_points_of(domain)
     looked = Looked(operators, candidate, pilot_points)

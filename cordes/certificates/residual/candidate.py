@@ -202,7 +202,10 @@ class AnswerCandidate(AbstractCandidate):
     def written(self) -> Callable | None:
         """Of a network that is zero, the lift."""
         solution = self.solution
-        zero = not np.any(solution.network.coefficients) and not np.any(solution.amplitudes)
+        network = solution.network
+        own = isinstance(network, AbstractHostNetwork)
+        numbers = jax.tree.leaves(network.parameters) if own else [network.coefficients]
+        zero = not any(np.any(each) for each in [*numbers, solution.amplitudes])
         return solution.lift if zero and solution.exact_boundary else None
 
     def _kink_between_kinks(self) -> str | None:

@@ -24,7 +24,7 @@ cancel. `Local.whitened` does this for every theorem at once.
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from scipy.optimize import minimize
@@ -112,6 +112,9 @@ class Scheme(Protocol):
     def lambda_(self) -> float: ...
     def multiplier(self, at: Invariants) -> np.ndarray: ...
     def defects(self, at: Invariants) -> np.ndarray: ...
+
+
+AnyScheme = TypeVar("AnyScheme", bound=Scheme)
 
 
 class TraceSplit(NamedTuple):
@@ -306,12 +309,12 @@ class Pilot(NamedTuple):
 
     def searched(
         self,
-        scheme_of: Callable[[np.ndarray], "Scheme"],
+        scheme_of: Callable[[np.ndarray], AnyScheme],
         start: np.ndarray,
         step: float,
         evaluations: int,
         largest: float = math.inf,
-    ) -> "Scheme":
+    ) -> AnyScheme:
         """The scheme with the smallest bound near the start. Where the condition fails the search
         first lowers the contraction, cut at `largest`."""
 

@@ -165,7 +165,7 @@ def allowed(
     def positive(mu: float) -> bool:
         terms = (square * mu**2, slope * mu, rest)
         sizes = (1 + kappa) * mu**2, (2 * lambda_ + first) * mu, lambda_**2 + tau + zeroth
-        return sum(terms) >= 4 * np.finfo(float).eps * sum(sizes)
+        return bool(sum(terms) >= 4 * np.finfo(float).eps * sum(sizes))
 
     places = [eigenvalue]
     if square > 0 and -slope / (2 * square) > eigenvalue:

@@ -24,7 +24,7 @@ from cordes.certificates.theorems.energy import Local
 from cordes.domains.domain import AbstractDomain
 from cordes.domains.walls import Walled
 from cordes.formulas.intervals import supremum
-from cordes.problems.linear import Linear
+from cordes.problems.problem import AbstractProblem
 
 LARGEST_DIMENSION = 10
 # Beyond e^20 the factor that carries the bound back leaves nothing of it.
@@ -35,7 +35,7 @@ class Transform(NamedTuple):
     """φ(x) = p·y + ½ y·Sy + constant with y = x - center; the constant makes φ ≥ 0, so that sup
     e^{-φ/2} = `largest` is one up to rounding."""
 
-    problem: Linear
+    problem: AbstractProblem
     center: np.ndarray
     p: np.ndarray
     S: np.ndarray
@@ -55,7 +55,7 @@ class Transform(NamedTuple):
 
     def linearise(self, x: Any) -> tuple[Any, Any, Any]:
         """The transformed coefficients at one point."""
-        A, b, c, _ = self.problem.linearise(x)
+        A, b, c, _ = self.problem.at(x)
         gradient = self.p + (x - self.center) @ self.S if np.any(self.S) else jnp.asarray(self.p)
         image = A @ gradient
         c = c + jnp.dot(b, gradient) / 2 - jnp.dot(image, gradient) / 4 + jnp.sum(A * self.S) / 2
@@ -81,7 +81,7 @@ class Transform(NamedTuple):
         return Coverage(plain.domain, self.linearise, values, plain.points, local, constant)
 
 
-def find_transform(problem: Linear, points: np.ndarray, local: Local) -> Transform | None:
+def find_transform(problem: AbstractProblem, points: np.ndarray, local: Local) -> Transform | None:
     """The quadratic φ nearest to the drift; None where it would not help or cannot be bounded."""
     domain, center = problem.domain, np.asarray(problem.domain.center)
     if domain.dimension > LARGEST_DIMENSION:

@@ -20,16 +20,17 @@ from cordes.solvers.train import Budget, Weights
 
 # Degrees of the polynomials, and how often the box is halved along both axes before the first
 # solve.
-DEGREE, LEAST_DEGREE, LARGEST_DEGREE = 10, 4, 24
-HALVINGS = 2
+LEAST_DEGREE, LARGEST_DEGREE = 4, 24
+DEGREES, HALVINGS = {1: 10, 2: 10, 3: 6}, {1: 2, 2: 2, 3: 1}
 MOST_DIMENSIONS = 3
 
 
 class Cells(AbstractSolver):
     """Polynomials of a `degree` (None: 10, and 14 where the solution asks for small cells all over
-    the domain) on cells, which are split where the residual asks for it until it is at most the
-    tolerance, or the answer does not change any more; at most so many `cells` (None: 1500, with a
-    tolerance 4000; 500 of a nonlinear equation). For boxes in the plane."""
+    the domain; 6 in three dimensions) on cells, which are split where the residual asks for it
+    until it is at most the tolerance, or the answer does not change any more; at most so many
+    `cells` (None: 1500, with a tolerance 4000; 500 of a nonlinear equation). For boxes in up to
+    three dimensions, and in the plane for polygons, disks and ellipses."""
 
     degree: int | None = None
     cells: int | None = None
@@ -53,8 +54,9 @@ class Cells(AbstractSolver):
     @staticmethod
     def splits(problem: AbstractProblem) -> bool:
         """Whether the domain of a problem can be cut into cells."""
-        known = isinstance(problem.domain, Box | Polygon | Ball | Ellipsoid)
-        return known and problem.domain.dimension == 2
+        domain = problem.domain
+        curved = isinstance(domain, Polygon | Ball | Ellipsoid) and domain.dimension == 2
+        return curved or (isinstance(domain, Box) and domain.dimension <= MOST_DIMENSIONS)
 
     def begins_with_polynomials(self, system: AbstractSystem) -> bool:
         """Unless a degree, or a size, is asked for."""
@@ -78,7 +80,9 @@ class Cells(AbstractSolver):
         earlier = None if start is None else start.network
         if isinstance(earlier, CellPolynomials):
             return Growth(system, earlier.degree, earlier.tree)
-        return Growth(system, self.degree or DEGREE, first_tree(system, HALVINGS))
+        dimension = system.domain.dimension
+        tree = first_tree(system, HALVINGS[dimension])
+        return Growth(system, self.degree or DEGREES[dimension], tree)
 
     def run(self, system: AbstractSystem, budget: Budget, start: Weights | None) -> Answer:
         way = CellsWay(self, system, budget, start)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from cordes.ansatz.cells.jets import all_orders, second_orders
 from cordes.solvers.rows.system import AbstractSystem
@@ -32,7 +33,7 @@ def equation_of(system: AbstractSystem) -> Equation:
     return rows
 
 
-def factors_of(zeroth: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+def factors_of(zeroth: ArrayLike, first: ArrayLike, second: ArrayLike) -> np.ndarray:
     """What each derivative is multiplied with, (N, rows)."""
     zeroth, first, second = (np.asarray(part) for part in (zeroth, first, second))
     d = first.shape[1]

@@ -9,7 +9,8 @@ import numpy as np
 from cordes.ansatz.cells.columns import Place, RichColumns
 from cordes.ansatz.cells.levels import levels_of
 from cordes.ansatz.cells.network import CellPolynomials, Rich, columns_of
-from cordes.ansatz.cells.tree import Tree, start_tree
+from cordes.ansatz.cells.reference import differentiation
+from cordes.ansatz.cells.tree import UNITS, Tree, start_tree
 from cordes.problems.features import features_of
 from cordes.runtime.clock import check_deadline
 from cordes.solvers.cells.element import Element, element_of
@@ -209,6 +210,8 @@ class Growth:
                 squares[n] = response[:, 0] + response[:, 1:] @ traces.ravel()
         squares = squares.reshape(tree.count, *(k,) * d)
         _end_at_zero(squares, outer)
+        if d == 1:
+            _join_at_lines(squares, tree)
         numbers = np.array(sorted(places), int)
         coefficients = []
         for n in numbers:
@@ -263,11 +266,34 @@ def _end_at_zero(squares: np.ndarray, outer: np.ndarray) -> None:
         squares[here] = np.moveaxis(moved, -1, 1 + axis)
 
 
+def _join_at_lines(squares: np.ndarray, tree: Tree) -> None:
+    """Of one variable: where data jump second derivatives do as well, so that nothing is blended
+    there; value and slope agree by cubics with the half of what they differ by."""
+    order = np.argsort(tree.cells[:, 0, 0])
+    below, above = order[:-1], order[1:]
+    inner = tree.cells[above, 0, 0] % UNITS == 0
+    lower, upper = tree.boxes
+    ends = []
+    for cells, end in ((below[inner], 1.0), (above[inner], -1.0)):
+        half = (upper - lower)[cells, 0] / 2
+        signs = end ** np.arange(squares.shape[1])
+        slopes = differentiation(squares.shape[1] - 1).T @ signs
+        ends.append((cells, end, half, squares[cells] @ signs, squares[cells] @ slopes / half))
+    value, slope = (ends[1][k] - ends[0][k] for k in (3, 4))
+    for cells, end, half, _, _ in ends:
+        # The cubics with value or slope 1 at this end, and nothing at the other one.
+        rises = np.array([0.5, 0.6, 0.0, -0.1]) * end ** np.arange(4)
+        turns = np.array([-1 / 6, -0.1, 1 / 6, 0.1]) * end ** np.arange(1, 5)
+        squares[cells, :4] += end / 2 * (np.outer(value, rises) + np.outer(slope * half, turns))
+
+
 def first_tree(system: AbstractSystem, halvings: int) -> Tree:
     """Equal cells, and small ones where the data have something small: not along an interface, of
     which it is enough that each cell sees that it is cut."""
     lines = [np.array(each) for each in lines_and_ends(system.problem)]
-    lines = [each[[0, -1]] for each in lines]
+    if len(lines) == 2:
+        # There cells that an interface cuts have columns for it.
+        lines = [each[[0, -1]] for each in lines]
     tree = start_tree(lines, halvings)
     boxes = features_of(system.problem)
     ansatz = system.ansatz

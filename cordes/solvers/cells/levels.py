@@ -31,7 +31,7 @@ PROBE = 0.4142
 # With a tolerance the cells that hold this share of the squared residual are split as well.
 BULK = 0.8
 # Where more than this share of the domain asks for smaller cells, polynomials get this degree.
-EVEN, HIGH = 0.6, 14
+EVEN, HIGH = 0.6, {1: 14, 2: 14, 3: 6}
 # Not where more than this share of the cells is rich: their cost grows with the sixth power.
 MOST_RICH = 0.1
 # Cells are split whose indicator is this share of the largest.
@@ -105,8 +105,9 @@ class CellLevels:
             return False
         uniform = np.sum(looked.volumes[marked]) > EVEN * growth.volume
         few = len(growth.rich) < MOST_RICH * growth.tree.count
-        if uniform and few and not self.solver.degree and growth.degree < HIGH:
-            growth.raise_degree(HIGH)
+        high = HIGH[growth.tree.dimension]
+        if uniform and few and not self.solver.degree and growth.degree < high:
+            growth.raise_degree(high)
         growth.split(marked, looked.tails)
         return True
 

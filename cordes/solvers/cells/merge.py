@@ -118,7 +118,7 @@ class Merging:
         box, axis, place, low, high = _cut(box, cells, inside)
         ends = box.copy(), box.copy()
         ends[0][axis, 1] = ends[1][axis, 0] = place
-        old: tuple[Node | None, Node | None] = (None, None)
+        old: tuple[Node | None, ...] = (None, None)
         if before is not None and before.plane == (axis, place):
             assert before.children is not None
             old = before.children

@@ -2,6 +2,7 @@
 values on the faces of the cell; and how the slopes on the faces depend on these. So the
 conditioning of second derivatives, (degree/size)⁴, ends inside of a cell."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -32,7 +33,7 @@ def reduce_plain(
     lower: np.ndarray,
     upper: np.ndarray,
     element: Element,
-    known: list[Reduced | None] | None = None,
+    known: Sequence[Reduced | None] | None = None,
 ) -> list[Reduced]:
     """Many cells; those that are `known` only where the equation is not what it was."""
     step = max(HELD // element.bubbles.size, 1)
@@ -49,7 +50,7 @@ def _batch(
     lower: np.ndarray,
     upper: np.ndarray,
     element: Element,
-    known: list[Reduced | None],
+    known: Sequence[Reduced | None],
 ) -> list[Reduced]:
     factors, target = _rows(equation, lower, upper, element.points)
     marks = [hash((a.tobytes(), b.tobytes())) for a, b in zip(factors, target, strict=True)]
@@ -63,7 +64,7 @@ def _batch(
     )
     rough = element.roughness(np.concatenate([factors, target[..., None]], axis=2)[new]) > ROUGH
     smooth = new[~rough]
-    found: dict[int, tuple] = {}
+    found: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
     if len(smooth):
         each = factors[smooth] * scales(lower[smooth], upper[smooth])[:, None]
         matrix, outer = _applied(each, element.bubble_rows), _applied(each, element.lift_rows)
@@ -104,7 +105,7 @@ def _by_least_squares(
     count = matrix.shape[2]
     right = (target * weight)[:, :, None], -outer
     whole = np.concatenate([matrix / size[:, None], *right], axis=2)
-    triangle = np.linalg.qr(whole, mode="r")
+    triangle = np.asarray(np.linalg.qr(whole, mode="r"))
     inner = solved_each(triangle[:, :count, :count], triangle[:, :count, count:])
     response = wide.bubbles @ (inner / size[:, :, None])
     return _parts(element, response, lower, upper)

@@ -66,7 +66,7 @@ def reduce_rich(
     ends = np.cumsum([len(x) for x, _ in points])[:-1]
     factors, targets = np.split(rows.factors, ends), np.split(rows.target, ends)
     marks = [hash((a.tobytes(), b.tobytes())) for a, b in zip(factors, targets, strict=True)]
-    found = list(known) if known is not None else [None] * len(cells)
+    found: list[Reduced | None] = list(known) if known is not None else [None] * len(cells)
     new = [
         k
         for k, (old, mark) in enumerate(zip(found, marks, strict=True))
@@ -201,7 +201,7 @@ def _orthonormal(rows: np.ndarray, cut: float) -> np.ndarray:
     is superfluous."""
     norms = np.linalg.norm(rows, axis=0)
     norms[norms == 0] = 1.0
-    triangle = np.linalg.qr(rows / norms, mode="r")
+    triangle = np.asarray(np.linalg.qr(rows / norms, mode="r"))
     _, singular, right = np.linalg.svd(triangle)
     used = singular > cut * singular[0]
     return (right[: len(used)][used].T / singular[used]) / norms[:, None]
@@ -211,4 +211,4 @@ def _least_squares(matrix: np.ndarray, wanted: np.ndarray) -> np.ndarray:
     if not matrix.shape[1]:
         return np.zeros((0, wanted.shape[1]))
     found = scipy.linalg.lstsq(matrix, wanted, cond=CUT, lapack_driver="gelsy", check_finite=False)
-    return np.asarray(found[0])
+    return np.asarray(found[0])  # pyright: ignore[reportOptionalSubscript]

@@ -29,6 +29,10 @@ class CellsWay:
         split = start is not None and isinstance(start.network, CellPolynomials)
         if solver.begins_with_polynomials(system) and not split:
             self.first = Polynomials(system, budget, start)
+            # Where there are too many lines, those of a table, polynomials are given up at once.
+            if solver.splits(system.problem) and not self.first.ladder.fits():
+                self.first.give_up()
+                self.first = None
 
     def polynomials(self) -> bool:
         """Whether polynomials are good enough, or all that there is."""

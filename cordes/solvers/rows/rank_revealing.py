@@ -56,8 +56,8 @@ def solve_well_posed(matrix: np.ndarray, target: np.ndarray, damped: int = 0) ->
     size[size == 0] = 1.0
     count = matrix.shape[1]
     system = np.concatenate([matrix / size, target[:, None]], axis=1)
-    (triangle,) = scipy.linalg.qr(  # pyright: ignore[reportAssignmentType]
-        system, mode="r", overwrite_a=True, check_finite=False
+    triangle = np.asarray(
+        scipy.linalg.qr(system, mode="r", overwrite_a=True, check_finite=False)[0]
     )
     pivots = np.abs(np.diag(triangle[:count, :count]))
     if damped or not np.min(pivots, initial=np.inf) > INDEPENDENT:

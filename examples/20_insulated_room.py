@@ -27,7 +27,7 @@ problem = cordes.Linear(
 )
 solution = cordes.solve(problem)
 print(solution.certificate)
-solution.plot(sys.argv[1] if len(sys.argv) > 1 else "19_insulated_room.png")
+solution.plot(sys.argv[1] if len(sys.argv) > 1 else "20_insulated_room.png")
 
 
 def mode(square, start, x):

@@ -1,0 +1,496 @@
+"""Forged proofs: what somebody may do to a proof file to make the checker say something false.
+
+Each forgery is a changed file, with a hash that fits if it is not about the hash. Whatever the
+checker then prints must be true of the file that it was given: the solution of the forged equation
+is computed by Chebyshev collocation, or known in closed form, and u_θ by plain NumPy.
+
+    python benchmarks/forgeries.py [--out FILE.json]
+"""
+
+import argparse
+import copy
+import hashlib
+import json
+import os
+import random
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT / "checker"), str(ROOT / "benchmarks")]
+from forged_truth import falsehood  # noqa: E402
+
+from cordes_check.balls import NotAProof, Refused  # noqa: E402
+from cordes_check.proofs import check  # noqa: E402
+
+PROOFS = ROOT / "tests" / "data" / "proofs"
+BASES = ("linear", "jumps", "control", "determinant", "length")
+# How much longer than the honest file a forged one may take, and what is always granted.
+SLOWER, GRANTED = 10.0, 1.0
+
+
+class Forgery(NamedTuple):
+    """A file, what was done to it, and whether it must be refused; otherwise what is said of it
+    must be true."""
+
+    kind: str
+    base: str
+    content: bytes
+    refused: bool
+
+
+def read(base: str) -> dict[str, Any]:
+    return json.loads((PROOFS / f"{base}.proof").read_bytes().partition(b"\n")[2])
+
+
+def written(data: object, version: str = "1") -> bytes:
+    body = json.dumps(data, indent=0).encode() + b"\n"
+    return f"cordes-proof {version} {hashlib.sha256(body).hexdigest()}\n".encode() + body
+
+
+def nudged(text: str, by: float) -> str:
+    return (float.fromhex(text) * (1 + by) if by else 0.0).hex()
+
+
+Change = Callable[[dict[str, Any], random.Random], None]
+MUST: dict[str, Change] = {}
+MAY: dict[str, Change] = {}
+
+
+def forgery(table: dict[str, Change]) -> Callable[[Change], Change]:
+    def keep(change: Change) -> Change:
+        table[change.__name__] = change
+        return change
+
+    return keep
+
+
+def _numbers(data: dict, rng: random.Random, key: str, by: float) -> None:
+    values = data["network"][key]
+    values = rng.choice(values) if key == "weights" else values
+    at = rng.randrange(len(values))
+    values[at] = nudged(values[at], by)
+
+
+for _key in ("coefficients", "weights", "biases", "center", "scale"):
+    for _by in (1e-9, -1e-9, 1e-4, -0.1, 1.0):
+        MAY[f"{_key} times {1 + _by}"] = lambda d, r, k=_key, b=_by: _numbers(d, r, k, b)
+for _key in ("coefficients", "biases", "scale"):
+    for _bad in ("nan", "inf", "0x1p+900", "zero", "", None, [], {}, "0x", "9" * 5000):
+        MUST[f"{_key} {str(_bad)[:9]!r}"] = lambda d, r, k=_key, b=_bad: d["network"][
+            k
+        ].__setitem__(0, b)
+
+
+@forgery(MAY)
+def activation(d, r):
+    d["network"]["activation"] = "tanh"
+
+
+@forgery(MAY)
+def features_exchanged(d, r):
+    c = d["network"]["coefficients"]
+    c[0], c[1] = c[1], c[0]
+
+
+@forgery(MUST)
+def feature_left_out(d, r):
+    d["network"]["coefficients"].pop()
+
+
+@forgery(MAY)
+def feature_left_out_everywhere(d, r):
+    for row in [*d["network"]["weights"], d["network"]["coefficients"], d["network"]["biases"]]:
+        row.pop()
+
+
+@forgery(MUST)
+def negative_scale(d, r):
+    d["network"]["scale"][0] = (-1.0).hex()
+
+
+@forgery(MUST)
+def unknown_activation(d, r):
+    d["network"]["activation"] = "relu"
+
+
+# The text of the problem: pieces that are replaced where they occur.
+TEXTS = {
+    "f in its tenth digit": ("pi**2", "3.1415926536**2*1.0000000001"),
+    "pi rounded": ("pi", "3.14159265"),
+    "A": ("1 + x1/4", "1 + x1/4.001"),
+    "A larger": ("A = [[", "A = [[1 + "),
+    "b": ("b = [0.5, 0]", "b = [0.5001, 0]"),
+    "c": ("c = 1", "c = 1.01"),
+    "c below the eigenvalue": ("c = 1", "c = -21"),
+    "c far below": ("c = 1", "c = -1000"),
+    "c huge": ("c = 1", "c = 1e300"),
+    "coordinates exchanged": ("sin(pi*x1)", "sin(pi*x2)"),
+    "power": ("**", "*"),
+    "g": ('f = "', 'g = "x1*x2"\nf = "'),
+    "g small": ('f = "', 'g = "1e-7*x1"\nf = "'),
+    "g with a kink": ('f = "', 'g = "abs(x1 - 1/3)"\nf = "'),
+    "domain": ("lower = [0, 0]", "lower = [0, 1e-9]"),
+    "domain moved": ("lower = [0, 0]", "lower = [-1, 0]"),
+    "domain turned": ("lower = [0, 0]", "lower = [2, 0]"),
+    "sine is a cosine": ("sin(pi*x1)", "cos(pi*x1)"),
+    "not analytic": ('f = "', 'f = "abs(x1 - 1/3)*1e-3 + '),
+    "a root": ('f = "', 'f = "sqrt((x1 - 1/3)**2)*1e-3 + '),
+    "a pole": ('f = "', 'f = "1e-30/(x1 - 1/3) + '),
+    "a narrow pole": ('f = "', 'f = "1e-30/((x1 - 1/3)**2 + 1e-40) + '),
+    "a narrow peak": ('f = "', 'f = "exp(-1e8*((x1 - 1/3)**2 + (x2 - 1/7)**2)) + '),
+    "a logarithm": ('f = "', 'f = "1e-9*log(x1 - 1/3) + '),
+    "a tangent": ('f = "', 'f = "1e-30*tan(4*x1) + '),
+    "a condition": ('f = "', 'f = "where(x1*x2 > 1/3, 1, 0) + '),
+    "a step": ('f = "', 'f = "1e-3*sign(x1 - 1/3) + '),
+    "a large power": ('f = "', 'f = "x1**100000 + '),
+    "a tower": ('f = "', 'f = "2**2**2**2**2**2*0 + '),
+    "an import": ('f = "', "f = \"__import__('os').system('touch FORGED') + "),
+    "an attribute": ('f = "', 'f = "().__class__ + '),
+    "a call": ('f = "', 'f = "(lambda: 1)() + '),
+    "a list": ('f = "', 'f = "sum([x1 for x1 in x2]) + '),
+    "a walrus": ('f = "', 'f = "(x1 := 1) + '),
+    "a text": ('f = "', "f = \"'1' + "),
+    "a complex number": ('f = "', 'f = "1j + '),
+    "a comment": ('f = "', 'f = "1 # + '),
+    "strange digits": ('f = "', 'f = "\u0661 + '),
+    "deep parentheses": ('f = "', 'f = "' + "(" * 5000 + "1" + ")" * 5000 + " + "),
+    "deep signs": ('f = "', 'f = "' + "-" * 20000 + "1 + "),
+    "a long sum": ('f = "', 'f = "' + "x1 + " * 18000),
+    "many digits": ('f = "', 'f = "' + "9" * 90000 + " + "),
+    "another kind": ('kind = "linear"', 'kind = "hjb"'),
+    "another schema": ("schema = 1", "schema = 2"),
+    "a time": ("c = 1\n", "c = 1\nhorizon = 1\n"),
+    "a coefficient is defined": ("[equation]", '[definitions]\nc = "x1"\n[equation]'),
+    "pi is defined": ("[equation]", "[definitions]\npi = 3\n[equation]"),
+    "definitions that double": (
+        "[equation]",
+        "[definitions]\nd0 = 'x1'\n"
+        + "".join(f"d{k} = '-(d{k - 1}+d{k - 1})'\n" for k in range(1, 60))
+        + "[equation]\ng = '0*d59'",
+    ),
+    "numbers that square": (
+        "[equation]",
+        "[definitions]\nd0 = 1e99\n"
+        + "".join(f"d{k} = 'd{k - 1}*d{k - 1}'\n" for k in range(1, 60))
+        + "[equation]\ng = '0*d59'",
+    ),
+    "no TOML": ("[equation]", "[equation"),
+    "control left out": ("controls = [1, 2]", "controls = []"),
+    "another control": ("controls = [1, 2]", "controls = [1, 2.001]"),
+    "a third control": ("controls = [1, 2]", "controls = [1, 2, 3]"),
+    "infimum": ("controls = [1, 2]", 'sense = "inf"\ncontrols = [1, 2]'),
+    "control defined": ('p = "2 - a"', 'a = 1\np = "2 - a"'),
+    "a loss that is no number": (
+        "controls = [1, 2]",
+        'controls = [1, 2]\nswitch = "log(x1)"\nabove = [1, 0]\nbelow = [0, 1]',
+    ),
+    "a loss for all": (
+        "controls = [1, 2]",
+        'controls = [1, 2]\nswitch = "x1"\nabove = [1, 2]\nbelow = [1, 1]',
+    ),
+    "f of a determinant": ("(1 + r**2)", "(1.01 + r**2)"),
+    "f that vanishes": ("(1 + r**2)", "(x1 + r**2)"),
+    "f below zero": ("(1 + r**2)", "-(1 + r**2)"),
+    "boundary of a determinant": ("exp(r**2/2)", "exp(r**2/2)*1.001"),
+    "an interface moved": ('interfaces = ["x1", "x2"]', 'interfaces = ["x1 - 1/100", "x2"]'),
+    "interfaces exchanged": ('interfaces = ["x1", "x2"]', 'interfaces = ["x2", "x1"]'),
+    "an oblique interface": ('interfaces = ["x1", "x2"]', 'interfaces = ["x1 - x2", "x2"]'),
+    "a sign moved": ("sign(x1)", "sign(x1 - 1/7)"),
+}
+TRUE_ALL_THE_SAME = {
+    "infimum",
+    "domain",
+    "g small",
+    "a narrow pole",
+    "a large power",
+    "another kind",
+}
+# The text says the same, or something that may be shown after all.
+MAY_HOLD = {"f in its tenth digit", "pi rounded", "A", "A larger", "b", "c", "interfaces exchanged"}
+MAY_HOLD |= {
+    "definitions that double",
+    "a third control",
+    "another control",
+    "power",
+    *TRUE_ALL_THE_SAME,
+}
+
+
+def _rows(data: dict, rng: random.Random) -> list:
+    return rng.choice(data["cells"])
+
+
+@forgery(MUST)
+def cell_removed(d, r):
+    d["cells"].remove(_rows(d, r))
+
+
+@forgery(MUST)
+def cell_doubled(d, r):
+    d["cells"].append(_rows(d, r))
+
+
+@forgery(MUST)
+def cell_moved(d, r):
+    _rows(d, r)[1][0] += "1"
+
+
+@forgery(MUST)
+def cell_wider(d, r):
+    row = _rows(d, r)[2]
+    row[0] = f"{row[0]}1" if "." in row[0] else f"{row[0]}.0000000001".replace("0/", "0.1/")
+
+
+@forgery(MUST)
+def cell_is_a_triangle(d, r):
+    cell = _rows(d, r)
+    cell[0] = "triangle" if cell[0] == "box" else "box"
+
+
+@forgery(MUST)
+def cell_is_a_tip(d, r):
+    cell = _rows(d, r)
+    cell[0] = "tip"
+    if len(d["cells"]) == 1:
+        d["cells"].append(copy.deepcopy(cell))
+
+
+@forgery(MUST)
+def cell_flat(d, r):
+    cell = _rows(d, r)
+    cell[3] = cell[2]
+
+
+@forgery(MUST)
+def cell_without_end(d, r):
+    _rows(d, r)[1][0] = "1e999"
+
+
+@forgery(MUST)
+def cell_of_another_kind(d, r):
+    _rows(d, r)[0] = "disk"
+
+
+@forgery(MUST)
+def cell_in_space(d, r):
+    _rows(d, r)[1:] = [["0", "0", "0"], ["1", "0", "0"], ["0", "1", "0"], ["0", "0", "1"]]
+
+
+@forgery(MUST)
+def no_cells(d, r):
+    d["cells"] = []
+
+
+@forgery(MUST)
+def cells_turned_and_doubled(d, r):
+    """The same area, with another orientation."""
+    kind, o, a, b = _rows(d, r)
+    d["cells"].append([kind, o, b, a])
+
+
+@forgery(MUST)
+def cells_that_are_text(d, r):
+    d["cells"] = "box"
+
+
+for _by in (0.5, 0.9, 0.99, 0.999):
+    for _key in ("L2", "Linf", "H1", "H2"):
+        MUST[f"claim {_key} times {_by}"] = lambda d, r, k=_key, b=_by: d["claims"].update(
+            {k: repr(float(d["claims"].get(k, "1e-9")) * b)}
+        )
+for _bad in ("nan", "-1", "0", "inf", [], {}, None, "1e-9999"):
+    MUST[f"claim {_bad!r}"] = lambda d, r, b=_bad: d["claims"].update({"L2": b})
+MUST["claim of another norm"] = lambda d, r: d["claims"].update({"W3": "1"})
+
+# The theorem: key, value, whether it must be refused.
+THEOREM = [
+    ("s", "0", True),
+    ("s", "0.01", True),
+    ("s", "1", True),
+    ("s", "1.5", True),
+    ("s", "-0.5", True),
+    ("s", "nan", True),
+    ("s", "0.999", False),
+    ("lambda", "-1", True),
+    ("lambda", "1e6", True),
+    ("lambda", "nan", True),
+    ("least", "2", True),
+    ("least", "0", True),
+    ("least", "-1", True),
+    ("least", "1e-9", False),
+    ("weights", ["0", "0", "0", "0"], True),
+    ("weights", ["0", "1", "1"], True),
+    ("weights", ["0", "-1", "1", "1"], True),
+    ("weights", ["0", "1e300", "1", "1"], True),
+    ("weights", ["0", "1e-300", "1", "1"], True),
+    ("M", [["1", "0.5"], ["0.4", "1"]], True),
+    ("M", [["1", "2"], ["2", "1"]], True),
+    ("M", [["1"]], True),
+    ("M", [["0", "0"], ["0", "0"]], True),
+    ("M", [["1e300", "0"], ["0", "1e300"]], True),
+    ("V", [["9", "0"], ["0", "9"]], True),
+    ("V", [["0", "0"], ["0", "0"]], True),
+    ("V", [["1", "0"]], True),
+    (
+        "transform",
+        {"center": ["0", "0"], "p": ["9", "0"], "S": [["0", "0"]] * 2, "constant": "0"},
+        True,
+    ),
+    (
+        "transform",
+        {"center": ["0", "0"], "p": ["0", "0"], "S": [["0", "0"]] * 2, "constant": "1e9"},
+        True,
+    ),
+    ("transform", {"center": ["0"], "p": ["0"], "S": [["0"]], "constant": "0"}, True),
+    ("name", "T3", True),
+    ("name", "T4", True),
+    ("name", "__class__", True),
+]
+HINTS = [
+    ("precision", 10, True),
+    ("precision", 53, False),
+    ("precision", 10**9, True),
+    ("precision", "64", True),
+    ("precision", None, True),
+    ("tolerance", "0", True),
+    ("tolerance", "-1", True),
+    ("tolerance", "1e-300", False),
+    ("tolerance", "1e300", True),
+    ("tolerance", "nan", True),
+    ("precise", "0", True),
+    ("precise", "1e-200", True),
+    ("precise", "1e200", True),
+    ("corners", [[]], True),
+    ("corners", "no", True),
+    ("network", {}, True),
+    ("problem", 7, True),
+    ("problem", "", True),
+    ("name", "ex4.1-smooth", True),
+    ("name", ["linear"], True),
+    ("answer", {"file": "../../etc/passwd", "sha256": "0"}, False),
+    ("answer", {}, True),
+    ("theorem", None, True),
+    ("claims", None, True),
+]
+
+
+def containers(base: str) -> Iterator[Forgery]:
+    """What is wrong with the file itself."""
+    content, data = (PROOFS / f"{base}.proof").read_bytes(), read(base)
+    middle = len(content) // 2
+    wrong = {
+        "a bit": content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :],
+        "cut off": content[:middle],
+        "empty": b"",
+        "a line": content.partition(b"\n")[0],
+        "a version": written(data, "2"),
+        "no version": written(data, "x y"),
+        "noise": random.Random(1).randbytes(5000),
+        "no head": content.partition(b"\n")[2],
+        "a list": written([data]),
+        "a number": written(3),
+        "nothing": written(None),
+    }
+    deep = b"[" * 100000
+    wrong["deep"] = f"cordes-proof 1 {hashlib.sha256(deep).hexdigest()}\n".encode() + deep
+    for key in data:
+        wrong[f"without {key}"] = written({k: v for k, v in data.items() if k != key})
+    for kind, forged in wrong.items():
+        yield Forgery(f"file: {kind}", base, forged, True)
+
+
+def forgeries(seed: int = 0) -> Iterator[Forgery]:
+    rng = random.Random(seed)
+    for base in BASES:
+        honest = read(base)
+
+        def forged(kind: str, refused: bool, base=base, honest=honest, **parts: Any) -> Forgery:
+            return Forgery(kind, base, written(honest | parts), refused)
+
+        for table, refused in ((MUST, True), (MAY, False)):
+            for kind, change in table.items():
+                data = copy.deepcopy(honest)
+                change(data, rng)
+                yield Forgery(kind, base, written(data), refused)
+        for kind, (old, new) in TEXTS.items():
+            if old in honest["problem"]:
+                text = honest["problem"].replace(old, new)
+                yield forged(f"text: {kind}", kind not in MAY_HOLD, problem=text, name=None)
+        for key, value, refused in THEOREM:
+            if key in honest["theorem"]:
+                theorem = honest["theorem"] | {key: value}
+                yield forged(f"theorem: {key} {value}"[:60], refused, theorem=theorem)
+        for key, value, refused in HINTS:
+            yield forged(f"{key}: {value}"[:60], refused, **{key: value})
+        if honest["name"]:
+            text = honest["problem"] + "\n"
+            yield forged("another text with the name", True, problem=text)
+    yield from containers("linear")
+
+
+def judged(given: Forgery, folder: Path, usual: float) -> tuple[str, str | None]:
+    """What the checker does, and what is wrong with that."""
+    path = folder / "forged.proof"
+    path.write_bytes(given.content)
+    began = time.process_time()
+    try:
+        _, facts = check(path)
+        verdict = "accepted"
+    except (Refused, NotAProof, Exception) as error:
+        verdict, facts = f"refused: {error}", {}
+    seconds = time.process_time() - began
+    if seconds > SLOWER * usual + GRANTED:
+        return verdict, f"{seconds:.1f} s"
+    if verdict == "accepted":
+        if given.refused:
+            return verdict, "accepted"
+        data = json.loads(given.content.partition(b"\n")[2])
+        return verdict, falsehood(data, facts["bounds"])
+    return verdict, None
+
+
+def run(
+    bases: Collection[str] = BASES, every: int = 1, offset: int = 0
+) -> tuple[Counter, list[tuple[str, str, str]]]:
+    """How many were accepted and refused, and what went wrong."""
+    counts, wrong = Counter(), []
+    with tempfile.TemporaryDirectory() as name:
+        folder, usual = Path(name), {}
+        for base in bases:
+            began = time.process_time()
+            check(PROOFS / f"{base}.proof")
+            usual[base] = time.process_time() - began
+        here = os.getcwd()
+        os.chdir(folder)
+        try:
+            chosen = (given for given in forgeries() if given.base in bases)
+            for k, given in enumerate(chosen):
+                if k % every == offset:
+                    verdict, fault = judged(given, folder, usual[given.base])
+                    counts[verdict.partition(":")[0]] += 1
+                    if fault:
+                        wrong.append((given.base, given.kind, fault))
+        finally:
+            os.chdir(here)
+        executed = (folder / "FORGED").exists()
+    return counts, [*wrong, *([("", "code was executed", "")] if executed else [])]
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path)
+    out = parser.parse_args().out
+    found, faults = Counter(), []
+    for base in BASES:
+        counts, wrong = run([base])
+        print(base, dict(counts), *wrong, sep="\n", flush=True)
+        found, faults = found + counts, faults + wrong
+    if out:
+        out.write_text(json.dumps({"forgeries": found, "faults": faults}, indent=2) + "\n")
+    sys.exit(bool(faults))
