@@ -128,7 +128,7 @@ class Vanishing(NamedTuple):
 class Case:
     """A solution u and an answer w = u + t v, as a problem and a candidate."""
 
-    formulas = ()
+    formulas, scales = (), None
 
     def __init__(self, domain, kind: str, solution, error, size: float):
         self.domain, self.kind, self.solution, self.error, self.size = (
@@ -142,9 +142,15 @@ class Case:
             domain=domain,
             interfaces=(),
             source_density=self.source_density,
+            f=self.opaque,
             name=kind,
             data=dict,
         )
+
+    @staticmethod
+    def opaque(x: object) -> NoReturn:
+        """Norms are those of points: f has no formula here."""
+        raise NotImplementedError
 
     def source_density(self, x: np.ndarray) -> np.ndarray:
         return np.linalg.det(self.solution.jet(x).hessian)

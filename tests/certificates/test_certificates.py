@@ -322,24 +322,33 @@ def test_a_loss_of_ellipticity_between_the_samples_is_found():
 
 
 @pytest.mark.filterwarnings("ignore::cordes.UndeclaredJumpWarning")
+def ring(x):
+    return jnp.sum((x - 0.6) ** 2) - 0.01
+
+
 @pytest.mark.parametrize(
-    "coefficients",
-    [
-        {"A": lambda x: jnp.diag(jnp.array([1.0, jnp.where(x[0] > 0.3, 2.0, 1.0)]))},
-        {
-            "A": lambda x: jnp.diag(
-                jnp.array([1.0, jnp.where(jnp.sum((x - 0.6) ** 2) < 0.01, 2.0, 1.0)])
-            )
-        },
-        {"f": lambda x: jnp.where(x[0] + 0.3 * x[1] > 0.6, 2.0, 1.0)},
-    ],
+    ("name", "where"),
+    [("A", lambda x: x[0] - 0.3), ("A", ring), ("f", lambda x: x[0] + 0.3 * x[1] - 0.6)],
     ids=["line", "disk", "source"],
 )
-def test_undeclared_jumps_are_refused(coefficients):
-    problem = cordes.Linear(SQUARE, **({"A": np.eye(2), "f": 1.0} | coefficients))
-    solution = cordes.solve(problem, features=250)
-    assert no_bound(solution.certificate)
-    assert "no interface is declared there" in solution.certificate.reason
+def test_undeclared_jumps_are_found(name, where):
+    """And the cells of the certificate know them: the bound is that of the declared interface."""
+
+    def jump(x):
+        return jnp.where(where(x) > 0, 2.0, 1.0)
+
+    data = {"A": np.eye(2), "f": 1.0}
+    data[name] = jump if name == "f" else lambda x: jnp.diag(jnp.array([1.0, jump(x)]))
+    problem = cordes.Linear(SQUARE, **data)
+    assert problem.found_interfaces == 1
+    x = SQUARE.interior_points(200, 1)
+    signs = [np.sign(jax.vmap(each)(jnp.asarray(x))) for each in (*problem.interfaces, where)]
+    assert abs(np.sum(signs[0] * signs[1])) == len(x)
+    bounds = [
+        cordes.certify(one, lambda x: 0.1 * jnp.prod(x * (1 - x))).energy
+        for one in (problem, problem.replace(interfaces=[where]))
+    ]
+    np.testing.assert_allclose(bounds[0], bounds[1], rtol=0.01)
 
 
 def test_single_precision_is_refused():

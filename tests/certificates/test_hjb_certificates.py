@@ -206,6 +206,7 @@ def test_each_side_holds(monkeypatch, sense, sign):
 def test_rounding_is_counted(monkeypatch, direct):
     """An answer that is known to 1e-3 only: the upper bound grows by that much, the lower one
     falls. With derivatives both diagonal entries count, twice."""
+    monkeypatch.setattr(hjb_certify, "_enclosed", lambda *given: None)
     problem, candidate, _ = two_speeds("sup", 8.9)
     if not direct:
         monkeypatch.setattr(hjb_equation, "DIRECT", 0)
@@ -215,6 +216,16 @@ def test_rounding_is_counted(monkeypatch, direct):
     reach = 1e-3 if direct else 4e-3
     assert plain.energy[1] + 0.7 * reach <= coarse.energy[1] <= plain.energy[1] + 1.01 * reach
     assert plain.energy[0] - 1.01 * reach <= coarse.energy[0] <= plain.energy[0] - 0.7 * reach
+
+
+def test_rounding_is_counted_where_norms_are_enclosed():
+    problem, candidate, _ = two_speeds("sup", 8.9)
+    plain, original = certify_hjb(problem, candidate, NOWHERE), candidate.applied
+    candidate.applied = lambda x, A, b, c: (original(x, A, b, c)[0], np.full(len(x), 1e-3))
+    coarse = certify_hjb(problem, candidate, NOWHERE)
+    assert plain.levels["energy"] == coarse.levels["energy"] == "enclosed"
+    assert plain.energy[1] + 0.7e-3 <= coarse.energy[1] <= plain.energy[1] + 2e-3
+    assert coarse.energy[0] <= plain.energy[0] - 0.7e-3
 
 
 def test_both_ways_to_see_an_answer(monkeypatch):
