@@ -60,11 +60,10 @@ def test_long_domains_and_three_dimensions():
     box = cordes.Box([0, 0], [1000, 1])
     boxes = resolved_boxes([bump([333.3, 0.4], 0.2)], box)
     assert around(boxes, [333.3, 0.4]) < 0.2
-    # The middle of the bump is smooth; what is marked lies around it, and nowhere else.
-    found = boxes.features()
-    distance = np.linalg.norm((found.lower + found.upper) / 2 - np.array([333.3, 0.4]), axis=1)
-    assert np.sum(distance < 0.3) > 10
-    assert np.max(distance) < 2.0
+    # Marked is where the bump begins, which no point would see.
+    marked = boxes.features()
+    away = np.linalg.norm((marked.lower + marked.upper) / 2 - [333.3, 0.4], axis=1)
+    assert 0.1 < np.min(away) < 0.2
     cube = cordes.Box([0, 0, 0], [1, 1, 1])
     boxes = resolved_boxes([bump([0.37, 0.61, 0.43], 0.06)], cube)
     assert around(boxes.features(), [0.37, 0.61, 0.43]) < 0.1
