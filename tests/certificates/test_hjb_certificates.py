@@ -206,7 +206,6 @@ def test_each_side_holds(monkeypatch, sense, sign):
 def test_rounding_is_counted(monkeypatch, direct):
     """An answer that is known to 1e-3 only: the upper bound grows by that much, the lower one
     falls. With derivatives both diagonal entries count, twice."""
-    monkeypatch.setattr(hjb_certify, "_enclosed", lambda *given: None)
     problem, candidate, _ = two_speeds("sup", 8.9)
     # By quadrature both: enclosed norms have their own allowance.
     monkeypatch.setattr(hjb_certify, "_enclosed", lambda *_: None)
