@@ -93,8 +93,11 @@ def check_answer(data: dict, folder: Path) -> bool:
             part = archive.getinfo(f"{name}.npy")
             # What is packed may be a thousand times as large.
             need(part.file_size <= MOST_BYTES, f"{path.name} is too large")
-            raw = archive.read(part)[-8 * len(claimed) :]
-            same = raw == struct.pack(f"<{len(claimed)}d", *map(float.fromhex, claimed))
+            raw = archive.read(part)
+            raw = raw[10 + int.from_bytes(raw[8:10], "little") :]
+            numbers = struct.pack(f"<{len(claimed)}d", *map(float.fromhex, claimed))
+            # Inputs that no feature sees may be left out.
+            same = raw.startswith(numbers) and not any(raw[len(numbers) :])
             need(same, f"{path.name} has other numbers")
     return True
 
