@@ -119,7 +119,11 @@ def readable_interfaces(equation: Equation, problem: AbstractProblem) -> bool:
     x = problem.domain.interior_points(COMPARED, seed=79)
     for phi, found in zip(problem.interfaces, affine, strict=True):
         start, *slopes = map(float, found or [])
-        if not np.allclose(np.asarray(jax.vmap(phi)(x)), start + x @ np.array(slopes), rtol=1e-12):
+        if not np.allclose(
+            np.asarray(jax.vmap(phi)(jax.numpy.asarray(x))),
+            start + x @ np.array(slopes),
+            rtol=1e-12,
+        ):
             return False
     return True
 
