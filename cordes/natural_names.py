@@ -26,8 +26,8 @@ _MISSING = {
         *("bc", "bcs", "boundary", "boundarycondition", "boundaryconditions", "dirichlet"),
         *("neumann", "robin", "periodic", "flux", "normal", "h", "kappa"),
     ),
-    "Stopping is a problem around another one: cordes.Obstacle(problem, below=…, above=…); in files "
-    'kind = "obstacle"': ("below", "above", "stopping", "american", "exercise"),
+    "Stopping is a problem around another one: cordes.Obstacle(problem, below=…, above=…); in "
+    'files kind = "obstacle"': ("below", "above", "stopping", "american", "exercise"),
 }
 MISSING = {name: what for what, names in _MISSING.items() for name in names}
 

@@ -39,6 +39,7 @@ class Linear(AbstractProblem):
     """
 
     linear = True
+    needs_convex = False
     follows_kinks = True
     b: Callable[..., Array]
     c: Callable[..., Array]

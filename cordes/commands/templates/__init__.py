@@ -12,7 +12,16 @@ import shlex
 import tomllib
 from importlib.resources import files
 
-KINDS = ("linear", "hjb", "monge-ampere", "transport", "heat", "american-put")
+KINDS = (
+    "linear",
+    "hjb",
+    "monge-ampere",
+    "transport",
+    "heat",
+    "american-put",
+    "l-shape",
+    "plate-with-holes",
+)
 # The file for each kind and the end of its name. Transport is written in Python only.
 TEMPLATES = {
     (kind, ending): file
