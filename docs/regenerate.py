@@ -47,6 +47,7 @@ PAGES = (
     "proof.md",
     "linear.md",
     "domains.md",
+    "boundary.md",
     "hjb.md",
     "time.md",
     "monge-ampere.md",

@@ -266,8 +266,8 @@ class NewArguments:
     target: str = argument("NAME|FILE.py|FILE.toml", "A name, or the file to write.")
     kind: str = option(
         "linear",
-        "linear, hjb, monge-ampere, heat, american-put, l-shape, plate-with-holes, or transport "
-        "(in Python only).",
+        "linear, insulated-box, hjb, monge-ampere, heat, american-put, l-shape, plate-with-holes, "
+        "or transport (in Python only).",
         autocompletion=lambda: list(KINDS),
     )
     as_python: bool = option(False, "A Python file: for functions of your own.", "--python")

@@ -83,11 +83,6 @@ class AbstractDomain(eqx.Module):
         """Whether it is; what is not has neither a distance function nor a lift."""
         return True
 
-    @property
-    def pieces(self) -> tuple[str, ...]:
-        """The names of the parts of the boundary, for conditions that differ."""
-        return ("boundary",)
-
     def __or__(self, other: "AbstractDomain") -> "AbstractDomain":
         from cordes.domains.plane.boolean import union
 
@@ -107,6 +102,18 @@ class AbstractDomain(eqx.Module):
     def vertices(self) -> np.ndarray | None:
         """Corners of a convex polygonal domain in counter-clockwise order, shape (n, 2);
         None where the boundary is smooth or d != 2."""
+        return None
+
+    @property
+    def pieces(self) -> tuple[str, ...]:
+        """The names of the pieces of the boundary on which conditions may hold."""
+        return ("boundary",)
+
+    @property
+    def coordinates(self) -> Callable[[Array], Array] | None:
+        """Functions of a point between -1 and 1 that take the place of its scaled coordinates, so
+        that smooth functions of them times `distance` fulfil what holds on the boundary; None where
+        the coordinates themselves do."""
         return None
 
     @abc.abstractmethod

@@ -67,7 +67,7 @@ def contraction(problem: AbstractProblem, seen: SeenEquation) -> dict[str, Any] 
         local, growth = seen.local, 1.0
         if transform is not None:
             local, growth = transform.local(seen.points, local), transform.growth(seen.points)
-        for matrix in preconditioners(local):
+        for matrix in preconditioners(local, problem.domain):
             found = _claimed(problem, local, matrix, seen._replace(residual=seen.residual * growth))
             if found is not None and found[0] < best:
                 best, claims = found[0], found[1] | {"transform": _transform(transform)}

@@ -8,6 +8,7 @@ from typing import ClassVar
 from cordes.ansatz.cells.network import CellPolynomials
 from cordes.arguments import Rule, whole
 from cordes.domains import Ball, Box, Ellipsoid, Polygon
+from cordes.domains.walls import walled_part
 from cordes.errors import OptionError
 from cordes.problems.problem import AbstractProblem
 from cordes.solutions.answer import Answer
@@ -46,7 +47,9 @@ class Cells(AbstractSolver):
     @staticmethod
     def serves(problem: AbstractProblem) -> bool:
         """Whether a problem is one for cells."""
-        return problem.domain.dimension <= MOST_DIMENSIONS and problem.takes_boundary_values
+        few = problem.domain.dimension <= MOST_DIMENSIONS and problem.takes_boundary_values
+        # In time the factor that polynomials get knows values only.
+        return few and (problem.clock is None or walled_part(problem.domain) is None)
 
     @staticmethod
     def splits(problem: AbstractProblem) -> bool:
@@ -72,7 +75,7 @@ class Cells(AbstractSolver):
         """The cells to begin with: those of an earlier answer, or the first ones."""
         if not system.hard:
             raise OptionError(
-                "boundary = 'soft' is a loss for networks: method='cells' has exact boundary "
+                "boundary_rows = 'soft' is a loss for networks: method='cells' has exact boundary "
                 "values. Leave one of them out."
             )
         system.place = system.place._replace(ansatz=system.ansatz.without_distance())
