@@ -21,13 +21,13 @@ _MISSING = {
         *("t", "time", "horizon", "maturity", "initial", "terminal", "u0", "heat"),
         *("initialcondition", "terminalcondition", "evolution"),
     ),
-    "Only given boundary values are covered, u = g (g=…); neither normal derivatives nor periodic "
-    "ones yet": (
+    "What holds on the boundary is g=… where u is given there, and of Linear and HJB "
+    "boundary=cordes.Neumann(h), cordes.Robin(kappa, h) or cordes.Periodic()": (
         *("bc", "bcs", "boundary", "boundarycondition", "boundaryconditions", "dirichlet"),
         *("neumann", "robin", "periodic", "flux", "normal", "h", "kappa"),
     ),
-    "Stopping is a problem around another one: cordes.Obstacle(problem, below=…, above=…); in files "
-    'kind = "obstacle"': ("below", "above", "stopping", "american", "exercise"),
+    "Stopping is a problem around another one: cordes.Obstacle(problem, below=…, above=…); in "
+    'files kind = "obstacle"': ("below", "above", "stopping", "american", "exercise"),
 }
 MISSING = {name: what for what, names in _MISSING.items() for name in names}
 

@@ -25,6 +25,7 @@ from cordes.gallery.names import problem
 from cordes.problems.boundary_kinks import KinkWarning
 from cordes.problems.checks import UndeclaredJumpWarning
 from cordes.problems.condition import CordesConditionWarning
+from cordes.problems.conditions import Dirichlet, Neumann, Periodic, Robin
 from cordes.problems.hjb import HJB
 from cordes.problems.linear import Linear
 from cordes.problems.monge_ampere import ConvexityWarning, MongeAmpere, UnboundedHessianWarning
@@ -40,6 +41,7 @@ from cordes.runtime.roll_call import ProcessError
 from cordes.solutions.solution import NotThisKindError, OutsideDomainWarning, Solution
 from cordes.solvers.adam import Adam
 from cordes.solvers.cells.cells import Cells
+from cordes.solvers.expansions.expansions import Expansions
 from cordes.solvers.gauss_newton import GaussNewton
 from cordes.solvers.least_squares import LeastSquares
 from cordes.solvers.solve import solve
@@ -62,8 +64,10 @@ __all__ = [
     "ConvexityWarning",
     "CordesConditionWarning",
     "CordesError",
+    "Dirichlet",
     "DomainError",
     "Ellipsoid",
+    "Expansions",
     "FileError",
     "FrozenError",
     "GaussNewton",
@@ -74,6 +78,7 @@ __all__ = [
     "MemoryLimitError",
     "MemoryLimitWarning",
     "MongeAmpere",
+    "Neumann",
     "NotInstalledError",
     "NotPickledError",
     "NotProvedError",
@@ -83,9 +88,11 @@ __all__ = [
     "OtherProblemWarning",
     "OutsideDomainWarning",
     "Parabolic",
+    "Periodic",
     "Polygon",
     "ProcessError",
     "Result",
+    "Robin",
     "Solution",
     "SurfaceError",
     "Transport",

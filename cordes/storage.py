@@ -26,10 +26,12 @@ from cordes.ansatz.networks.exercise_potential import ExercisePotential
 from cordes.ansatz.networks.mlp import MLP
 from cordes.ansatz.networks.network import AbstractNetwork
 from cordes.ansatz.networks.random_features import RandomFeatures
+from cordes.ansatz.plane.network import Expansion, Functions
 from cordes.ansatz.singular import SingularPoint
 from cordes.arguments import as_path
 from cordes.domains.box import Box
 from cordes.domains.domain import AbstractDomain, Basis, Fit
+from cordes.domains.walls import Walled, directions_of
 from cordes.errors import CordesError, FileError, OptionError, shown
 from cordes.gallery.names import as_problem, from_source
 from cordes.problems.problem import AbstractProblem
@@ -50,6 +52,7 @@ KINDS = {
     "cells": CellPolynomials,
     "pieces": Pieces,
     "potential": ExercisePotential,
+    "expansion": Expansion,
 }
 NEEDED = {"coefficients", "amplitudes", "probes", "values", "equation", "facts"}
 DAMAGED = "is not a saved answer of cordes, or it is damaged"
@@ -106,7 +109,7 @@ def to_bytes(solution: Solution) -> bytes:
     arrays |= {"coefficients": np.ravel(network.coefficients), "amplitudes": solution.amplitudes}
     for k, (weight, bias) in enumerate(network.layers):
         arrays[f"weight{k}"], arrays[f"bias{k}"] = np.asarray(weight), np.asarray(bias)
-    if isinstance(network, CellPolynomials | Pieces | ExercisePotential):
+    if isinstance(network, CellPolynomials | Pieces | ExercisePotential | Expansion):
         arrays |= network.arrays()
     arrays |= {"probes": probes, "values": solution.values(probes)}
     arrays["equation"] = _equation(solution.problem, probes)
@@ -153,12 +156,15 @@ def _restored(
         levels = levels_of(problem.domain)
         network = from_arrays(arrays, levels, ansatz.inputs, ansatz.singular)
     elif facts["network"]["kind"] == "pieces":
-        vanishing = isinstance(problem.domain, Box)
+        vanishing = isinstance(problem.domain, Box | Walled)
         ansatz = ansatz.without_distance(alone=False) if vanishing else ansatz
-        network = from_pieces(arrays, ansatz.inputs, vanishing)
+        directions = directions_of(problem.domain)
+        network = from_pieces(arrays, ansatz.inputs, vanishing, directions)
     elif facts["network"]["kind"] == "potential":
         ansatz = bare_ansatz(problem)
         network = ExercisePotential.from_arrays(arrays, ansatz.inputs)
+    elif facts["network"]["kind"] == "expansion":
+        network = Expansion(ansatz.inputs, Functions.of(arrays), arrays["coefficients"])
     else:
         network = _network(facts["network"], arrays, ansatz.inputs, path)
     if len(arrays["amplitudes"]) != ansatz.singular.count:

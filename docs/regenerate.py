@@ -46,6 +46,8 @@ PAGES = (
     "certificates.md",
     "proof.md",
     "linear.md",
+    "domains.md",
+    "boundary.md",
     "hjb.md",
     "time.md",
     "monge-ampere.md",

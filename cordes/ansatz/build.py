@@ -60,8 +60,9 @@ class AnsatzOptions:
     def __post_init__(self) -> None:
         if not isinstance(self.boundary, str) or self.boundary not in ("hard", "soft"):
             raise OptionError(
-                f"boundary = {shown(self.boundary)}: 'hard' (exact by construction) or 'soft' (the "
-                "paper's composite loss); Neumann and Robin conditions are not supported."
+                f"boundary_rows = {shown(self.boundary)}: 'hard' (exact by construction) or 'soft' "
+                "(the paper's composite loss). What holds on the boundary is said by the problem: "
+                "cordes.Linear(…, boundary=cordes.Neumann(h))."
             )
         check_fields(RULES, self)
 
@@ -233,6 +234,8 @@ def make_place(
 ) -> BuiltAnsatz:
     """The ansatz of a problem. Singular points of a nonlinear one depend on the answer, and are
     found later."""
+    if not problem.domain.convex:
+        return BuiltAnsatz(bare_ansatz(problem), [], 0)
     ansatz = plain_ansatz(problem, options.hard, options.inputs, earlier.fit)
     points = earlier.singular_points
     if points is None:

@@ -37,6 +37,11 @@ class Theorem(enum.Enum):
         "with drift and reaction the scaled operator differs from Δ − λ by a contraction (the "
         "condition of Smears and Süli)",
     )
+    free = (
+        "T1b with a free constant",
+        "up to a constant on the right, which is part of the answer, the scaled operator differs "
+        "from the Laplacian by a contraction, so that the residual bounds the error about its mean",
+    )
     green = (
         "Green",
         "Green's function turns the bound of the energy into one of the largest error",
@@ -60,6 +65,15 @@ class Theorem(enum.Enum):
         "Talenti",
         "a drift without sinks leaves Talenti's rearrangement as it is, and Green's function turns "
         "the norm of the residual into a bound of the largest error",
+    )
+    rearrangement = (
+        "N3",
+        "with a constant A, Talenti's rearrangement and Green's function of the disc of the same "
+        "area bound the largest error on any domain",
+    )
+    energy_anywhere = (
+        "N4",
+        "the energy of a constant operator in divergence form bounds the error on any domain",
     )
     interpolation = (
         "interpolation",
@@ -105,7 +119,7 @@ class Theorem(enum.Enum):
     @property
     def maximum_principle(self) -> bool:
         """Whether it rests on the maximum principle of linear equations."""
-        own = (Theorem.ABP, Theorem.barrier, Theorem.drift, Theorem.talenti)
+        own = (Theorem.ABP, Theorem.barrier, Theorem.drift, Theorem.talenti, Theorem.rearrangement)
         return self in (*own, Theorem.M1, Theorem.O1)
 
 

@@ -10,9 +10,12 @@ import numpy as np
 from cordes.domains.box import Box
 from cordes.domains.cylinder import Cylinder
 from cordes.domains.domain import AbstractDomain
+from cordes.domains.plane.region import Region
+from cordes.domains.plane.slabs import Strip
 from cordes.domains.polygon import Polygon
 from cordes.domains.round import AbstractRound
 from cordes.domains.unit_ball import circle, sphere
+from cordes.domains.walls import Walled
 from cordes.errors import DomainError
 
 # Cuts of the unit interval whose ends lie on the boundary, of one whose end 1 does, and even ones.
@@ -47,6 +50,11 @@ def _box(domain: Box) -> list[Patch]:
 
 
 @patches.register
+def _walled(domain: Walled) -> list[Patch]:
+    return patches(domain.box)
+
+
+@patches.register
 def _polygon(domain: Polygon) -> list[Patch]:
     """The triangles of the fan around the centroid, collapsed to it."""
 
@@ -62,6 +70,16 @@ def _polygon(domain: Polygon) -> list[Patch]:
     return [
         triangle(start, edge) for start, edge in zip(domain.vertices, domain.edges, strict=True)
     ]
+
+
+@patches.register
+def _plane(domain: Region) -> list[Patch]:
+    """Its strips."""
+
+    def strip(each: Strip) -> Patch:
+        return Patch(lambda y: each.at(*y.T), (EVEN[2], EVEN[2]))
+
+    return [strip(each) for each in domain.strips]
 
 
 @patches.register

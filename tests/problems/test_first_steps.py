@@ -33,13 +33,15 @@ def controlled(**data):
 
 SAID = {
     "time": (lambda: controlled(T=1.0), r"no argument 'T'.*cordes.Parabolic"),
-    "boundary": (lambda: poisson(bc="neumann"), r"no argument 'bc'.*u = g.*normal derivatives"),
+    "boundary": (lambda: poisson(bc="neumann"), r"no argument 'bc'.*boundary=cordes.Neumann"),
     "typo": (lambda: poisson(interface=[]), "no argument 'interface'. Known: domain, A, f, b"),
     "degenerate": (lambda: poisson(A=np.diag([1.0, 0.0])), "time as a coordinate.*not covered"),
     "volatility": (lambda: controlled(controls=[0.0, 1.0]), "volatility of zero.*multiple of the"),
     "re-entrant": (
-        lambda: cordes.Polygon([[0, 0], [2, 0], [2, 1], [1, 1], [1, 2], [0, 2]]),
-        "not convex are not covered yet; a convex one",
+        lambda: cordes.MongeAmpere(
+            cordes.Polygon([[0, 0], [2, 0], [2, 1], [1, 1], [1, 2], [0, 2]]), 1.0
+        ),
+        "not convex: there only Linear problems are posed.*a convex domain that contains it",
     ),
     "text": (lambda: poisson(A="1"), "A is the text '1'.*TOML files.*A=lambda x: …"),
     "text of two": (lambda: controlled(f="a"), "f=lambda x, a: …"),
@@ -70,7 +72,7 @@ SAID = {
     ),
     "normal derivative in a file": (
         lambda: problem_from_toml(FILE + "neumann = 0"),
-        "equation.neumann: Only given boundary values.*Allowed: A, f, b, c, g",
+        "equation.neumann: What holds on the boundary.*Allowed: A, f, b, c, g",
     ),
 }
 

@@ -16,6 +16,7 @@ from cordes.ansatz.points import Points
 from cordes.ansatz.singular import SingularFunctions
 from cordes.domains import Box
 from cordes.domains.unit_cube import gauss_rule, tensor_rule
+from cordes.domains.walls import Walled, directions_of
 from cordes.problems.lines import lines_of
 from cordes.problems.problem import AbstractProblem
 from cordes.solvers.rows.rank_revealing import solve_well_posed
@@ -67,8 +68,9 @@ def plain_place(system: AbstractSystem) -> BuiltAnsatz:
 
 
 def vanishes(problem: AbstractProblem) -> bool:
-    """Whether functions vanish on the boundary by themselves: on boxes."""
-    return isinstance(problem.domain, Box)
+    """Whether functions vanish on the boundary, or fulfil what holds there, by themselves: on
+    boxes."""
+    return isinstance(problem.domain, Box | Walled)
 
 
 def is_long(problem: AbstractProblem) -> bool:
@@ -121,7 +123,8 @@ class Ladder:
     @property
     def axes(self) -> tuple[Axis, ...]:
         degrees = [own[step] for own, step in zip(self.degrees, self.steps, strict=True)]
-        return axes_of(self.lines, vanishes(self.system.problem), degrees)
+        problem = self.system.problem
+        return axes_of(self.lines, vanishes(problem), degrees, directions_of(problem.domain))
 
     @property
     def count(self) -> int:
