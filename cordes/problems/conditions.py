@@ -67,9 +67,11 @@ class Periodic:
 Condition = Dirichlet | Neumann | Robin | Periodic
 
 
-def placed(domain: AbstractDomain, g: Any, boundary: Any) -> tuple[AbstractDomain, Any]:
-    """The domain with its conditions and what is given on it: the domain itself and g where values
-    are given everywhere."""
+def placed(
+    domain: AbstractDomain, g: Any, boundary: Any, signature: str = "x"
+) -> tuple[AbstractDomain, Any]:
+    """The domain with its conditions and what is given on it, functions of the `signature`: the
+    domain itself and g where values are given everywhere."""
     if boundary is None:
         return domain, g
     if not (isinstance(g, Real) and float(g) == 0.0):
@@ -87,7 +89,7 @@ def placed(domain: AbstractDomain, g: Any, boundary: Any) -> tuple[AbstractDomai
         condition = conditions[name]
         given = condition.g if isinstance(condition, Dirichlet) else getattr(condition, "h", None)
         letter = "g" if isinstance(condition, Dirichlet) else "h"
-        function, constant = as_function(f"{letter} of {name!r}", given, ())
+        function, constant = as_function(f"{letter} of {name!r}", given, (), signature)
         functions[axis, end] = function
         zero = zero and constant and bool(function() == 0)
     return walled, FaceData(walled, functions, zero)

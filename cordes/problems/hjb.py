@@ -30,7 +30,7 @@ from cordes.problems.coefficients import (
     coefficient_functions,
 )
 from cordes.problems.condition import best_lambda, cordes_multiplier, epsilon_at
-from cordes.problems.evolution import refuse_times, values_on_sides
+from cordes.problems.evolution import refuse_times
 from cordes.problems.initial_kinks import Kink, sharpened
 from cordes.problems.problem import AbstractProblem, Coefficients, at_states
 from cordes.runtime.blocks import BLOCK
@@ -107,8 +107,7 @@ class HJB(AbstractProblem):
             refuse_times(initial, terminal)
             self._place(domain, g, *place, boundary)
         else:
-            given = values_on_sides(g, boundary), initial, terminal
-            self._place_in_time(domain, horizon, given, *place)
+            self._place_in_time(domain, horizon, (g, initial, terminal), *place, boundary)
         if sense in ("max", "min"):
             sense = "sup" if sense == "max" else "inf"
         if sense not in ("sup", "inf"):
