@@ -41,6 +41,7 @@ from cordes.runtime.roll_call import ProcessError
 from cordes.solutions.solution import NotThisKindError, OutsideDomainWarning, Solution
 from cordes.solvers.adam import Adam
 from cordes.solvers.cells.cells import Cells
+from cordes.solvers.expansions.expansions import Expansions
 from cordes.solvers.gauss_newton import GaussNewton
 from cordes.solvers.least_squares import LeastSquares
 from cordes.solvers.solve import solve
@@ -66,6 +67,7 @@ __all__ = [
     "Dirichlet",
     "DomainError",
     "Ellipsoid",
+    "Expansions",
     "FileError",
     "FrozenError",
     "GaussNewton",

@@ -26,6 +26,7 @@ from cordes.ansatz.networks.exercise_potential import ExercisePotential
 from cordes.ansatz.networks.mlp import MLP
 from cordes.ansatz.networks.network import AbstractNetwork
 from cordes.ansatz.networks.random_features import RandomFeatures
+from cordes.ansatz.plane.network import Expansion, Functions
 from cordes.ansatz.singular import SingularPoint
 from cordes.arguments import as_path
 from cordes.domains.box import Box
@@ -51,6 +52,7 @@ KINDS = {
     "cells": CellPolynomials,
     "pieces": Pieces,
     "potential": ExercisePotential,
+    "expansion": Expansion,
 }
 NEEDED = {"coefficients", "amplitudes", "probes", "values", "equation", "facts"}
 DAMAGED = "is not a saved answer of cordes, or it is damaged"
@@ -107,7 +109,7 @@ def to_bytes(solution: Solution) -> bytes:
     arrays |= {"coefficients": np.ravel(network.coefficients), "amplitudes": solution.amplitudes}
     for k, (weight, bias) in enumerate(network.layers):
         arrays[f"weight{k}"], arrays[f"bias{k}"] = np.asarray(weight), np.asarray(bias)
-    if isinstance(network, CellPolynomials | Pieces | ExercisePotential):
+    if isinstance(network, CellPolynomials | Pieces | ExercisePotential | Expansion):
         arrays |= network.arrays()
     arrays |= {"probes": probes, "values": solution.values(probes)}
     arrays["equation"] = _equation(solution.problem, probes)
@@ -161,6 +163,8 @@ def _restored(
     elif facts["network"]["kind"] == "potential":
         ansatz = bare_ansatz(problem)
         network = ExercisePotential.from_arrays(arrays, ansatz.inputs)
+    elif facts["network"]["kind"] == "expansion":
+        network = Expansion(ansatz.inputs, Functions.of(arrays), arrays["coefficients"])
     else:
         network = _network(facts["network"], arrays, ansatz.inputs, path)
     if len(arrays["amplitudes"]) != ansatz.singular.count:

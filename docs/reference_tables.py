@@ -26,6 +26,7 @@ MEANINGS = {
     "learning_rate": "of Adam",
     "momentum": "of the Gauss–Newton direction",
     "cells": "the largest number of cells",
+    "levels": "how many sizes of the basis are tried",
     "degree": "of the polynomials: 10, or 14 where all cells ask for more",
     "oversampling": "collocation points for each feature",
     "points": "collocation points (in a step, where they are drawn anew)",

@@ -234,6 +234,8 @@ def make_place(
 ) -> BuiltAnsatz:
     """The ansatz of a problem. Singular points of a nonlinear one depend on the answer, and are
     found later."""
+    if not problem.domain.convex:
+        return BuiltAnsatz(bare_ansatz(problem), [], 0)
     ansatz = plain_ansatz(problem, options.hard, options.inputs, earlier.fit)
     points = earlier.singular_points
     if points is None:

@@ -16,6 +16,7 @@ from cordes.certificates.linear import certify_linear
 from cordes.certificates.monge_ampere.certify import certify_monge_ampere
 from cordes.certificates.obstacle.certify import certify_obstacle
 from cordes.certificates.parabolic.certify import certify_in_time
+from cordes.certificates.plane.certify import certify_on_plane, singular_places
 from cordes.certificates.reason import NoBoundError, Reason, Why
 from cordes.certificates.residual.candidate import (
     AbstractCandidate,
@@ -68,7 +69,13 @@ def certified(problem: AbstractProblem, request: Request) -> Certificate:
     )
 
 
-certified.register(Linear, lambda problem, how: certify_linear(problem, *how))
+@certified.register
+def _linear(problem: Linear, request: Request) -> Certificate:
+    if problem.domain.convex:
+        return certify_linear(problem, *request)
+    return certify_on_plane(problem, request.candidate, request.singular)
+
+
 certified.register(Parabolic, lambda problem, how: certify_in_time(problem, *how[:3]))
 
 
@@ -129,6 +136,11 @@ def certify(
         name, kind = "barrier=True" if barrier else "residual_bound", type(problem).__name__
         raise OptionError(f"{name} is for linear problems, not for {kind}: leave it out.")
     check_unchanged(problem)
+    if not problem.domain.convex and (barrier or residual_bound is not None):
+        name = "barrier=True" if barrier else "residual_bound"
+        raise OptionError(
+            f"{name} is for convex domains, not for {problem.domain!r}: leave it out."
+        )
     candidate, singular = _candidate(problem, answer)
     request = Request(candidate, singular, confidence, residual_bound, barrier)
     try:
@@ -141,7 +153,9 @@ def certify(
     except MemoryError as error:
         # An answer has been found, or was brought: it is not lost.
         certificate = Certificate(reasons=(Reason(Why.memory, f"no memory is left: {error}"),))
-    return _without_kinks(answer, certificate) if isinstance(answer, Solution) else certificate
+    if not isinstance(answer, Solution) or not problem.domain.convex:
+        return certificate
+    return _without_kinks(answer, certificate)
 
 
 def _without_kinks(solution: Solution, certificate: Certificate) -> Certificate:
@@ -168,7 +182,10 @@ def _candidate(
     problem: AbstractProblem, answer: Solution | Callable
 ) -> tuple[AbstractCandidate, np.ndarray]:
     if isinstance(answer, Solution):
-        return AnswerCandidate(problem, answer), answer.singular_locations
+        candidate = AnswerCandidate(problem, answer)
+        if not problem.domain.convex:
+            return candidate, np.array(singular_places(problem)).reshape(-1, 2)
+        return candidate, answer.singular_locations
     if not callable(answer):
         raise OptionError(
             f"answer is {answer!r}: pass a Solution, or a function of one point written with "
@@ -180,9 +197,10 @@ def _candidate(
     check_shape("answer", answer, (), np.asarray(domain.center))  # pyright: ignore
     # Singular functions belong to boundary values that are given.
     points = []
-    if problem.takes_boundary_values:
+    if problem.takes_boundary_values and domain.convex:
         points = find_singular_points(domain, problem.interfaces, problem.coefficients)
-    locations = np.array([point.location for point in points]).reshape(-1, domain.dimension)
+    places = [point.location for point in points] if domain.convex else singular_places(problem)
+    locations = np.array(places).reshape(-1, domain.dimension)
     return FunctionCandidate(problem, answer), locations
 
 

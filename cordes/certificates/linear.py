@@ -14,13 +14,14 @@ import numpy as np
 
 from cordes.certificates.assemble import Maxima, best_bounds, chosen, no_maxima, with_gap
 from cordes.certificates.certificate import Certificate
+from cordes.certificates.enclosed.blended.measure import BlendedMeasure
 from cordes.certificates.enclosed.measure import EnclosedMeasure
 from cordes.certificates.enclosed.refinement import (
     CHEAP,
     TIGHT,
     CellBudget,
-    enclosed_measure,
 )
+from cordes.certificates.enclosed.residual import enclosed_measure
 from cordes.certificates.enclosed.weights import multiplier, over_root
 from cordes.certificates.reason import Reason, Why, contraction_too_large
 from cordes.certificates.residual.candidate import (
@@ -94,8 +95,8 @@ def certify_linear(
     # What nothing can hide from needs no search for what may hide.
     formulas = () if enclosed is not None else candidate.formulas
     own = formulas, candidate.exact, candidate.scales
-    watched = Watched(candidate.evaluate, _densities, *own)
-    measure, evaluated, layers = measured_closely(problem, watched, sampling, singular, _limits)
+    watched = Watched(candidate.evaluate, densities, *own)
+    measure, evaluated, layers = measured_closely(problem, watched, sampling, singular, limits)
     seen = measure, evaluated, pilot, pilot_points
     equation = LinearEquation(problem, candidate, *seen, residual_bound, enclosed)
     if reason := (
@@ -119,7 +120,7 @@ def certify_linear(
 
 def _enclosed(
     problem: Linear, candidate: AbstractCandidate, pilot: Evaluated
-) -> EnclosedMeasure | None:
+) -> EnclosedMeasure | BlendedMeasure | None:
     """Cells from which nothing can hide, where the formulas have such and they do not run out;
     squares of very large and very small coefficients are no numbers."""
     size = float(np.max(np.abs(pilot.local.A)))
@@ -170,13 +171,13 @@ def _with_derivatives(
     return certificate
 
 
-def _limits(evaluated: Evaluated) -> tuple[np.ndarray, np.ndarray]:
+def limits(evaluated: Evaluated) -> tuple[np.ndarray, np.ndarray]:
     A = evaluated.local.A
     multiplier = A.shape[-1] / np.trace(A, axis1=1, axis2=2)
     return multiplier * evaluated.least, multiplier * evaluated.size
 
 
-def _densities(evaluated: Evaluated) -> np.ndarray:
+def densities(evaluated: Evaluated) -> np.ndarray:
     """What the cells are refined for: the energy norm and the ABP norm of the residual."""
     A, d, size = evaluated.local.A, evaluated.local.A.shape[-1], evaluated.size
     scale = np.max(np.abs(A), axis=(1, 2))

@@ -66,6 +66,15 @@ class Theorem(enum.Enum):
         "a drift without sinks leaves Talenti's rearrangement as it is, and Green's function turns "
         "the norm of the residual into a bound of the largest error",
     )
+    rearrangement = (
+        "N3",
+        "with a constant A, Talenti's rearrangement and Green's function of the disc of the same "
+        "area bound the largest error on any domain",
+    )
+    energy_anywhere = (
+        "N4",
+        "the energy of a constant operator in divergence form bounds the error on any domain",
+    )
     interpolation = (
         "interpolation",
         "the equation and the contraction of A turn the bound of the error into bounds of its "
@@ -110,7 +119,7 @@ class Theorem(enum.Enum):
     @property
     def maximum_principle(self) -> bool:
         """Whether it rests on the maximum principle of linear equations."""
-        own = (Theorem.ABP, Theorem.barrier, Theorem.drift, Theorem.talenti)
+        own = (Theorem.ABP, Theorem.barrier, Theorem.drift, Theorem.talenti, Theorem.rearrangement)
         return self in (*own, Theorem.M1, Theorem.O1)
 
 

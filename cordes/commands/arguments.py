@@ -95,7 +95,7 @@ class SolveArguments:
     """Solve a problem and say how wrong the answer is."""
 
     problem: str = problem_argument()
-    method: str = option("auto", "least-squares, gauss-newton, adam, cells, or auto.")
+    method: str = option("auto", "least-squares, gauss-newton, adam, cells, expansions, or auto.")
     tol: float | None = option(
         None, "Work until the certified root mean square error is this small."
     )
@@ -106,6 +106,7 @@ class SolveArguments:
     features: int | None = option(None, "Largest number of features (least-squares).", min=1)
     cells: int | None = option(None, "Largest number of cells (cells).", min=1)
     degree: int | None = option(None, "Degree of the polynomials (cells).", min=1)
+    levels: int | None = option(None, "Sizes of the basis that are tried (expansions).", min=1)
     no_multiplier: bool = option(
         False, "Leave the Cordès multiplier out: the plain PINN loss.", "--no-multiplier"
     )
@@ -212,8 +213,8 @@ class SurfaceArguments:
         "Vertex numbers of the corners, counted from 1, around the boundary.",
         metavar="A B C D",
     )
-    no_network: bool = option(
-        False, "The conformal map and the classical transport alone.", "--no-network"
+    network: bool = option(
+        False, "Also transport by networks, which takes minutes.", "--network/--no-network"
     )
     seed: int = seed_option()
     out: Path | None = out_option(
@@ -265,8 +266,8 @@ class NewArguments:
     target: str = argument("NAME|FILE.py|FILE.toml", "A name, or the file to write.")
     kind: str = option(
         "linear",
-        "linear, insulated-box, hjb, monge-ampere, heat, american-put, or transport (in Python "
-        "only).",
+        "linear, insulated-box, hjb, monge-ampere, heat, american-put, l-shape, plate-with-holes, "
+        "or transport (in Python only).",
         autocompletion=lambda: list(KINDS),
     )
     as_python: bool = option(False, "A Python file: for functions of your own.", "--python")

@@ -42,6 +42,7 @@ PASSED_ON = (
     "steps",
     "features",
     "cells",
+    "levels",
     "degree",
     "boundary",
     "outer",

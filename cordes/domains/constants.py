@@ -4,7 +4,8 @@ Aleksandrov, Bakelman and Pucci, enclosing ball.
 Every value is a bound that holds for certain, rounded to the safe side by a relative 1e-12, and by
 more where the matrix or the shape is so ill-conditioned that float64 needs it. Taken for granted,
 because it cannot be checked: `bounding_box`, `volume` and `vertices` of a domain of the user's own
-are right, and the domain is convex.
+are right, and that it is convex. A `Region` need not be: its constants are those of its convex
+hull.
 """
 
 import functools
@@ -17,6 +18,7 @@ import scipy.special
 
 from cordes.domains.box import Box
 from cordes.domains.domain import AbstractDomain
+from cordes.domains.plane.region import Region
 from cordes.domains.polygon_shape import (
     EPS,
     edge_lines,
@@ -83,6 +85,14 @@ def _(domain: AbstractRound, matrix: np.ndarray | None = None) -> float:
     carried = np.linalg.svd(np.linalg.solve(axes, np.linalg.cholesky(matrix)), compute_uv=False)
     conditions = np.linalg.cond(axes), np.linalg.cond(matrix), carried[0] / carried[-1]
     return _down(_unit_ball_eigenvalue(carried**2), len(axes), *conditions)
+
+
+@first_eigenvalue.register
+def _(domain: Region, matrix: np.ndarray | None = None) -> float:
+    """Faber and Krahn, and the convex hull."""
+    matrix = positive_definite(matrix, 2)
+    by_volume = _faber_krahn(matrix, math.log(domain.volume))
+    return max(_down(by_volume), first_eigenvalue(domain.hull, matrix))
 
 
 def _unit_ball_eigenvalue(weights: np.ndarray) -> float:
@@ -273,6 +283,18 @@ def _(domain: AbstractRound) -> float:
     return _up(math.exp(logarithm) / d) * (1 + rounding)
 
 
+@polar_factor.register
+def _(domain: Region, points: np.ndarray) -> np.ndarray:
+    """That of the convex hull: for −p/m in the polar body of the hull an affine function touches
+    from above inside of the domain, whatever its shape (theorem N1)."""
+    return polar_factor(domain.hull, points)
+
+
+@largest_polar_factor.register
+def _(domain: Region) -> float:
+    return largest_polar_factor(domain.hull)
+
+
 def _polygon_polar_factor(vertices: np.ndarray, points: np.ndarray) -> np.ndarray:
     """The polar body at x is the polygon with vertices nₖ/hₖ(x). Heights rounded up belong to a
     larger polygon, so that the factor is rounded up too."""
@@ -345,6 +367,11 @@ def _(domain: Box) -> tuple[np.ndarray, float]:
 @circumscribed.register
 def _(domain: AbstractRound) -> tuple[np.ndarray, float]:
     return domain.center, _up(np.linalg.norm(domain.matrix, 2))
+
+
+@circumscribed.register
+def _(domain: Region) -> tuple[np.ndarray, float]:
+    return circumscribed(domain.hull)
 
 
 # Matrices and rounding

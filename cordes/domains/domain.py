@@ -1,5 +1,5 @@
-"""The abstract domain: a bounded convex set and what the rest of the program needs to know of it,
-and the lift of boundary values that it gives."""
+"""The abstract domain: a bounded set, convex but for those of `cordes.domains.plane`, and what the
+rest of the program needs to know of it, and the lift of boundary values that it gives."""
 
 import abc
 import dataclasses
@@ -52,7 +52,9 @@ class Lift:
 
 
 class AbstractDomain(eqx.Module):
-    """A bounded convex set. Subclass it to solve on a domain of your own.
+    """A bounded set. Subclass it to solve on a convex domain of your own.
+
+    In the plane `a | b`, `a & b` and `a - b` are the union, the intersection and the difference.
 
     Points are float64. Functions of one point (`distance`, a lift) take shape (d,) and are written
     with jax.numpy; functions that make or test many points take and give NumPy arrays.
@@ -77,8 +79,33 @@ class AbstractDomain(eqx.Module):
         """A point well inside the domain."""
 
     @property
+    def convex(self) -> bool:
+        """Whether it is; what is not has neither a distance function nor a lift."""
+        return True
+
+    @property
+    def pieces(self) -> tuple[str, ...]:
+        """The names of the parts of the boundary, for conditions that differ."""
+        return ("boundary",)
+
+    def __or__(self, other: "AbstractDomain") -> "AbstractDomain":
+        from cordes.domains.plane.boolean import union
+
+        return union(self, other)
+
+    def __and__(self, other: "AbstractDomain") -> "AbstractDomain":
+        from cordes.domains.plane.boolean import intersection
+
+        return intersection(self, other)
+
+    def __sub__(self, other: "AbstractDomain") -> "AbstractDomain":
+        from cordes.domains.plane.boolean import difference
+
+        return difference(self, other)
+
+    @property
     def vertices(self) -> np.ndarray | None:
-        """Corners of a two-dimensional polygonal domain in counter-clockwise order, shape (n, 2);
+        """Corners of a convex polygonal domain in counter-clockwise order, shape (n, 2);
         None where the boundary is smooth or d != 2."""
         return None
 

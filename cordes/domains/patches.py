@@ -10,6 +10,8 @@ import numpy as np
 from cordes.domains.box import Box
 from cordes.domains.cylinder import Cylinder
 from cordes.domains.domain import AbstractDomain
+from cordes.domains.plane.region import Region
+from cordes.domains.plane.slabs import Strip
 from cordes.domains.polygon import Polygon
 from cordes.domains.round import AbstractRound
 from cordes.domains.unit_ball import circle, sphere
@@ -68,6 +70,16 @@ def _polygon(domain: Polygon) -> list[Patch]:
     return [
         triangle(start, edge) for start, edge in zip(domain.vertices, domain.edges, strict=True)
     ]
+
+
+@patches.register
+def _plane(domain: Region) -> list[Patch]:
+    """Its strips."""
+
+    def strip(each: Strip) -> Patch:
+        return Patch(lambda y: each.at(*y.T), (EVEN[2], EVEN[2]))
+
+    return [strip(each) for each in domain.strips]
 
 
 @patches.register

@@ -44,23 +44,34 @@ STRAIGHT = 1e-10
 MOST_CORNERS = 1000
 
 
-@final
-class Polygon(AbstractDomain):
-    """The convex polygon with the given vertices, in either orientation; its distance function is
-    the product of the distances to the edges, scaled to one at the centroid.
+class _Maker(type(AbstractDomain)):
+    """`Polygon(…)` is a domain of another class where the polygon is not convex or has holes."""
 
-    Checked when made: at least three vertices, none repeated, none with an angle of 180°, convex,
-    not winding around twice.
+    def __call__(cls, vertices: Any, holes: Any = ()) -> Any:
+        array = _vertex_array("The vertices of the polygon", vertices)
+        if len(holes) or _is_concave(array):
+            from cordes.domains.plane.polygons import plane_polygon
+
+            rings = [_vertex_array(f"holes[{k}]", hole) for k, hole in enumerate(holes)]
+            return plane_polygon(array, rings)
+        return super().__call__(vertices)
+
+
+@final
+class Polygon(AbstractDomain, metaclass=_Maker):
+    """The polygon with the given vertices, in either orientation. `holes` are lists of vertices.
+
+    This class is the convex one: its distance function is the product of the distances to the
+    edges, scaled to one at the centroid. What is not convex or has holes is made as a `Region`.
+
+    Checked when made: at least three vertices, none repeated, none with an angle of 180°, no edge
+    that touches or crosses another one.
     """
 
     _vertices: tuple[Frozen, ...] = eqx.field(static=True)
 
-    def __init__(self, vertices: Any):
-        array = real_array("The vertices of the polygon", vertices, "a list of points of the plane")
-        if array.ndim != 2 or array.shape[1] != 2:
-            raise DomainError(
-                f"The vertices of the polygon must have shape (n, 2), not {array.shape}."
-            )
+    def __init__(self, vertices: Any, holes: Any = ()):
+        array = _vertex_array("The vertices of the polygon", vertices)
         if len(array) > MOST_CORNERS:
             raise DomainError(
                 f"The polygon has {len(array)} vertices, {MOST_CORNERS} are allowed. Leave "
@@ -203,6 +214,13 @@ class Polygon(AbstractDomain):
         return np.sum((self.vertices - points[..., None, :]) * self.normals, axis=-1)
 
 
+def _vertex_array(name: str, vertices: Any) -> np.ndarray:
+    array = real_array(name, vertices, "a list of points of the plane")
+    if array.ndim != 2 or array.shape[1] != 2:
+        raise DomainError(f"{name} must have shape (n, 2), not {array.shape}.")
+    return array
+
+
 def corner_blend(
     vertices: np.ndarray, normals: np.ndarray
 ) -> Callable[[Array], tuple[Array, Array, Array]]:
@@ -245,9 +263,8 @@ def corner_blend(
     return blend
 
 
-def _counter_clockwise(vertices: np.ndarray) -> np.ndarray:
-    """The vertices in counter-clockwise order, starting with the same one; DomainError where they
-    are not those of a convex polygon."""
+def check_vertices(vertices: np.ndarray) -> None:
+    """At least three, and none twice."""
     if len(vertices) < 3:
         raise DomainError(
             f"A polygon needs at least three vertices; {len(vertices)} given: {vertices.tolist()}."
@@ -260,6 +277,26 @@ def _counter_clockwise(vertices: np.ndarray) -> np.ndarray:
                 f"Vertices {near[0]} and {k} of the polygon are the same point "
                 f"{vertex.tolist()}. Leave one out."
             )
+
+
+def _is_concave(vertices: np.ndarray) -> bool:
+    """Whether the boundary turns both ways."""
+    if len(vertices) < 4:
+        return False
+    # Scaled first: squares of very large and very small numbers are none.
+    ahead = np.roll(vertices, -1, axis=0) / 2 - vertices / 2
+    ahead = ahead / max(float(np.max(np.abs(ahead))), 1e-300)
+    lengths = np.linalg.norm(ahead, axis=1, keepdims=True)
+    if np.any(lengths == 0):
+        return False
+    sines = cross(np.roll(ahead / lengths, 1, axis=0), ahead / lengths)
+    return bool(np.min(sines) < -STRAIGHT and np.max(sines) > STRAIGHT)
+
+
+def _counter_clockwise(vertices: np.ndarray) -> np.ndarray:
+    """The vertices in counter-clockwise order, starting with the same one; DomainError where they
+    are not those of a convex polygon."""
+    check_vertices(vertices)
     ahead = np.roll(vertices, -1, axis=0) - vertices
     ahead /= np.linalg.norm(ahead, axis=1, keepdims=True)
     behind = np.roll(ahead, 1, axis=0)
@@ -281,11 +318,7 @@ def _counter_clockwise(vertices: np.ndarray) -> np.ndarray:
             )
             raise DomainError(f"The polygon has at {name} an angle of {angle}.")
         if sine < 0:
-            raise DomainError(
-                f"The polygon is not convex: {name} is a re-entrant corner or edges cross. The "
-                "bounds need a convex domain, and domains that are not convex are not covered yet; "
-                "a convex one that contains it, or its convex parts, can be solved."
-            )
+            raise DomainError(f"The polygon turns both ways at {name}: its edges cross.")
     if abs(np.sum(turns)) > 3 * np.pi:
         raise DomainError(
             f"The polygon winds around {abs(np.sum(turns)) / (2 * np.pi):.0f} times: its edges "

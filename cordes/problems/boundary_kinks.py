@@ -24,6 +24,8 @@ from numpy.polynomial import Chebyshev
 
 from cordes.domains import Ball, Ellipsoid
 from cordes.domains.domain import AbstractDomain
+from cordes.domains.plane.arcs import Arc
+from cordes.domains.plane.region import Region
 from cordes.errors import CoefficientError
 from cordes.formulas.intervals import UnsupportedOperation, enclose
 from cordes.problems.jumps import kink_in_space
@@ -116,6 +118,12 @@ def boundary_shape(g: Callable[..., Any], domain: AbstractDomain) -> BoundarySha
     return search.shape(pieces, found)
 
 
+def _corners(domain: AbstractDomain) -> list[np.ndarray]:
+    if isinstance(domain, Region):
+        return [corner.point for corner in domain.corners]
+    return [] if domain.vertices is None else list(domain.vertices)
+
+
 def _depends(g: Callable[..., Any], domain: AbstractDomain) -> bool:
     jaxpr = jax.make_jaxpr(g)(jnp.asarray(domain.center)).jaxpr
     return any(variable in equation.invars for equation in jaxpr.eqns for variable in jaxpr.invars)
@@ -133,6 +141,9 @@ def _pieces(domain: AbstractDomain) -> Iterator[BoundaryPiece]:
                 lambda _, ahead=ahead: ahead / np.linalg.norm(ahead),
                 False,
             )
+        return
+    if isinstance(domain, Region):
+        yield from map(_of_arc, domain.arcs)
         return
     matrix = (
         domain.radius * np.eye(2)
@@ -156,6 +167,14 @@ def _pieces(domain: AbstractDomain) -> Iterator[BoundaryPiece]:
         return np.array([inwards[1], -inwards[0]]) / np.linalg.norm(inwards)
 
     yield BoundaryPiece(curve, None if matrix is None else traced, tangent, True)
+
+
+def _of_arc(arc: Arc) -> BoundaryPiece:
+    def tangent(x: np.ndarray) -> np.ndarray:
+        direction = arc.direction(np.clip(arc.share_of(x[None])[0], 0, 1))[0]
+        return direction / np.linalg.norm(direction)
+
+    return BoundaryPiece(arc.at, lambda s: arc.traced(s[0], jnp), tangent, False)
 
 
 class _KinkSearch:
@@ -253,7 +272,7 @@ class _KinkSearch:
                 places[k], kink = one
                 kinks.append(kink)
             stretches += _stretches(piece, places)
-        corners = [] if self.domain.vertices is None else list(self.domain.vertices)
+        corners = _corners(self.domain)
         for k, kink in enumerate(kinks):
             for other in [*corners, *(kink.location for kink in kinks[:k])]:
                 if np.linalg.norm(kink.location - other) < CLOSE * self.size:

@@ -11,7 +11,8 @@ import numpy as np
 from jax import Array
 
 from cordes.domains.domain import AbstractDomain
-from cordes.errors import CoefficientError, FrozenError, shown
+from cordes.domains.plane.region import Region
+from cordes.errors import CoefficientError, DomainError, FrozenError, shown
 from cordes.formulas.fingerprint import fingerprint
 from cordes.formulas.intervals import UnsupportedOperation, enclose
 from cordes.formulas.intervals.suprema import outside_of
@@ -20,13 +21,15 @@ from cordes.formulas.regularity.distances import without_root
 from cordes.jet import Jet
 from cordes.problems.boundary_kinks import BoundaryShape, KinkWarning, boundary_shape
 from cordes.problems.coefficients import at_points, check_finite, checked_sample, sample
-from cordes.problems.jumps import find_jumps
+from cordes.problems.jumps import Jump, find_jumps
 from cordes.runtime.plain import show
 
 if TYPE_CHECKING:
     from cordes.problems.problem import AbstractProblem
 
 CHECK_POINTS = 2000
+# Paths along an arc of a boundary, in shares of its length.
+ARC_PATHS = np.array([[0.0], [1.0], [0.31]]), np.array([[0.5], [0.5], [0.69]])
 # Boxes in which the zeros of an interface are looked for: how often they are halved, and how many
 # are kept.
 HALVINGS, MOST_BOXES = 40, 4096
@@ -39,11 +42,17 @@ class UndeclaredJumpWarning(UserWarning):
     """A coefficient jumps where no interface was declared."""
 
 
-def check_domain(domain: Any) -> None:
+def check_domain(domain: Any, convex: bool = True) -> None:
+    """Whether it is a domain, and a convex one where one is needed."""
     if not isinstance(domain, AbstractDomain):
         raise CoefficientError(
             f"domain is {domain!r}: pass a Box, Ball, Ellipsoid, Polygon or a subclass of the "
             "abstract domain."
+        )
+    if convex and not domain.convex:
+        raise DomainError(
+            f"{domain!r} is not convex: there only Linear problems are posed so far. Take a "
+            "convex domain that contains it, or its convex parts."
         )
 
 
@@ -121,6 +130,9 @@ def check_boundary_data(
     checked_sample("g", g, (), points, " of the boundary")
     if domain.dimension == 1:
         return BoundaryShape()  # Two points: nothing runs along them.
+    if isinstance(domain, Region):
+        _check_along_arcs(g, domain)
+        return _warned(boundary_shape(g, domain), follows_kinks)
     generator = np.random.default_rng(14)
     directions = generator.standard_normal((64, domain.dimension))
     starts, ends = directions, np.roll(directions, 1, axis=0)
@@ -133,12 +145,28 @@ def check_boundary_data(
         ends = np.concatenate([ends, (corners + following) / 2, (corners + following) / 2])
     evaluate = jax.jit(jax.vmap(g))
     for jump in find_jumps(lambda x: evaluate(domain.boundary_at(x)), starts, ends):
-        raise CoefficientError(
-            f"g is not continuous on the boundary: near {show(domain.boundary_at(jump.point))} it "
-            f"jumps from {show(jump.before[0])} to {show(jump.after[0])}. No function in H² has "
-            "such boundary values: smooth g there, or split the problem."
-        )
-    shape = boundary_shape(g, domain)
+        _refuse_jump(domain.boundary_at(jump.point), jump)
+    return _warned(boundary_shape(g, domain), follows_kinks)
+
+
+def _refuse_jump(place: np.ndarray, jump: Jump) -> None:
+    raise CoefficientError(
+        f"g is not continuous on the boundary: near {show(place)} it jumps from "
+        f"{show(jump.before[0])} to {show(jump.after[0])}. No function in H² has such boundary "
+        "values: smooth g there, or split the problem."
+    )
+
+
+def _check_along_arcs(g: Callable[..., Any], domain: Region) -> None:
+    """Along each arc by itself, ends included: with another value at a corner g jumps there."""
+    evaluate = jax.jit(jax.vmap(g))
+    for arc in domain.arcs:
+        for jump in find_jumps(lambda s, arc=arc: evaluate(arc.at(s[:, 0])), *ARC_PATHS):
+            _refuse_jump(arc.at(jump.point[:1])[0], jump)
+
+
+def _warned(shape: BoundaryShape, follows_kinks: bool) -> BoundaryShape:
+    """With a warning about what no answer can follow."""
     if shape.kinks and not follows_kinks:
         place = show(shape.kinks[0].location)
         shape = BoundaryShape(
@@ -149,7 +177,7 @@ def check_boundary_data(
             f"{shape.rough}. The answer will be wrong around it, and is not called converged: "
             "smooth g there.",
             KinkWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
     return shape
 

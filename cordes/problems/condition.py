@@ -90,7 +90,10 @@ def negative_reaction(
 
 
 def warn_if_violated(problem: AbstractProblem, count: int = 1024) -> None:
-    """A quick look at sampled points before a solve; `check` looks more closely."""
+    """A quick look at sampled points before a solve; `check` looks more closely. On domains that
+    are not convex no bound rests on the condition."""
+    if not problem.domain.convex:
+        return
     count = with_matrices(count, problem.domain.dimension)
     points = problem.domain.interior_points(count, seed=33)
     A, b, c, _ = problem.measured(problem.family(points))

@@ -42,6 +42,7 @@ class Linear(AbstractProblem):
     """
 
     linear = True
+    needs_convex = False
     follows_kinks = True
     b: Callable[..., Array]
     c: Callable[..., Array]

@@ -17,7 +17,7 @@ from jax.core import Tracer
 
 from cordes.errors import CoefficientError, shown
 from cordes.jet import Jet
-from cordes.problems.checks import CHECK_POINTS
+from cordes.problems.checks import CHECK_POINTS, check_domain
 from cordes.problems.coefficients import as_function, check_finite, check_shape, sample
 from cordes.problems.condition import cordes_multiplier
 from cordes.problems.hjb import HJB
@@ -65,6 +65,7 @@ class Obstacle(AbstractProblem):
                 f"problem = {shown(problem)}: the equation without stopping is a Linear, Parabolic "
                 "or HJB problem."
             )
+        check_domain(problem.domain)
         if below is None and above is None:
             raise CoefficientError("below and above: neither is given. Pass at least one obstacle.")
         self.base_problem = problem

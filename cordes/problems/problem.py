@@ -21,7 +21,13 @@ from jax import Array
 
 from cordes.domains.domain import AbstractDomain
 from cordes.domains.walls import FaceData
-from cordes.errors import ArgumentError, CoefficientError, FrozenError, NotPickledError, shown
+from cordes.errors import (
+    ArgumentError,
+    CoefficientError,
+    FrozenError,
+    NotPickledError,
+    shown,
+)
 from cordes.jet import Jet, contract
 from cordes.natural_names import missing
 from cordes.problems.boundary_kinks import BoundaryShape, KinkWarning
@@ -93,6 +99,8 @@ class AbstractProblem(abc.ABC):
     # What the kind of equation decides. Whether it is linear; whether solutions are convex; whether
     # u takes given values on the boundary; whether freezing is a policy, and contracts.
     linear: ClassVar[bool] = False
+    # Whether it is posed on convex domains alone.
+    needs_convex: ClassVar[bool] = True
     convex: ClassVar[bool] = False
     takes_boundary_values: ClassVar[bool] = True
     contracting: ClassVar[bool] = False
@@ -166,7 +174,7 @@ class AbstractProblem(abc.ABC):
         boundary: Any = None,
     ) -> None:
         """Where the equation holds, what u is on the boundary, and what is known of it."""
-        check_domain(domain)
+        check_domain(domain, self.needs_convex)
         _check_matrices(domain.dimension)
         if not isinstance(name, str):
             raise CoefficientError(f"name = {shown(name)}: a text is needed.")

@@ -6,8 +6,10 @@ what is allowed there.
 
 import contextlib
 import dataclasses
+import functools
 import keyword
 import math
+import operator
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -56,6 +58,9 @@ KINDS = tuple(_EQUATIONS)
 NOT_IN_FILES = "Write it in Python: cordes.Transport(…)."
 _EQUATION = {key for _, required, optional in _EQUATIONS.values() for key in (*required, *optional)}
 MAX_CONTROLS = 100_000
+# Domains made of several others, and how many these may be.
+COMBINED = {"union": operator.or_, "intersection": operator.and_, "difference": operator.sub}
+MOST_PARTS = 50
 # What one file may ask for: a line of it must not fill the memory, or compile for an hour.
 MAX_NAME, MAX_DIMENSION, MAX_INTERFACES = 200, 200, 100
 
@@ -204,15 +209,18 @@ def _domain(table: dict[str, Any], label: str) -> AbstractDomain:
         "box": (Box, ("lower", "upper"), ()),
         "ball": (Ball, ("center", "radius"), ()),
         "ellipsoid": (Ellipsoid, ("center", "axes"), ()),
-        "polygon": (Polygon, ("vertices",), ()),
+        "polygon": (Polygon, ("vertices",), ("holes",)),
         "regular-polygon": (_regular_polygon, ("sides", "radius"), ("center", "angle")),
     }
     kind = table.get("type")
+    if isinstance(kind, str) and kind in COMBINED:
+        return _combined(table, kind, label)
     if kind is None:
-        raise FileError(f"{label}: type is missing. Allowed: {', '.join(makers)}.")
+        raise FileError(f"{label}: type is missing. Allowed: {', '.join([*makers, *COMBINED])}.")
     if not isinstance(kind, str) or kind not in makers:
         raise FileError(
-            f"{label}: {unknown('type of domain', kind, makers)} Allowed: {', '.join(makers)}."
+            f"{label}: {unknown('type of domain', kind, [*makers, *COMBINED])} Allowed: "
+            f"{', '.join([*makers, *COMBINED])}."
         )
     maker, required, optional = makers[kind]
     _check_keys(table, label, ("type", *required, *optional), required)
@@ -226,6 +234,8 @@ def _domain(table: dict[str, Any], label: str) -> AbstractDomain:
         place = f"{label}.{key}"
         if key in ("radius", "sides", "angle"):
             values[key] = reader.scalar(table[key], place)
+        elif key == "holes":
+            values[key] = _holes(table[key], reader, place)
         elif key == "vertices" or (
             key == "axes"
             and isinstance(table[key], list)
@@ -245,6 +255,29 @@ def _domain(table: dict[str, Any], label: str) -> AbstractDomain:
             dimension = len(values[key])
     with _located(label):
         return maker(**values)
+
+
+def _combined(table: dict[str, Any], kind: str, label: str) -> AbstractDomain:
+    """The union or the intersection of several domains, or the first one without the others."""
+    _check_keys(table, label, ("type", "of"), ("of",))
+    parts = table["of"]
+    if not isinstance(parts, list) or not 2 <= len(parts) <= MOST_PARTS:
+        raise FileError(f"{label}.of must be a list of 2 to {MOST_PARTS} domains.")
+    made = []
+    for k, part in enumerate(parts):
+        place = f"{label}.of[{k + 1}]"
+        if not isinstance(part, dict) or part.get("type") in COMBINED:
+            raise FileError(f"{place} must be a table with the type of a single domain.")
+        made.append(_domain(part, place))
+    with _located(label):
+        return functools.reduce(COMBINED[kind], made)
+
+
+def _holes(value: Any, reader: _Reader, label: str) -> list[np.ndarray]:
+    """Lists of vertices."""
+    if not isinstance(value, list):
+        raise FileError(f"{label} must be a list of lists of vertices, not {shown(value)}.")
+    return [np.array(reader.matrix(hole, f"{label}[{k + 1}]", 2)) for k, hole in enumerate(value)]
 
 
 def _regular_polygon(

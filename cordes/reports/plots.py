@@ -227,7 +227,8 @@ def draw_row(figure: Figure, row: np.ndarray, panels: list[Panel], plane: Plane)
     for axes, panel, image in zip(row, panels, images, strict=True):
         norm, colours = _colours(panel, image, shared)
         mesh = axes.pcolormesh(*plane.edges, image.T, norm=norm, cmap=colours, rasterized=True)
-        axes.plot(*plane.outline.T, color="black", linewidth=0.8)
+        for line in plane.boundary:
+            axes.plot(*line.T, color="black", linewidth=0.8)
         title = f"{panel.title}, {plane.label}" if plane.label else panel.title
         axes.set(title=title, xlabel=first, ylabel=second)
         _frame(axes, plane, 0.02)

@@ -11,6 +11,8 @@ from cordes.ansatz.cells.pieces import ARRAYS as PIECES_ARRAYS
 from cordes.ansatz.cells.pieces import PIECES
 from cordes.ansatz.networks.activations import ACTIVATIONS
 from cordes.ansatz.networks.exercise_potential import POTENTIAL
+from cordes.ansatz.plane.network import ARRAYS as EXPANSION_ARRAYS
+from cordes.ansatz.plane.network import EXPANSION
 from cordes.arguments import flag, one_of, whole
 from cordes.errors import OptionError
 from cordes.readers.schema import data, list_of, optional, real, record, text, tuple_of
@@ -57,7 +59,9 @@ _FACTS = record(
         "network": record(
             {
                 "kind": text(100),
-                "activation": one_of("activation", (*ACTIVATIONS, POLYNOMIAL, PIECES, POTENTIAL)),
+                "activation": one_of(
+                    "activation", (*ACTIVATIONS, POLYNOMIAL, PIECES, POTENTIAL, EXPANSION)
+                ),
                 "layers": whole(0, LAYERS),
             }
         ),
@@ -94,6 +98,8 @@ def check_arrays(arrays: Mapping[str, np.ndarray], facts: Mapping[str, Any]) -> 
         axes |= ARRAYS
     if facts["network"]["kind"] == "pieces":
         axes |= PIECES_ARRAYS
+    if facts["network"]["kind"] == "expansion":
+        axes |= EXPANSION_ARRAYS
     if facts["network"]["kind"] == "potential":
         axes |= {"edges": 1, "potential": 1}
     axes |= {f"fit{k}": 1 for k in range(len(facts.get("fits", [])))}

@@ -12,12 +12,13 @@ from cordes.problems.problem import AbstractProblem
 from cordes.solutions.solution import Solution
 from cordes.solvers.adam import Adam
 from cordes.solvers.cells.cells import Cells
+from cordes.solvers.expansions.expansions import Expansions
 from cordes.solvers.gauss_newton import GaussNewton
 from cordes.solvers.least_squares import LeastSquares
 from cordes.solvers.solver import AbstractSolver
 
 SOLVERS: dict[str, type[AbstractSolver]] = {
-    kind.method: kind for kind in (LeastSquares, GaussNewton, Adam, Cells)
+    kind.method: kind for kind in (LeastSquares, GaussNewton, Adam, Cells, Expansions)
 }
 METHODS = ("auto", *SOLVERS)
 LOOPS = ("newton", "fixed-point", "direct")
@@ -111,6 +112,7 @@ def choose(
     _refuse_no_solution(start)
     options = _renamed(options)
     kind = solver_class(problem, method, start)
+    _refuse_without_lift(problem, kind)
     _check_names(problem, kind, options)
     _check_start(problem, kind, start)
     own = {name: value for name, value in options.items() if name in kind.names()}
@@ -158,6 +160,7 @@ def _rival(
     """Cells, where nothing was said that only another method understands."""
     free = method == "auto" and start is None and ansatz.hard
     own = LeastSquares.names() & options.keys()
+    free = free and problem.domain.convex
     return Cells() if free and not own and Cells.serves(problem) else None
 
 
@@ -165,7 +168,7 @@ def solver_class(
     problem: AbstractProblem, method: str | AbstractSolver, start: Solution | None = None
 ) -> type[AbstractSolver]:
     """`auto`: least squares in up to three dimensions, where features reach rounding level in a
-    second; Gauss–Newton beyond."""
+    second; Gauss–Newton beyond; expansions where the domain is not convex."""
     if isinstance(method, AbstractSolver):
         return type(method)
     if isinstance(method, type) and issubclass(method, AbstractSolver):
@@ -176,6 +179,8 @@ def solver_class(
         return SOLVERS[method]
     if start is not None:
         return SOLVERS[start.facts["method"]]
+    if Expansions.serves(problem):
+        return Expansions
     return LeastSquares if problem.space.dimension <= 3 else GaussNewton
 
 
@@ -204,6 +209,16 @@ def _ansatz_options(
         usual = AnsatzOptions.kept_in(start.facts)
     given = {name: options[name] for name in ansatz_names(problem) & options.keys()}
     return dataclasses.replace(usual, **given)
+
+
+def _refuse_without_lift(problem: AbstractProblem, kind: type[AbstractSolver]) -> None:
+    """Domains that are not convex have neither a distance function nor a lift."""
+    if not problem.domain.convex and kind is not Expansions:
+        raise OptionError(
+            f"method = {kind.method!r} is for convex domains, where boundary values are exact by "
+            f"construction; {problem.domain!r} is not convex: leave the method out, or pass "
+            f"method={Expansions.method!r}."
+        )
 
 
 def _refuse_twice(solver: AbstractSolver, names: set[str]) -> None:

@@ -39,10 +39,12 @@ CLASSES = {
     "transport": cordes.Transport,
     "heat": cordes.Parabolic,
     "american-put": cordes.Obstacle,
+    "l-shape": cordes.Linear,
+    "plate-with-holes": cordes.Linear,
 }
+EXAMPLES = ("american-put", "insulated-box", "l-shape", "plate-with-holes")
 # Those that are a tour of all options of their kind; one that begins at the end has no beginning.
-SHORT = ("american-put", "insulated-box")
-TOURS = [template for template in TEMPLATES if template[0] not in SHORT]
+TOURS = [template for template in TEMPLATES if template[0] not in EXAMPLES]
 NOT_BOTH = {"heat": {"terminal", "boundary"}}
 every_template = pytest.mark.parametrize(
     ("kind", "ending"), TOURS, ids=lambda value: str(value).strip(".")
@@ -69,6 +71,8 @@ def invoke(invoke, tmp_path, monkeypatch):
         ("transport", ".py", "map_L2", 1e-8),
         ("heat", ".toml", "rms", 1e-6),
         ("american-put", ".toml", "Linf", 1e-9),
+        ("l-shape", ".toml", "Linf", 1e-8),
+        ("plate-with-holes", ".toml", "Linf", 1e-8),
     ],
 )
 def test_a_new_file_solves_as_it_is(invoke, kind, ending, norm, bound):
@@ -81,7 +85,8 @@ def test_a_new_file_solves_as_it_is(invoke, kind, ending, norm, bound):
     status, stdout, stderr = invoke(*shlex.split(facts["next"][0])[1:], "--json")
     solved = json.loads(stdout)
     # The convexity of an answer is seen at points only.
-    result = "converged" if kind in ("linear", "hjb", "heat") else "converged_uncertified"
+    certain = ("linear", "hjb", "heat", "l-shape", "plate-with-holes")
+    result = "converged" if kind in certain else "converged_uncertified"
     assert (status, solved["result"], solved["problem"]) == (0, result, "mine"), stderr
     assert 0 < solved["certificate"][norm] < bound
     assert solved["condition"]["satisfied"]
@@ -90,7 +95,9 @@ def test_a_new_file_solves_as_it_is(invoke, kind, ending, norm, bound):
         assert solved["error"]["l2"] <= solved["certificate"]["rms"]
 
 
-@pytest.mark.parametrize("kind", ["linear", "monge-ampere", "heat", "american-put"])
+@pytest.mark.parametrize(
+    "kind", ["linear", "monge-ampere", "heat", "american-put", "l-shape", "plate-with-holes"]
+)
 def test_both_formats_hold_the_same_equation(tmp_path, kind):
     problems = [
         load_problem(new_problem(str(tmp_path / f"same{ending}"), kind)["file"])

@@ -38,8 +38,10 @@ SAID = {
     "degenerate": (lambda: poisson(A=np.diag([1.0, 0.0])), "time as a coordinate.*not covered"),
     "volatility": (lambda: controlled(controls=[0.0, 1.0]), "volatility of zero.*multiple of the"),
     "re-entrant": (
-        lambda: cordes.Polygon([[0, 0], [2, 0], [2, 1], [1, 1], [1, 2], [0, 2]]),
-        "not convex are not covered yet; a convex one",
+        lambda: cordes.MongeAmpere(
+            cordes.Polygon([[0, 0], [2, 0], [2, 1], [1, 1], [1, 2], [0, 2]]), 1.0
+        ),
+        "not convex: there only Linear problems are posed.*a convex domain that contains it",
     ),
     "text": (lambda: poisson(A="1"), "A is the text '1'.*TOML files.*A=lambda x: …"),
     "text of two": (lambda: controlled(f="a"), "f=lambda x, a: …"),

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from cordes.ansatz.cells.network import CellPolynomials
 from cordes.ansatz.cells.pieces import Pieces
 from cordes.certificates.enclosed.abstract import (
     RHO,
@@ -19,6 +20,7 @@ from cordes.certificates.enclosed.abstract import (
     Weight,
     stacked,
 )
+from cordes.certificates.enclosed.blended.boxes import CellBoxes
 from cordes.certificates.enclosed.charts import AbstractAtlas, ChartCells, Identity, atlas
 from cordes.certificates.enclosed.features import AbstractFeatures, Features, Operator
 from cordes.certificates.enclosed.polynomials import Polynomials
@@ -183,6 +185,10 @@ def sines_of(solution: Any) -> tuple[AbstractFeatures | None, Array]:
         raise UnsupportedOperation("singular functions")
     if isinstance(network, Pieces):
         return Polynomials(network), np.arange(len(network.axes))
+    if isinstance(network, CellPolynomials):
+        if not network.is_alone:
+            raise UnsupportedOperation("cells that are blended")
+        return CellBoxes(network), np.arange(len(network.inputs.center))
     if len(network.layers) > 1 or network.activation != "sine":
         raise UnsupportedOperation("networks of several layers, or of other functions than sines")
     weight, bias = (np.asarray(part, float) for part in network.layers[0])

@@ -96,7 +96,7 @@ class CellMesh:
         singular: np.ndarray | None = None,
     ):
         self.patches: list[Patch] = patches(domain)
-        self._straight = is_box(domain)
+        self._straight, self._convex = is_box(domain), domain.convex
         self.dimension = domain.dimension
         self._heights = None
         if interfaces:
@@ -127,15 +127,17 @@ class CellMesh:
                 self.cells = joined_cells([whole, below, above])
 
     def grade(self, location: np.ndarray, levels: int = GRADED_LEVELS) -> None:
-        """Cut the cells that touch a point, again and again."""
-        for _ in range(levels):
+        """Cut the cells that touch a point, again and again; those of strips, which may end in a
+        point, along their longer side."""
+        for _ in range(levels if self._convex else 2 * levels):
             lattice = self._lattice_points(self.cells)
             gap = np.min(np.linalg.norm(lattice - location, axis=2), axis=1)
             size = np.max(np.linalg.norm(lattice - lattice[:, :1], axis=2), axis=1)
             touching = gap <= 0.25 * size
-            self.cells = joined_cells(
-                [self.cells.take(~touching), self.cells.take(touching).children()]
-            )
+            parts = self.cells.take(touching)
+            longest = np.argmax(_lengths(lattice[touching]), axis=1)
+            parts = parts.children() if self._convex else parts.halves(longest)
+            self.cells = joined_cells([self.cells.take(~touching), parts])
 
     def follow(self, lower: np.ndarray, upper: np.ndarray) -> float:
         """Cut cells until none is much longer, along any axis, than a box that it meets: something
@@ -183,11 +185,7 @@ class CellMesh:
         all its points, where both rules then agree on nothing.
         """
         lattice = self._lattice_points(cells)
-        # The numbers of the lattice points next to the first one, and next to the last.
-        steps = 2 * 3 ** np.arange(self.dimension)[::-1]
-        near, far = lattice[:, steps] - lattice[:, :1], lattice[:, -1:] - lattice[:, -1 - steps]
-        # Opposite edges differ in a patch of triangles or rays: the longer one counts.
-        lengths = np.maximum(np.linalg.norm(near, axis=2), np.linalg.norm(far, axis=2))
+        lengths = _lengths(lattice)
         center = lattice[:, lattice.shape[1] // 2]
         size = np.max(lengths, axis=1)
         steep = np.zeros(len(size), bool)
@@ -319,6 +317,15 @@ class CellMesh:
         owner, place = owner[order], place[order]
         inside = (owner[1:] == owner[:-1]) & (place[1:] > place[:-1] + 1e-13)
         return owner[:-1][inside], place[:-1][inside], place[1:][inside]
+
+
+def _lengths(lattice: np.ndarray) -> np.ndarray:
+    """How long cells are along each axis, from their lattice points (K, 3ᵈ, d)."""
+    # The numbers of the lattice points next to the first one, and next to the last.
+    steps = 2 * 3 ** np.arange(lattice.shape[2])[::-1]
+    near, far = lattice[:, steps] - lattice[:, :1], lattice[:, -1:] - lattice[:, -1 - steps]
+    # Opposite edges differ in a patch of triangles or rays: the longer one counts.
+    return np.maximum(np.linalg.norm(near, axis=2), np.linalg.norm(far, axis=2))
 
 
 def _zeros(

@@ -66,14 +66,14 @@ def refusal(problem: AbstractProblem, candidate: AbstractCandidate) -> Reason | 
     ours = isinstance(candidate, AnswerCandidate)
     if rough is not None and (ours or problem.clock is not None):
         return Reason(Why.kink, f"{rough}: no extension of g into the domain is known")
-    if degenerate := _degenerate(problem):
-        return degenerate
+    if reason := degenerate_side(problem):
+        return reason
     # The energy bounds need exact boundary values.
     gap = boundary_gap(problem, candidate)
     return gap.reason or roughness(problem, candidate) or undeclared_jump(problem)
 
 
-def _degenerate(problem: AbstractProblem) -> Reason | None:
+def degenerate_side(problem: AbstractProblem) -> Reason | None:
     """A side on which A has the eigenvalue zero, which is not seen from the inside."""
     if problem.convex or problem.constant_A:
         return None

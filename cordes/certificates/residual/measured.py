@@ -212,9 +212,23 @@ def pilot_points_of(domain: AbstractDomain) -> np.ndarray:
 def with_edge(domain: AbstractDomain, interior: np.ndarray, boundary: np.ndarray) -> np.ndarray:
     """Points of the interior, and those of the boundary and the corners moved a hair inside, so
     that a coefficient need not be defined on the boundary itself."""
-    center = np.asarray(domain.center)
     edges = [boundary] if domain.vertices is None else [boundary, domain.vertices]
-    return np.concatenate([interior, *(center + (1 - 1e-9) * (edge - center) for edge in edges)])
+    return np.concatenate([interior, *(moved_inside(domain, edge, 1e-9) for edge in edges)])
+
+
+def moved_inside(domain: AbstractDomain, boundary: np.ndarray, share: float) -> np.ndarray:
+    """Points of the boundary moved by a share of the way to the center; of a domain that is not
+    convex, by that share of its size in the first of a few directions that leads inside, and left
+    out where none does."""
+    if domain.convex:
+        center = np.asarray(domain.center)
+        return center + (1 - share) * (boundary - center)
+    angles = np.arange(DIRECTIONS) * 2 * np.pi / DIRECTIONS + 0.1
+    size = float(np.max(np.ptp(domain.bounding_box, axis=0)))
+    steps = share * size * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    moved = boundary[:, None] + steps
+    inside = domain.contains(moved)
+    return moved[np.arange(len(boundary)), np.argmax(inside, axis=1)][np.any(inside, axis=1)]
 
 
 def unseen_layers(
@@ -274,10 +288,9 @@ def _worst(x: np.ndarray, volume: np.ndarray, least: Callable, norm: float) -> L
 
 
 def _along_the_boundary(domain: AbstractDomain, least: Callable, norm: float) -> list[Layer]:
-    center = np.asarray(domain.center)
     boundary, _ = domain.boundary_points(LAYER_POINTS, LAYER_SEED)
     for share in SHARES:
-        x = center + (1 - share) * (boundary - center)
+        x = moved_inside(domain, boundary, share)
         x = x[domain.contains(x)]
         if not len(x):
             continue

@@ -11,9 +11,11 @@ from typing import NamedTuple, final
 
 import numpy as np
 
+from cordes.certificates.enclosed.blended.measure import BlendedMeasure
 from cordes.certificates.enclosed.controls import ControlMeasure
 from cordes.certificates.enclosed.measure import EnclosedMeasure
-from cordes.certificates.enclosed.refinement import CellBudget, enclosed_measure
+from cordes.certificates.enclosed.refinement import CellBudget
+from cordes.certificates.enclosed.residual import enclosed_measure
 from cordes.certificates.enclosed.weights import Weight, multiplier
 from cordes.certificates.reason import Reason, Why, contraction_too_large
 from cordes.certificates.residual.candidate import AbstractCandidate, Evaluated
@@ -87,7 +89,7 @@ class AbstractEquation(abc.ABC):
     pilot_points: np.ndarray
     residual_bound: float | None
     # Cells from which nothing can hide, where there are any.
-    enclosed: EnclosedMeasure | ControlMeasure | None = None
+    enclosed: EnclosedMeasure | BlendedMeasure | ControlMeasure | None = None
 
     @property
     def domain(self) -> AbstractDomain:
@@ -140,7 +142,7 @@ class LinearEquation(AbstractEquation):
     pilot: Evaluated
     pilot_points: np.ndarray
     residual_bound: float | None = None
-    enclosed: EnclosedMeasure | None = None
+    enclosed: EnclosedMeasure | BlendedMeasure | None = None
 
     def residual_at(self, points: np.ndarray) -> np.ndarray:
         return self.candidate.evaluate(points).residual

@@ -12,7 +12,17 @@ import shlex
 import tomllib
 from importlib.resources import files
 
-KINDS = ("linear", "insulated-box", "hjb", "monge-ampere", "transport", "heat", "american-put")
+KINDS = (
+    "linear",
+    "insulated-box",
+    "hjb",
+    "monge-ampere",
+    "transport",
+    "heat",
+    "american-put",
+    "l-shape",
+    "plate-with-holes",
+)
 # The file for each kind and the end of its name. Transport is written in Python only.
 TEMPLATES = {
     (kind, ending): file

@@ -14,6 +14,7 @@ import numpy as np
 from cordes.domains import Box
 from cordes.domains.cylinder import Cylinder
 from cordes.domains.domain import AbstractDomain
+from cordes.domains.plane.region import Region
 from cordes.domains.walls import Walled
 from cordes.formulas.intervals.arithmetic import Interval
 from cordes.formulas.intervals.arithmetic import point as exactly
@@ -163,9 +164,9 @@ def _best(
 def outside_of(domain: AbstractDomain) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
     """Whether cells lie outside the domain for certain.
 
-    Of a polygon: beyond one of its edges. (The product of the distances to its edges is no help, it
-    is positive again beyond a corner.) Of other domains: where their distance function, which is
-    not negative inside, is negative.
+    Of a polygon, and of the convex hull of a domain that is not convex: beyond one of its edges.
+    (The product of the distances to its edges is no help, it is positive again beyond a corner.) Of
+    other domains: where their distance function, which is not negative inside, is negative.
     """
     if isinstance(domain, Box | Walled):
         return lambda lower, upper: np.zeros(len(lower), dtype=bool)
@@ -174,6 +175,8 @@ def outside_of(domain: AbstractDomain) -> Callable[[np.ndarray, np.ndarray], np.
         return lambda lower, upper: base(lower[:, :-1], upper[:, :-1])
     if domain.vertices is not None:
         return _beyond_an_edge(np.asarray(domain.vertices))
+    if isinstance(domain, Region):
+        return _beyond_an_edge(domain.hull.vertices)
     distance = enclose(domain.distance)
 
     def negative(lower: np.ndarray, upper: np.ndarray) -> np.ndarray:

@@ -56,7 +56,7 @@ def map_figure(shown: Map) -> tuple[str, dict[str, Any]]:
     # A curved or slanted boundary is cut out by the browser, sharper than cells can be.
     cut = ""
     if np.any(indices == CLEAR):
-        cut = f"clip-path:polygon({_percent(plane, _thinned(plane.outline), '%')})"
+        cut = f"clip-path:polygon({_percent(plane, _clip(plane), '%')})"
     picture = _png(_widened(indices) if cut else indices, colours)
     width, height = plane.upper - plane.lower
     in_time = plane.names is not None and not plane.label
@@ -198,11 +198,18 @@ def _widened(indices: np.ndarray) -> np.ndarray:
     return indices
 
 
+def _clip(plane: Plane) -> np.ndarray:
+    """What the picture is cut to; a line that joins several keeps all its corners."""
+    return plane.outline if plane.loops else _thinned(plane.outline)
+
+
 def _overlay(shown: Map) -> str:
     """The outline of the domain and the lines, in percent of the picture."""
     plane = shown.plane
     lines = "".join(f'<polyline points="{_percent(plane, line)}"/>' for line in shown.lines)
-    outline = f'<polygon points="{_percent(plane, _thinned(plane.outline))}"/>'
+    outline = "".join(
+        f'<polygon points="{_percent(plane, _thinned(line))}"/>' for line in plane.boundary
+    )
     return (
         '<svg viewBox="0 0 100 100" preserveAspectRatio="none" '
         f'aria-hidden="true">{lines}{outline}</svg>'

