@@ -110,11 +110,6 @@ class AbstractDomain(eqx.Module):
         return None
 
     @property
-    def pieces(self) -> tuple[str, ...]:
-        """The names of the pieces of the boundary on which conditions may hold."""
-        return ("boundary",)
-
-    @property
     def coordinates(self) -> Callable[[Array], Array] | None:
         """Functions of a point between -1 and 1 that take the place of its scaled coordinates, so
         that smooth functions of them times `distance` fulfil what holds on the boundary; None where

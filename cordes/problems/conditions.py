@@ -178,3 +178,13 @@ def check_data(data: FaceData) -> None:
         "face that is not the normal derivative given on the next one, r log r), and nothing is "
         "solved or bounded. Change the data near that place so that they fit."
     )
+
+
+def refuse_free(domain: AbstractDomain, has_reaction: bool) -> None:
+    """Equations with controls whose answers are known up to a constant at most."""
+    if isinstance(domain, Walled) and domain.free and not has_reaction:
+        raise CoefficientError(
+            "boundary: no value of u is given anywhere and c = 0, so that u is known up to a "
+            "constant at most and the equation has a solution for one constant on the right only, "
+            "which is found for linear problems alone. Give u on a face, or c > 0."
+        )

@@ -144,6 +144,17 @@ def test_where_a_constant_is_free():
         cordes.HJB(BOX, [1.0, 2.0], A=lambda x, a: a * jnp.eye(2), f=0.0, boundary=cordes.Neumann())
 
 
+def test_what_is_not_built_with_fluxes_is_refused():
+    with pytest.raises(cordes.CoefficientError, match="stopping is bounded by comparison"):
+        cordes.Obstacle(linear(INSULATED), below=0.0)
+    start = {"horizon": 1.0, "A": 1.0, "f": 0.0, "initial": 0.0}
+    problem = cordes.Parabolic(BOX, **start, boundary=INSULATED)
+    with pytest.raises(cordes.OptionError, match="nor fluxes in time"):
+        cordes.solve(problem, boundary_rows="soft")
+    with pytest.raises(cordes.CoefficientError, match="does not fulfil the conditions"):
+        cordes.Parabolic(BOX, **start | {"initial": lambda x: x[0] * x[1]}, boundary=INSULATED)
+
+
 def test_the_rows_of_the_composite_loss_have_a_name_of_their_own():
     problem = linear(INSULATED)
     with pytest.raises(cordes.OptionError, match="old name"):
