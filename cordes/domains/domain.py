@@ -105,6 +105,11 @@ class AbstractDomain(eqx.Module):
         return None
 
     @property
+    def pieces(self) -> tuple[str, ...]:
+        """The names of the parts of the boundary, for conditions that differ."""
+        return ("boundary",)
+
+    @property
     def coordinates(self) -> Callable[[Array], Array] | None:
         """Functions of a point between -1 and 1 that take the place of its scaled coordinates, so
         that smooth functions of them times `distance` fulfil what holds on the boundary; None where
