@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "checker"), str(ROOT / "benchmarks")]
+from forged_parts import HINTS, MAY_HOLD, TEXTS, THEOREM  # noqa: E402
 from forged_truth import falsehood  # noqa: E402
 
 from cordes_check.balls import NotAProof, Refused  # noqa: E402
@@ -119,109 +120,6 @@ def unknown_activation(d, r):
     d["network"]["activation"] = "relu"
 
 
-# The text of the problem: pieces that are replaced where they occur.
-TEXTS = {
-    "f in its tenth digit": ("pi**2", "3.1415926536**2*1.0000000001"),
-    "pi rounded": ("pi", "3.14159265"),
-    "A": ("1 + x1/4", "1 + x1/4.001"),
-    "A larger": ("A = [[", "A = [[1 + "),
-    "b": ("b = [0.5, 0]", "b = [0.5001, 0]"),
-    "c": ("c = 1", "c = 1.01"),
-    "c below the eigenvalue": ("c = 1", "c = -21"),
-    "c far below": ("c = 1", "c = -1000"),
-    "c huge": ("c = 1", "c = 1e300"),
-    "coordinates exchanged": ("sin(pi*x1)", "sin(pi*x2)"),
-    "power": ("**", "*"),
-    "g": ('f = "', 'g = "x1*x2"\nf = "'),
-    "g small": ('f = "', 'g = "1e-7*x1"\nf = "'),
-    "g with a kink": ('f = "', 'g = "abs(x1 - 1/3)"\nf = "'),
-    "domain": ("lower = [0, 0]", "lower = [0, 1e-9]"),
-    "domain moved": ("lower = [0, 0]", "lower = [-1, 0]"),
-    "domain turned": ("lower = [0, 0]", "lower = [2, 0]"),
-    "sine is a cosine": ("sin(pi*x1)", "cos(pi*x1)"),
-    "not analytic": ('f = "', 'f = "abs(x1 - 1/3)*1e-3 + '),
-    "a root": ('f = "', 'f = "sqrt((x1 - 1/3)**2)*1e-3 + '),
-    "a pole": ('f = "', 'f = "1e-30/(x1 - 1/3) + '),
-    "a narrow pole": ('f = "', 'f = "1e-30/((x1 - 1/3)**2 + 1e-40) + '),
-    "a narrow peak": ('f = "', 'f = "exp(-1e8*((x1 - 1/3)**2 + (x2 - 1/7)**2)) + '),
-    "a logarithm": ('f = "', 'f = "1e-9*log(x1 - 1/3) + '),
-    "a tangent": ('f = "', 'f = "1e-30*tan(4*x1) + '),
-    "a condition": ('f = "', 'f = "where(x1*x2 > 1/3, 1, 0) + '),
-    "a step": ('f = "', 'f = "1e-3*sign(x1 - 1/3) + '),
-    "a large power": ('f = "', 'f = "x1**100000 + '),
-    "a tower": ('f = "', 'f = "2**2**2**2**2**2*0 + '),
-    "an import": ('f = "', "f = \"__import__('os').system('touch FORGED') + "),
-    "an attribute": ('f = "', 'f = "().__class__ + '),
-    "a call": ('f = "', 'f = "(lambda: 1)() + '),
-    "a list": ('f = "', 'f = "sum([x1 for x1 in x2]) + '),
-    "a walrus": ('f = "', 'f = "(x1 := 1) + '),
-    "a text": ('f = "', "f = \"'1' + "),
-    "a complex number": ('f = "', 'f = "1j + '),
-    "a comment": ('f = "', 'f = "1 # + '),
-    "strange digits": ('f = "', 'f = "\u0661 + '),
-    "deep parentheses": ('f = "', 'f = "' + "(" * 5000 + "1" + ")" * 5000 + " + "),
-    "deep signs": ('f = "', 'f = "' + "-" * 20000 + "1 + "),
-    "a long sum": ('f = "', 'f = "' + "x1 + " * 18000),
-    "many digits": ('f = "', 'f = "' + "9" * 90000 + " + "),
-    "another kind": ('kind = "linear"', 'kind = "hjb"'),
-    "another schema": ("schema = 1", "schema = 2"),
-    "a time": ("c = 1\n", "c = 1\nhorizon = 1\n"),
-    "a coefficient is defined": ("[equation]", '[definitions]\nc = "x1"\n[equation]'),
-    "pi is defined": ("[equation]", "[definitions]\npi = 3\n[equation]"),
-    "definitions that double": (
-        "[equation]",
-        "[definitions]\nd0 = 'x1'\n"
-        + "".join(f"d{k} = '-(d{k - 1}+d{k - 1})'\n" for k in range(1, 60))
-        + "[equation]\ng = '0*d59'",
-    ),
-    "numbers that square": (
-        "[equation]",
-        "[definitions]\nd0 = 1e99\n"
-        + "".join(f"d{k} = 'd{k - 1}*d{k - 1}'\n" for k in range(1, 60))
-        + "[equation]\ng = '0*d59'",
-    ),
-    "no TOML": ("[equation]", "[equation"),
-    "control left out": ("controls = [1, 2]", "controls = []"),
-    "another control": ("controls = [1, 2]", "controls = [1, 2.001]"),
-    "a third control": ("controls = [1, 2]", "controls = [1, 2, 3]"),
-    "infimum": ("controls = [1, 2]", 'sense = "inf"\ncontrols = [1, 2]'),
-    "control defined": ('p = "2 - a"', 'a = 1\np = "2 - a"'),
-    "a loss that is no number": (
-        "controls = [1, 2]",
-        'controls = [1, 2]\nswitch = "log(x1)"\nabove = [1, 0]\nbelow = [0, 1]',
-    ),
-    "a loss for all": (
-        "controls = [1, 2]",
-        'controls = [1, 2]\nswitch = "x1"\nabove = [1, 2]\nbelow = [1, 1]',
-    ),
-    "f of a determinant": ("(1 + r**2)", "(1.01 + r**2)"),
-    "f that vanishes": ("(1 + r**2)", "(x1 + r**2)"),
-    "f below zero": ("(1 + r**2)", "-(1 + r**2)"),
-    "boundary of a determinant": ("exp(r**2/2)", "exp(r**2/2)*1.001"),
-    "an interface moved": ('interfaces = ["x1", "x2"]', 'interfaces = ["x1 - 1/100", "x2"]'),
-    "interfaces exchanged": ('interfaces = ["x1", "x2"]', 'interfaces = ["x2", "x1"]'),
-    "an oblique interface": ('interfaces = ["x1", "x2"]', 'interfaces = ["x1 - x2", "x2"]'),
-    "a sign moved": ("sign(x1)", "sign(x1 - 1/7)"),
-}
-TRUE_ALL_THE_SAME = {
-    "infimum",
-    "domain",
-    "g small",
-    "a narrow pole",
-    "a large power",
-    "another kind",
-}
-# The text says the same, or something that may be shown after all.
-MAY_HOLD = {"f in its tenth digit", "pi rounded", "A", "A larger", "b", "c", "interfaces exchanged"}
-MAY_HOLD |= {
-    "definitions that double",
-    "a third control",
-    "another control",
-    "power",
-    *TRUE_ALL_THE_SAME,
-}
-
-
 def _rows(data: dict, rng: random.Random) -> list:
     return rng.choice(data["cells"])
 
@@ -307,77 +205,6 @@ for _by in (0.5, 0.9, 0.99, 0.999):
 for _bad in ("nan", "-1", "0", "inf", [], {}, None, "1e-9999"):
     MUST[f"claim {_bad!r}"] = lambda d, r, b=_bad: d["claims"].update({"L2": b})
 MUST["claim of another norm"] = lambda d, r: d["claims"].update({"W3": "1"})
-
-# The theorem: key, value, whether it must be refused.
-THEOREM = [
-    ("s", "0", True),
-    ("s", "0.01", True),
-    ("s", "1", True),
-    ("s", "1.5", True),
-    ("s", "-0.5", True),
-    ("s", "nan", True),
-    ("s", "0.999", False),
-    ("lambda", "-1", True),
-    ("lambda", "1e6", True),
-    ("lambda", "nan", True),
-    ("least", "2", True),
-    ("least", "0", True),
-    ("least", "-1", True),
-    ("least", "1e-9", False),
-    ("weights", ["0", "0", "0", "0"], True),
-    ("weights", ["0", "1", "1"], True),
-    ("weights", ["0", "-1", "1", "1"], True),
-    ("weights", ["0", "1e300", "1", "1"], True),
-    ("weights", ["0", "1e-300", "1", "1"], True),
-    ("M", [["1", "0.5"], ["0.4", "1"]], True),
-    ("M", [["1", "2"], ["2", "1"]], True),
-    ("M", [["1"]], True),
-    ("M", [["0", "0"], ["0", "0"]], True),
-    ("M", [["1e300", "0"], ["0", "1e300"]], True),
-    ("V", [["9", "0"], ["0", "9"]], True),
-    ("V", [["0", "0"], ["0", "0"]], True),
-    ("V", [["1", "0"]], True),
-    (
-        "transform",
-        {"center": ["0", "0"], "p": ["9", "0"], "S": [["0", "0"]] * 2, "constant": "0"},
-        True,
-    ),
-    (
-        "transform",
-        {"center": ["0", "0"], "p": ["0", "0"], "S": [["0", "0"]] * 2, "constant": "1e9"},
-        True,
-    ),
-    ("transform", {"center": ["0"], "p": ["0"], "S": [["0"]], "constant": "0"}, True),
-    ("name", "T3", True),
-    ("name", "T4", True),
-    ("name", "__class__", True),
-]
-HINTS = [
-    ("precision", 10, True),
-    ("precision", 53, False),
-    ("precision", 10**9, True),
-    ("precision", "64", True),
-    ("precision", None, True),
-    ("tolerance", "0", True),
-    ("tolerance", "-1", True),
-    ("tolerance", "1e-300", False),
-    ("tolerance", "1e300", True),
-    ("tolerance", "nan", True),
-    ("precise", "0", True),
-    ("precise", "1e-200", True),
-    ("precise", "1e200", True),
-    ("corners", [[]], True),
-    ("corners", "no", True),
-    ("network", {}, True),
-    ("problem", 7, True),
-    ("problem", "", True),
-    ("name", "ex4.1-smooth", True),
-    ("name", ["linear"], True),
-    ("answer", {"file": "../../etc/passwd", "sha256": "0"}, False),
-    ("answer", {}, True),
-    ("theorem", None, True),
-    ("claims", None, True),
-]
 
 
 def containers(base: str) -> Iterator[Forgery]:

@@ -21,6 +21,7 @@ from cordes.certificates.certificate import Certificate
 from cordes.certificates.monge_ampere.certify import bounds
 from cordes.certificates.residual.candidate import ROUNDING_OF_TERMS
 from cordes.domains import Ball, Box, Ellipsoid, Polygon
+from cordes.formulas.intervals import UnsupportedOperation
 from cordes.jet import Jet
 
 CASES, SEED = 240, 20_260
@@ -35,6 +36,11 @@ KINDS = {
 LARGEST = {1: 20.0, 2: 10.0, 3: 4.0, 4: 2.0}
 TRUTH_POINTS = 4000
 ROUNDING = 1e-12
+
+
+def _without_formula(x: Any) -> Any:
+    """The density of a case is known at points only."""
+    raise UnsupportedOperation("the density has no formula")
 
 
 class Exponential(NamedTuple):
@@ -142,6 +148,7 @@ class Case:
             domain=domain,
             interfaces=(),
             source_density=self.source_density,
+            f=_without_formula,
             name=kind,
             data=dict,
         )

@@ -42,6 +42,12 @@ def jet_of(function: Callable[[Array], Array]) -> Callable[[Array], Jet]:
     return jet
 
 
+def jets_of(functions: Callable[[Array], Array]) -> Callable[[Array], Jet]:
+    """The jets of several functions of one point, (m,), at once."""
+    slopes = jax.jacfwd(functions)
+    return lambda x: Jet(functions(x), slopes(x), jax.jacfwd(slopes)(x))
+
+
 def contract(A: Any, hessian: Any) -> Any:
     """A:D²u over leading axes."""
     return (A * hessian).sum(axis=(-2, -1))

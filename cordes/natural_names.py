@@ -21,8 +21,8 @@ _MISSING = {
         *("t", "time", "horizon", "maturity", "initial", "terminal", "u0", "heat"),
         *("initialcondition", "terminalcondition", "evolution"),
     ),
-    "Only given boundary values are covered, u = g (g=…); neither normal derivatives nor periodic "
-    "ones yet": (
+    "What holds on the boundary is g=… where u is given there, and of Linear and HJB "
+    "boundary=cordes.Neumann(h), cordes.Robin(kappa, h) or cordes.Periodic()": (
         *("bc", "bcs", "boundary", "boundarycondition", "boundaryconditions", "dirichlet"),
         *("neumann", "robin", "periodic", "flux", "normal", "h", "kappa"),
     ),

@@ -25,6 +25,7 @@ from cordes.gallery.names import problem
 from cordes.problems.boundary_kinks import KinkWarning
 from cordes.problems.checks import UndeclaredJumpWarning
 from cordes.problems.condition import CordesConditionWarning
+from cordes.problems.conditions import Dirichlet, Neumann, Periodic, Robin
 from cordes.problems.hjb import HJB
 from cordes.problems.linear import Linear
 from cordes.problems.monge_ampere import ConvexityWarning, MongeAmpere, UnboundedHessianWarning
@@ -63,6 +64,7 @@ __all__ = [
     "ConvexityWarning",
     "CordesConditionWarning",
     "CordesError",
+    "Dirichlet",
     "DomainError",
     "Ellipsoid",
     "Expansions",
@@ -76,6 +78,7 @@ __all__ = [
     "MemoryLimitError",
     "MemoryLimitWarning",
     "MongeAmpere",
+    "Neumann",
     "NotInstalledError",
     "NotPickledError",
     "NotProvedError",
@@ -85,9 +88,11 @@ __all__ = [
     "OtherProblemWarning",
     "OutsideDomainWarning",
     "Parabolic",
+    "Periodic",
     "Polygon",
     "ProcessError",
     "Result",
+    "Robin",
     "Solution",
     "SurfaceError",
     "Transport",

@@ -31,6 +31,7 @@ from cordes.ansatz.singular import SingularPoint
 from cordes.arguments import as_path
 from cordes.domains.box import Box
 from cordes.domains.domain import AbstractDomain, Basis, Fit
+from cordes.domains.walls import Walled, directions_of
 from cordes.errors import CordesError, FileError, OptionError, shown
 from cordes.gallery.names import as_problem, from_source
 from cordes.problems.problem import AbstractProblem
@@ -155,9 +156,10 @@ def _restored(
         levels = levels_of(problem.domain)
         network = from_arrays(arrays, levels, ansatz.inputs, ansatz.singular)
     elif facts["network"]["kind"] == "pieces":
-        vanishing = isinstance(problem.domain, Box)
+        vanishing = isinstance(problem.domain, Box | Walled)
         ansatz = ansatz.without_distance(alone=False) if vanishing else ansatz
-        network = from_pieces(arrays, ansatz.inputs, vanishing)
+        directions = directions_of(problem.domain)
+        network = from_pieces(arrays, ansatz.inputs, vanishing, directions)
     elif facts["network"]["kind"] == "potential":
         ansatz = bare_ansatz(problem)
         network = ExercisePotential.from_arrays(arrays, ansatz.inputs)

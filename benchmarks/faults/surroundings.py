@@ -279,9 +279,7 @@ PROGRAMS = [
     ),
 ]
 PROVE = "$C prove square.toml"
-# What is to be proved, at little cost.
-ANSWER = "$C solve square.toml --method least-squares --features 20 --out a > /dev/null"
-PROVED = f"{ANSWER}; $C prove a/answer.cordes > /dev/null"
+PROVED = f"{PROVE} > /dev/null"
 PROOFS = [
     *(
         Surrounding(f"{name} is {what}", f"{PROVE} {more}", (2,), f"echo mine > mine; {made}")
@@ -293,12 +291,12 @@ PROOFS = [
             ("a folder", "--overwrite", f"mkdir {name}"),
         )
     ),
-    Surrounding("prove, ascii", f"{ASCII} $C prove a/answer.cordes", before=ANSWER, says="THEOREM"),
-    Surrounding("prove to /dev/full", "$C prove a/answer.cordes > /dev/full", (1,), ANSWER),
-    Surrounding("prove, no streams", "$C prove a/answer.cordes <&- >&- 2>&-", before=ANSWER),
+    Surrounding("prove, ascii", f"{ASCII} {PROVE}", says="THEOREM"),
+    Surrounding("prove to /dev/full", f"{PROVE} > /dev/full", (1,)),
+    Surrounding("prove, no streams", f"{PROVE} <&- >&- 2>&-"),
     Surrounding("prove --out is a file", f"{PROVE} --out mine", (2,), "echo mine > mine"),
-    Surrounding("prove, no time", "$C prove a/answer.cordes --max-seconds 0.1", (1,), ANSWER),
-    Surrounding("prove, bad time", "$C prove a/answer.cordes --max-seconds nan", (2,), ANSWER),
+    Surrounding("prove, no time", f"{PROVE} --max-seconds 0.1", (1,)),
+    Surrounding("prove, bad time", f"{PROVE} --max-seconds nan", (2,)),
     Surrounding("prove a damaged answer", "$C prove a.cordes", (2,), "echo PK > a.cordes"),
     Surrounding("prove nothing", "$C prove nothing.cordes", (2,)),
     Surrounding("prove a pipe", "mkfifo a.cordes; $C prove a.cordes", (2,)),
@@ -306,18 +304,18 @@ PROOFS = [
         "prove on a full disk",
         "o",
         "size=4k",
-        Surrounding("", "$C prove a/answer.cordes --out o", (2,), ANSWER, says="No space left"),
+        Surrounding("", f"{PROVE} --out o", (1,), says="No space left"),
     ),
     *(
         Surrounding(f"checker, {name}", f"{environment} $K {words}", status, PROVED)
         for name, environment, words, status in (
-            ("ascii", ASCII, "a/answer.proof", (0,)),
-            ("to /dev/full", "", "a/answer.proof > /dev/full", (1,)),
-            ("to nobody", "", "a/answer.proof | true", (0, 141)),
-            ("no streams", "", "a/answer.proof <&- >&- 2>&-", (0,)),
+            ("ascii", ASCII, "square.proof", (0,)),
+            ("to /dev/full", "", "square.proof > /dev/full", (1,)),
+            ("to nobody", "", "square.proof | true", (0, 141)),
+            ("no streams", "", "square.proof <&- >&- 2>&-", (0,)),
             ("no file", "", "nothing.proof", (2,)),
-            ("a folder", "", "a", (2,)),
-            ("an answer", "", "a/answer.cordes", (2,)),
+            ("a folder", "", ".", (2,)),
+            ("an answer", "", "square.cordes", (2,)),
             ("no words", "", "", (2,)),
         )
     ),

@@ -20,8 +20,9 @@ _QUOTED = re.compile(r"""\"(?:[^"\\\n]|\\.)*+\"?|'[^'\n]*+'?""")
 _LONG_KEY = re.compile(r"(?<![\w-])(?:[\w-]++[ \t]*+\.[ \t]*+){20}")
 # The parts of an equation, which no definition may be mistaken for. `exact`, unless f = L(exact),
 # `interfaces` and `epsilon` say nothing about u.
-PARTS = {"A", "b", "c", "f", "g", "exact", "interfaces", "controls", "sense", "epsilon"}
-PARTS |= {"switch", "above", "below"}
+PARTS = {"monge-ampere": {"f", "g", "exact", "interfaces"}}
+PARTS["linear"] = PARTS["monge-ampere"] | {"A", "b", "c", "epsilon"}
+PARTS["hjb"] = PARTS["linear"] | {"controls", "sense", "switch", "above", "below"}
 KINDS = {
     "linear": "A:D²u + b·∇u - c u = f almost everywhere",
     "sup": "sup (A:D²u + b·∇u - c u - f) = 0 over all controls a, almost everywhere",
@@ -64,12 +65,15 @@ class Equation:
             raise NotAProof(f"the problem is no TOML text: {error}") from None
         self.kind, self.table, self.place = table["kind"], table["equation"], table["domain"]
         self.definitions = table.get("definitions", {})
-        need((PARTS | {"u"}).isdisjoint(self.definitions), "a definition is named like a part")
-        need({*self.table} <= PARTS, "a part of the equation is not known here")
+        need(
+            (PARTS["hjb"] | {"u"}).isdisjoint(self.definitions), "a definition is named like a part"
+        )
         known = self.kind in ("linear", "hjb", "monge-ampere") and table["schema"] == 1
         need(known, "a kind of problem that is not known here")
+        need({*self.table} <= PARTS[self.kind], "a part of the equation is not known here")
         self.sense = self.table.get("sense", "sup") if self.kind == "hjb" else self.kind
-        need(self.sense in KINDS, "neither a supremum nor an infimum")
+        senses = ("sup", "inf") if self.kind == "hjb" else (self.kind,)
+        need(self.sense in senses, "neither a supremum nor an infimum")
         need(self.place["type"] == "box", "a domain that is not known here")
         self.domain = Box(*([rational(c) for c in self.place[key]] for key in ("lower", "upper")))
         self.d, self.manufactured = self.domain.d, self.table["f"] == MANUFACTURED
@@ -127,7 +131,8 @@ class Equation:
         lines += [f"{key} = {str(self.table[key]).replace(chr(39), '')}" for key in keys]
         lines += [f"{key} = 0" for key in ("b", "c") if self.operators and key not in self.table]
         loss = ["f " + LOSS[self.sense == "sup"]] if "switch" in self.table else []
-        return [*lines, *([] if "g" in self.table else ["g = 0"]), *loss]
+        lines += [*([] if "g" in self.table else ["g = 0"]), *loss]
+        return [" ".join(line.split()) for line in lines]
 
 
 class Operator:

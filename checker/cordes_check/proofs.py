@@ -3,6 +3,7 @@
 import hashlib
 import json
 import math
+import re
 import struct
 import tomllib
 import zipfile
@@ -74,13 +75,16 @@ def check_name(data: dict) -> None:
 def check_answer(data: dict, folder: Path) -> bool:
     """If the answer lies beside the proof it must be the one that is meant, with these numbers;
     whether it does."""
-    path, network = folder / Path(data["answer"]["file"]).name, data["network"]
+    file, digest = data["answer"]["file"], data["answer"]["sha256"]
+    plain = re.fullmatch(r"[\w .()+-]{1,150}", file) and re.fullmatch(r"[0-9a-f]{64}", digest)
+    need(plain is not None, "the answer has no name, or no hash")
+    path, network = folder / file, data["network"]
     if not path.is_file():
         return False
     need(path.stat().st_size <= MOST_BYTES, f"{path.name} is too large")
     content = path.read_bytes()
     need(
-        hashlib.sha256(content).hexdigest() == data["answer"]["sha256"],
+        hashlib.sha256(content).hexdigest() == digest,
         f"{path.name} is another answer",
     )
     arrays = {"weight0": [w for row in network["weights"] for w in row], "bias0": network["biases"]}
@@ -172,7 +176,7 @@ def check(path: Path) -> tuple[str, dict]:
         "",
         f"Shown by {found.words}.",
     ]
-    where = f"{data['answer']['file']} (SHA-256 {data['answer']['sha256'][:16]}…)"
+    where = f"'{data['answer']['file']}' (SHA-256 {data['answer']['sha256'][:16]}…)"
     lines += [
         f"The weights and coefficients of N are those of {where}, which was compared."
         if beside

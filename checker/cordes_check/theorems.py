@@ -79,6 +79,7 @@ class Contraction:
 
     def __init__(self, equation: Equation, data: dict):
         self.equation, self.d, self.M = equation, equation.d, symmetric(data["M"])
+        need(bool(equation.operators), "T2 is about linear equations and control")
         keys, V = ("least", "lambda", "s"), matrix(data["V"])
         self.least, self.lambda_, self.s = (arb(rational(data[key])) for key in keys)
         unit = matrix([[int(i == j) for j in range(self.d)] for i in range(self.d)])
@@ -295,7 +296,7 @@ class Determinants:
     space = "convex on Ω and continuous on its closure (a solution in the sense of Aleksandrov)"
 
     def __init__(self, equation: Equation, data: dict):
-        need(equation.d == 2, "determinants in the plane alone")
+        need(equation.d == 2 and equation.f is not None, "T4 is about determinants in the plane")
         self.equation, self.least, self.delta = equation, arb(rational(data["least"])), arb(0)
         need(self.least > 0, "f must be positive")
 

@@ -65,11 +65,13 @@ class Ansatz:
         a function with the kinks of g: what is left of it is smooth along the boundary."""
         self.domain = domain
         self.hard = hard
-        self.inputs = Inputs(domain, shown, powers)
+        self.inputs = Inputs(domain, shown, powers, domain.coordinates if hard else None)
         self.singular = SingularFunctions(domain)
         self._lift = base if not hard else _lift(domain, g, interfaces, fit, kinks)
         # Whether networks vanish on the boundary by themselves, and have all singular functions.
         self._vanishing = self._alone = False
+        # What is taken off the answer, where it is known up to a constant.
+        self._mean = 0.0
         # What is compiled, with the distance and without: it serves all copies.
         self._programs: dict[bool, tuple] = {}
         self._compile()
@@ -88,13 +90,22 @@ class Ansatz:
         other.singular = singular
         return other
 
+    def lowered(self, mean: float) -> "Ansatz":
+        """The same ansatz for answers that are less by a number."""
+        other = copy.copy(self)
+        other._mean, other._programs = mean, {}
+        other._compile()
+        return other
+
     def without_distance(self, alone: bool = True) -> "Ansatz":
-        """The same ansatz for networks that vanish on the boundary by themselves; `alone`: they
-        have singular functions of their own."""
+        """The same ansatz for networks that fulfil what holds on the boundary by themselves;
+        `alone`: they have singular functions of their own."""
         if self._vanishing and self._alone == alone:
             return self
         other = copy.copy(self)
         other._vanishing, other._alone = True, alone
+        if self.inputs.coordinates is not None:
+            other.inputs = Inputs(self.domain, self.inputs.interfaces, self.inputs.powers)
         other._compile()
         return other
 
@@ -103,7 +114,8 @@ class Ansatz:
         return self.domain.distance(x) if plain else jnp.ones(())
 
     def lift(self, x: Array) -> Array:
-        return self._lift(x) if self._lift is not None else jnp.zeros(())
+        lift = self._lift(x) if self._lift is not None else jnp.zeros(())
+        return lift - self._mean if self._mean else lift
 
     @property
     def fits(self) -> list[Fit]:

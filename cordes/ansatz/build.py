@@ -60,8 +60,9 @@ class AnsatzOptions:
     def __post_init__(self) -> None:
         if not isinstance(self.boundary, str) or self.boundary not in ("hard", "soft"):
             raise OptionError(
-                f"boundary = {shown(self.boundary)}: 'hard' (exact by construction) or 'soft' (the "
-                "paper's composite loss); Neumann and Robin conditions are not supported."
+                f"boundary_rows = {shown(self.boundary)}: 'hard' (exact by construction) or 'soft' "
+                "(the paper's composite loss). What holds on the boundary is said by the problem: "
+                "cordes.Linear(…, boundary=cordes.Neumann(h))."
             )
         check_fields(RULES, self)
 

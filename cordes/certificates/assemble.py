@@ -54,6 +54,8 @@ def chosen(
         return no_maxima(Why.not_converged, sentence, spread=spread)
     if math.isfinite(best.bound):
         return Maxima(best, others)
+    if bounded(size, LIKE_A_POLE) and not equation.problem.has_drift:
+        return no_maxima(Why.no_theorem, "the maximum principle gives no bound")
     if bounded(size, LIKE_A_POLE):
         return no_maxima(Why.large_drift, "the drift is too large for the ABP bound")
     largest = float(np.max(size))

@@ -14,13 +14,14 @@ import numpy as np
 
 from cordes.certificates.assemble import Maxima, best_bounds, chosen, no_maxima, with_gap
 from cordes.certificates.certificate import Certificate
+from cordes.certificates.enclosed.blended.measure import BlendedMeasure
 from cordes.certificates.enclosed.measure import EnclosedMeasure
 from cordes.certificates.enclosed.refinement import (
     CHEAP,
     TIGHT,
     CellBudget,
-    enclosed_measure,
 )
+from cordes.certificates.enclosed.residual import enclosed_measure
 from cordes.certificates.enclosed.weights import multiplier, over_root
 from cordes.certificates.reason import Reason, Why, contraction_too_large
 from cordes.certificates.residual.candidate import (
@@ -56,6 +57,7 @@ from cordes.certificates.theorems.maximum import (
     unbounded_drift,
 )
 from cordes.certificates.theorems.preconditioner import anisotropy, preconditioners
+from cordes.domains.walls import Walled
 from cordes.errors import DomainError
 from cordes.formulas.intervals import UnsupportedOperation
 from cordes.problems.condition import epsilon_at
@@ -118,7 +120,7 @@ def certify_linear(
 
 def _enclosed(
     problem: Linear, candidate: AbstractCandidate, pilot: Evaluated
-) -> EnclosedMeasure | None:
+) -> EnclosedMeasure | BlendedMeasure | None:
     """Cells from which nothing can hide, where the formulas have such and they do not run out;
     squares of very large and very small coefficients are no numbers."""
     size = float(np.max(np.abs(pilot.local.A)))
@@ -233,7 +235,9 @@ def _hopeless(problem: Linear, points: np.ndarray, pilot: Evaluated) -> tuple[Re
     may."""
     if problem.has_drift or problem.has_reaction:
         return ()
-    anisotropies = [anisotropy(pilot.local, matrix) for matrix in preconditioners(pilot.local)]
+    anisotropies = [
+        anisotropy(pilot.local, matrix) for matrix in preconditioners(pilot.local, problem.domain)
+    ]
     why = maximum_principle_fails(problem, False) if min(anisotropies) >= 1 else None
     if why is None:
         return ()
@@ -263,7 +267,7 @@ def _no_maximum_principle(equation: LinearEquation, coverage: AbstractCoverage) 
 
 def _cordes(equation: LinearEquation, coverage: AbstractCoverage) -> bool:
     """Whether A satisfies the Cordès condition with the best preconditioner."""
-    matrix = preconditioners(equation.pilot.local)[-1]
+    matrix = preconditioners(equation.pilot.local, equation.domain)[-1]
     return coverage.contraction(TraceSplit(), matrix).value < 1
 
 
@@ -289,13 +293,19 @@ def _maximum(
     known = equation.measure, equation.evaluated, problem.has_drift
     principle = MaximumPrinciple(problem.domain, *known, coverage=coverage)
     principle.enclosed = equation.enclosed_norm
-    found = [*maxima(principle), *drift_bounds(problem, principle, coverage)]
-    if not problem.has_drift:
+    found = maxima(principle)
+    walled = isinstance(problem.domain, Walled)
+    if not walled:
+        found += drift_bounds(problem, principle, coverage)
+    if not problem.has_drift and np.isfinite(principle.factor):
         found += _enclosed_estimate(equation, principle, found[0])
-    if extra is not None:
+    if extra is not None and not walled:
         found.append(extra(principle))
     if equation.missed:
         found = [each for each in found if each.enclosed]
+    if not found and not equation.missed:
+        sentence = "no bound of the largest error by the maximum principle: it needs given values "
+        return no_maxima(Why.no_theorem, f"{sentence}at one end of a direction, or c ≥ c₀ > 0")
     if not found:
         sentence = "no bound of the largest error: the points of the norms miss a part of r"
         return no_maxima(Why.unseen, sentence)

@@ -37,6 +37,11 @@ class Theorem(enum.Enum):
         "with drift and reaction the scaled operator differs from Δ − λ by a contraction (the "
         "condition of Smears and Süli)",
     )
+    free = (
+        "T1b with a free constant",
+        "up to a constant on the right, which is part of the answer, the scaled operator differs "
+        "from the Laplacian by a contraction, so that the residual bounds the error about its mean",
+    )
     green = (
         "Green",
         "Green's function turns the bound of the energy into one of the largest error",

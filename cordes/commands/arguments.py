@@ -213,8 +213,8 @@ class SurfaceArguments:
         "Vertex numbers of the corners, counted from 1, around the boundary.",
         metavar="A B C D",
     )
-    no_network: bool = option(
-        False, "The conformal map and the classical transport alone.", "--no-network"
+    network: bool = option(
+        False, "Also transport by networks, which takes minutes.", "--network/--no-network"
     )
     seed: int = seed_option()
     out: Path | None = out_option(
@@ -266,8 +266,8 @@ class NewArguments:
     target: str = argument("NAME|FILE.py|FILE.toml", "A name, or the file to write.")
     kind: str = option(
         "linear",
-        "linear, hjb, monge-ampere, heat, american-put, l-shape, plate-with-holes, or transport "
-        "(in Python only).",
+        "linear, insulated-box, hjb, monge-ampere, heat, american-put, l-shape, plate-with-holes, "
+        "or transport (in Python only).",
         autocompletion=lambda: list(KINDS),
     )
     as_python: bool = option(False, "A Python file: for functions of your own.", "--python")

@@ -40,11 +40,11 @@ def make_report(given: ProveArguments, call: Call) -> Report:
     path = proof_path(given)
     solution, content = answer_of(source, clock)
     files = {} if source.suffix == ANSWER else {path.with_suffix(ANSWER): content}
-    # From here on there is an answer, which neither a signal nor a fault may cost.
-    _write(path, files)
     facts: dict[str, Any] = {"problem": solution.problem.name, "proved": False, "reason": None}
     facts |= {"level": solution.certificate and solution.certificate.level}
     try:
+        # From here on there is an answer, which neither a signal nor a fault may cost.
+        _write(path, files)
         if solution.result is Result.interrupted:
             raise NotProvedError(INTERRUPTED)
         found = proven(solution, path.name, clock, None, content)
@@ -53,22 +53,25 @@ def make_report(given: ProveArguments, call: Call) -> Report:
         files |= made
         proof = proof_facts(found.solution.certificate)
         facts |= {"proved": True, "level": "proved", "proof": proof}
-    except NotProvedError as error:
-        facts["reason"] = str(error)
+    except (NotProvedError, FileError) as error:
+        # Of a disk that is full by now: what is wrong with the words was seen before.
+        facts["reason"] = str(error).rstrip(".")
     except KeyboardInterrupt:
         facts["reason"] = INTERRUPTED
-    facts["files"] = [str(file) for file in files]
+    facts["files"] = [str(file) for file in files if file.exists()]
     return Report(facts, proof_table(facts), DONE if facts["proved"] else NOT_AS_ASKED)
 
 
 def _write(proof: Path, files: Mapping[Path, bytes]) -> None:
-    """Whatever signals come; the proof last, so that there is never one of an answer that is not
-    there."""
+    """Whatever signals come; the proof last. One of an answer that is replaced goes with it."""
+    answers = {file: data for file, data in files.items() if file != proof}
     with held():
-        if files:
+        for file, data in answers.items():
+            write_file(file, data)
+        if proof in files:
+            write_file(proof, files[proof])
+        elif answers:
             proof.unlink(missing_ok=True)
-        for file in sorted(files, key=lambda file: file == proof):
-            write_file(file, files[file])
 
 
 def proof_path(given: ProveArguments) -> Path:

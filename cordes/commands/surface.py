@@ -31,8 +31,7 @@ def make_report(given: SurfaceArguments, call: Call) -> Report:
         pause()
         complain(line, "dim")
 
-    network = not given.no_network
-    found = flatten(mesh, given.corners, network, given.seed, say, count_from=1)
+    found = flatten(mesh, given.corners, given.network, given.seed, say, count_from=1)
     facts: dict[str, Any] = {
         "mesh": given.mesh,
         **found.as_data(),

@@ -25,6 +25,8 @@ from cordes.errors import DomainError
 
 LARGEST_LIFT_DIMENSION = 8
 BOUNDARY_SAMPLES = 2000
+# What the faces along the first axes are called.
+FACES = (("left", "right"), ("bottom", "top"), ("back", "front"))
 
 
 @final
@@ -92,6 +94,11 @@ class Box(AbstractDomain):
             return None
         (left, bottom), (right, top) = self._lower, self._upper
         return np.array([[left, bottom], [right, bottom], [right, top], [left, top]])
+
+    @property
+    def pieces(self) -> tuple[str, ...]:
+        names = [*FACES, *((f"x{k}-", f"x{k}+") for k in range(4, self.dimension + 1))]
+        return tuple(name for pair in names[: self.dimension] for name in pair)
 
     @property
     def circumradius(self) -> float:

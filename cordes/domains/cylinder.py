@@ -7,7 +7,7 @@ given. Nothing is given on the top.
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import final
+from typing import NamedTuple, final
 
 import equinox as eqx
 import jax
@@ -22,6 +22,7 @@ from cordes.domains.domain import AbstractDomain, Basis, Fit, Lift, PointFunctio
 from cordes.domains.polygon import Polygon, corner_blend
 from cordes.domains.round import AbstractRound
 from cordes.domains.unit_cube import cube_points, gauss_rule, tensor_rule
+from cordes.domains.walls import Walled
 from cordes.errors import DomainError
 
 # Points of the boundary to which values are fitted at each of so many times less one, and a share
@@ -34,6 +35,17 @@ BOTTOM = 0.4
 # An extension of values on the boundary of Ω: for a point of Ω, points of the boundary and the
 # weights with which the values there count.
 Extension = Callable[[Array], tuple[Array, Array]]
+
+
+class WithTime(NamedTuple):
+    """Coordinates of space, and the time from -1 to 1."""
+
+    inside: Callable[[Array], Array]
+    start: float
+    length: float
+
+    def __call__(self, z: Array) -> Array:
+        return jnp.append(self.inside(z[:-1]), 2 * (z[-1] - self.start) / self.length - 1)
 
 
 @final
@@ -76,6 +88,11 @@ class Cylinder(AbstractDomain):
     @property
     def center(self) -> np.ndarray:
         return np.append(self.base.center, (self.start + self.end) / 2)
+
+    @property
+    def coordinates(self) -> Callable[[Array], Array] | None:
+        inside = self.base.coordinates
+        return None if inside is None else WithTime(inside, self.start, self.length)
 
     def between(self, start: float, end: float) -> "Cylinder":
         """A slab of it."""
@@ -318,4 +335,5 @@ def _round(domain: AbstractRound) -> Extension:
 
 def is_box(domain: AbstractDomain) -> bool:
     """Whether a domain is its own bounding box, in space or in space and time."""
-    return isinstance(domain.base if isinstance(domain, Cylinder) else domain, Box)
+    base = domain.base if isinstance(domain, Cylinder) else domain
+    return isinstance(base, Box | Walled)

@@ -109,6 +109,18 @@ class AbstractDomain(eqx.Module):
         None where the boundary is smooth or d != 2."""
         return None
 
+    @property
+    def pieces(self) -> tuple[str, ...]:
+        """The names of the pieces of the boundary on which conditions may hold."""
+        return ("boundary",)
+
+    @property
+    def coordinates(self) -> Callable[[Array], Array] | None:
+        """Functions of a point between -1 and 1 that take the place of its scaled coordinates, so
+        that smooth functions of them times `distance` fulfil what holds on the boundary; None where
+        the coordinates themselves do."""
+        return None
+
     @abc.abstractmethod
     def distance(self, x: Float[Array, " d"]) -> Scalar:
         """A smooth function, positive inside and zero on the boundary with non-zero slope there

@@ -15,6 +15,7 @@ from cordes.domains.plane.slabs import Strip
 from cordes.domains.polygon import Polygon
 from cordes.domains.round import AbstractRound
 from cordes.domains.unit_ball import circle, sphere
+from cordes.domains.walls import Walled
 from cordes.errors import DomainError
 
 # Cuts of the unit interval whose ends lie on the boundary, of one whose end 1 does, and even ones.
@@ -46,6 +47,11 @@ def _box(domain: Box) -> list[Patch]:
     lower, widths, volume = domain.lower, domain.widths, domain.volume
     cuts = (BOTH_ENDS,) * domain.dimension
     return [Patch(lambda y: (lower + widths * y, np.full(len(y), volume)), cuts)]
+
+
+@patches.register
+def _walled(domain: Walled) -> list[Patch]:
+    return patches(domain.box)
 
 
 @patches.register

@@ -90,6 +90,10 @@ class Polygon(AbstractDomain, metaclass=_Maker):
         return np.array(self._vertices)
 
     @property
+    def pieces(self) -> tuple[str, ...]:
+        return tuple(f"side {k + 1}" for k in range(len(self.vertices)))
+
+    @property
     def edges(self) -> np.ndarray:
         """The vectors from each vertex to the next, shape (n, 2)."""
         return np.roll(self.vertices, -1, axis=0) - self.vertices

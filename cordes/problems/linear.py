@@ -9,6 +9,7 @@ import numpy as np
 from jax import Array
 
 from cordes.domains.domain import AbstractDomain
+from cordes.domains.walls import Walled
 from cordes.errors import CoefficientError, shown
 from cordes.jet import Jet
 from cordes.problems.checks import CHECK_POINTS, CHECKED_NUMBERS, warn_about_jumps
@@ -26,7 +27,9 @@ FEWEST_MATRICES = 16
 
 
 class Linear(AbstractProblem):
-    """A:D²u + b·∇u - cu = f in `domain`, u = g on its boundary.
+    """A:D²u + b·∇u - cu = f in `domain`, u = g on its boundary, or what `boundary` says: one of
+    `cordes.Dirichlet(g)`, `Neumann(h)`, `Robin(kappa, h)` and `Periodic()`, or a dict from the
+    names of its pieces (`domain.pieces`) to these.
 
     Coefficients are constants or functions of one point written with jax.numpy. `interfaces` are
     functions whose zero sets are where D²u may jump. `epsilon` is a lower bound of the Cordès ε
@@ -56,16 +59,20 @@ class Linear(AbstractProblem):
         interfaces: Sequence[Callable[[Array], Array]] = (),
         epsilon: float | None = None,
         exact: Callable[[Array], Array] | None = None,
+        boundary: Any = None,
         *,
         name: str | None = None,
     ):
-        self._place(domain, g, interfaces, exact, name or "linear")
+        self._place(domain, g, interfaces, exact, name or "linear", boundary)
         (self.A, self.constant_A), (self.b, constant_b), (self.c, constant_c), (self.f, _) = (
             coefficient_functions(domain.dimension, A, b, c, f)
         )
         self.has_drift = not constant_b or bool(np.any(self.b() != 0))
         self.has_reaction = not constant_c or bool(self.c() != 0)
         self.constant_coefficients = self.constant_A and constant_b and constant_c
+        self.free_constant = isinstance(self.domain, Walled) and (
+            self.domain.free and not self.has_reaction
+        )
         known = isinstance(epsilon, Real) and 0 < epsilon <= 1
         if epsilon is not None and not known:
             raise CoefficientError(

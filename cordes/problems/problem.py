@@ -20,6 +20,7 @@ import numpy as np
 from jax import Array
 
 from cordes.domains.domain import AbstractDomain
+from cordes.domains.walls import FaceData
 from cordes.errors import (
     ArgumentError,
     CoefficientError,
@@ -37,6 +38,7 @@ from cordes.problems.checks import (
     fingerprints,
 )
 from cordes.problems.coefficients import DiagonalPlusRank, as_function, at_points, check_exact
+from cordes.problems.conditions import check_data, placed
 from cordes.problems.evolution import Clockwork, Values, best_rate, clockwork, values_of
 from cordes.problems.found_interfaces import found_interfaces
 from cordes.problems.initial_kinks import SMOOTH, Kink, Start, start_of
@@ -129,6 +131,8 @@ class AbstractProblem(abc.ABC):
     found_interfaces: int = 0
     # The kinks of g along the boundary of a plane domain, and what is rough in it.
     boundary_shape: BoundaryShape = BoundaryShape()
+    # Whether only a constant on the right, which is part of the answer, makes a solution possible.
+    free_constant: bool = False
     # A lower bound of the Cordès ε that the user vouches for.
     epsilon: float | None = None
     # Fingerprints of the data as they were when the problem was made.
@@ -161,16 +165,23 @@ class AbstractProblem(abc.ABC):
     made: bool = False
 
     def _place(
-        self, domain: AbstractDomain, g: Any, interfaces: Sequence[Any], exact: Any, name: str
+        self,
+        domain: AbstractDomain,
+        g: Any,
+        interfaces: Sequence[Any],
+        exact: Any,
+        name: str,
+        boundary: Any = None,
     ) -> None:
         """Where the equation holds, what u is on the boundary, and what is known of it."""
         check_domain(domain, self.needs_convex)
         _check_matrices(domain.dimension)
         if not isinstance(name, str):
             raise CoefficientError(f"name = {shown(name)}: a text is needed.")
-        self.domain, self.exact, self.name = domain, exact, name
-        self.g, constant = as_function("g", g, ())
-        self.zero_g = constant and bool(self.g() == 0)
+        self.domain, given = placed(domain, g, boundary)
+        self.exact, self.name = exact, name
+        self.g, constant = as_function("g", given, ())
+        self.zero_g = bool(self.g() == 0) if constant else getattr(given, "zero", False)
         self.interfaces = check_interfaces(interfaces, domain)
 
     def _place_in_time(
@@ -210,7 +221,10 @@ class AbstractProblem(abc.ABC):
 
     def _check_place(self) -> None:
         """Whether the boundary values and the exact solution are what they must be."""
-        self.boundary_shape = check_boundary_data(self.g, self.domain, self.follows_kinks)
+        if isinstance(self.g, FaceData):
+            check_data(self.g)
+        else:
+            self.boundary_shape = check_boundary_data(self.g, self.domain, self.follows_kinks)
         check_exact(self.exact, jnp.asarray(self.domain.center))
 
     # Space and time

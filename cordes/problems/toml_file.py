@@ -28,13 +28,14 @@ from cordes.problems.monge_ampere import MongeAmpere
 from cordes.problems.obstacle import Obstacle
 from cordes.problems.parabolic import Parabolic
 from cordes.problems.problem import AbstractProblem
+from cordes.problems.toml_boundary import boundary_of
 from cordes.problems.toml_time import OBSTACLES, TIME, TIMES, check_times, timed, with_time
 from cordes.readers.toml_text import check_operations, read_toml
 from cordes.tables.interpolate import interpolate
 
 # The one that is written; files of older ones are read.
 SCHEMA, OLDEST = 2, 1
-_TABLES = ("schema", "kind", "name", "domain", "equation", "definitions")
+_TABLES = ("schema", "kind", "name", "domain", "boundary", "equation", "definitions")
 _COMMON = ("b", "c", "g", "interfaces", "exact")
 
 
@@ -101,6 +102,11 @@ def problem_from_toml(text: str, name: str = "problem") -> AbstractProblem:
     definitions = _definitions(table.get("definitions", {}), reader, domain, f"{name}: definitions")
     reader = dataclasses.replace(reader, definitions=definitions)
     arguments |= _equation(equation, reader, label)
+    if "boundary" in table:
+        scalar = dataclasses.replace(reader, fixed=True).scalar
+        given = table["boundary"], table["kind"], domain, scalar, reader.constant
+        with _located(name):
+            arguments["boundary"] = boundary_of(*given, f"{name}: boundary")
     with _located(label):
         made = make(domain, **arguments, name=table.get("name") or name.removesuffix(".toml"))
     return made.labelled(source={"toml": text})

@@ -42,16 +42,16 @@ def flint_kept(bits: int = 0) -> Iterator[None]:
         ctx.prec, ctx.cap = kept
 
 
-class Contents(NamedTuple):
+class ProofDraft(NamedTuple):
     """A proof before it is written, as data."""
 
     data: dict[str, Any]
 
-    def with_claims(self, claims: dict[str, str]) -> "Contents":
-        return Contents(self.data | {"claims": claims})
+    def with_claims(self, claims: dict[str, str]) -> "ProofDraft":
+        return ProofDraft(self.data | {"claims": claims})
 
-    def with_cells(self, cells: list[list]) -> "Contents":
-        return Contents(self.data | {"cells": cells})
+    def with_cells(self, cells: list[list]) -> "ProofDraft":
+        return ProofDraft(self.data | {"cells": cells})
 
     @property
     def file(self) -> bytes:
@@ -66,7 +66,7 @@ def make_contents(
     equation: Equation,
     statement: Statement,
     answer: tuple[str, bytes],
-) -> Contents:
+) -> ProofDraft:
     """`answer` is the file with the numbers, and its contents."""
     network, singular = network_data(solution), corners(solution)
     volume = solution.problem.domain.volume
@@ -76,7 +76,7 @@ def make_contents(
     bits = int(np.clip(GUARD + math.ceil(math.log2((1 + size) / precise)), 96, 400))
     tips = ring_counts(equation, singular, TIP * residual * math.sqrt(volume), bits)
     cells = box_cells(equation, frequencies(solution), tips)
-    return Contents(
+    return ProofDraft(
         {
             "name": text.name,
             "problem": text.toml,

@@ -108,7 +108,8 @@ class Singular(NamedTuple):
 
 
 def box_cells(equation: Equation, frequencies: np.ndarray, singular: list[Singular]) -> list[list]:
-    """Cells of a box, as a proof has them; `frequencies` (2,) are the largest along each axis."""
+    """Cells of a box, as a proof has them; `frequencies` (d,) are the largest along each axis. Only
+    in the plane there are points where a length vanishes or functions are singular."""
     domain, found = equation.domain, Switches(equation)
     cuts: list[set[fmpq]] = [{l, u} for l, u in zip(domain.lower, domain.upper, strict=True)]
     for affine in found.lines:
@@ -120,7 +121,7 @@ def box_cells(equation: Equation, frequencies: np.ndarray, singular: list[Singul
                 "a line where a coefficient jumps is not parallel to the sides of the box"
             )
         cuts[axes[0]].add(-affine[0] / affine[1 + axes[0]])
-    lengths = (zero(pair) for pair in found.lengths)
+    lengths = (zero(pair) for pair in found.lengths if domain.d == 2)
     tips = [tip for tip in lengths if tip is not None and inside(domain, tip)]
     rings = {point.at: point.rings for point in singular}
     for point in (*tips, *rings):
@@ -137,11 +138,15 @@ def box_cells(equation: Equation, frequencies: np.ndarray, singular: list[Singul
             "the answer has so high frequencies that a proof would take too many cells"
         )
     cells = []
-    for (l, u), (m, v) in product(pairwise(grid[0]), pairwise(grid[1])):
+    for sides in product(*map(pairwise, grid)):
+        if domain.d > 2:
+            cells.append(box(sides))
+            continue
+        (l, u), (m, v) = sides
         corners = [(l, m), (u, m), (u, v), (l, v)]
         at = next((k for k, corner in enumerate(corners) if corner in (*tips, *rings)), None)
         if at is None:
-            cells.append(["box", *rows((l, m), (u - l, fmpq(0)), (fmpq(0), v - m))])
+            cells.append(box(sides))
         elif corners[at] in rings:
             cells += [
                 ring for t in triangles(corners, at) for ring in graded(*t, rings[corners[at]])
@@ -149,6 +154,13 @@ def box_cells(equation: Equation, frequencies: np.ndarray, singular: list[Singul
         else:
             cells += [["triangle", *rows(*t)] for t in triangles(corners, at)]
     return cells
+
+
+def box(sides: Sequence[tuple]) -> list:
+    """A cell along the axes."""
+    widths = [high - low for low, high in sides]
+    moves = [[w * (i == k) for i in range(len(sides))] for k, w in enumerate(widths)]
+    return ["box", *rows([low for low, _ in sides], *moves)]
 
 
 def triangles(corners: list[tuple], at: int) -> list[tuple[tuple, tuple, tuple]]:
@@ -178,7 +190,7 @@ def rows(*vectors: Sequence) -> list[list[str]]:
 def crosses(domain: Box, affine: Affine) -> bool:
     values = [
         affine[0] + sum(c * v for c, v in zip(affine[1:], corner, strict=True))
-        for corner in domain.outline
+        for corner in product(*zip(domain.lower, domain.upper, strict=True))
     ]
     return min(values) < 0 < max(values)
 
@@ -223,19 +235,29 @@ def refined(cells: list[list], works: Callable[[list], bool]) -> list[list]:
     return found
 
 
+def halved(origin: list, moves: list[list]) -> list[list]:
+    """All boxes with half of the sides."""
+    found = []
+    for at in product((0, 1), repeat=len(moves)):
+        steps = [v for k, v in zip(at, moves, strict=True) if k]
+        found.append(
+            ["box", *rows([sum(each, c) for c, *each in zip(origin, *steps, strict=True)], *moves)]
+        )
+    return found
+
+
 def quarters(cell: list) -> list[list]:
     """A cell in parts; of a triangle one keeps the apex."""
     kind, *given = cell
     vectors = [[rational(c) for c in row] for row in given]
+    if kind == "box":
+        return halved(vectors[0], [[c / 2 for c in v] for v in vectors[1:]])
     o, d, e = vectors[:3]
-    half = [[c / 2 for c in v] for v in (d, e)]
 
     def at(p: fmpq, q: fmpq) -> tuple:
         return tuple(a + p * b + q * c for a, b, c in zip(o, d, e, strict=True))
 
     m, one, none = fmpq(1, 2), fmpq(1), fmpq(0)
-    if kind == "box":
-        return [["box", *rows(at(p, q), *half)] for p in (none, m) for q in (none, m)]
     if kind == "trapezoid":
         (low,) = vectors[3]
         middle = fmpq(round(2**20 * float(low) ** 0.5), 2**20)

@@ -46,7 +46,7 @@ class TraceWeighted(NamedTuple):
         return np.sqrt(square + (g * at.reaction - self.lambda_) ** 2 * over[3])[:, None]
 
 
-class Seen(NamedTuple):
+class SeenEquation(NamedTuple):
     """The equation at points, those of all controls one after the other, and the size of the
     residual: of the best control at the first `active` of them, zero at the others."""
 
@@ -56,7 +56,7 @@ class Seen(NamedTuple):
     active: int
 
 
-def contraction(problem: AbstractProblem, seen: Seen) -> dict[str, Any] | None:
+def contraction(problem: AbstractProblem, seen: SeenEquation) -> dict[str, Any] | None:
     """The claims of T2: the best of all preconditioners, with and without the exponential
     transform; None where no choice gives a contraction at the points."""
     transforms: list[Transform | None] = [None]
@@ -67,7 +67,7 @@ def contraction(problem: AbstractProblem, seen: Seen) -> dict[str, Any] | None:
         local, growth = seen.local, 1.0
         if transform is not None:
             local, growth = transform.local(seen.points, local), transform.growth(seen.points)
-        for matrix in preconditioners(local):
+        for matrix in preconditioners(local, problem.domain):
             found = _claimed(problem, local, matrix, seen._replace(residual=seen.residual * growth))
             if found is not None and found[0] < best:
                 best, claims = found[0], found[1] | {"transform": _transform(transform)}
@@ -75,7 +75,7 @@ def contraction(problem: AbstractProblem, seen: Seen) -> dict[str, Any] | None:
 
 
 def _claimed(
-    problem: AbstractProblem, local: Local, matrix: np.ndarray, seen: Seen
+    problem: AbstractProblem, local: Local, matrix: np.ndarray, seen: SeenEquation
 ) -> tuple[float, dict[str, Any]] | None:
     matrix = (matrix + matrix.T) / 2
     widths = problem.domain.bounding_box[1] - problem.domain.bounding_box[0]

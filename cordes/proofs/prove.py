@@ -25,7 +25,7 @@ from cordes.ansatz.networks.mlp import MLP
 from cordes.ansatz.networks.random_features import RandomFeatures
 from cordes.certificates.certificate import Certificate, Proof
 from cordes.certificates.theorem import Citation, Modifier, Theorem
-from cordes.proofs.contents import Contents, flint_kept, make_contents
+from cordes.proofs.contents import ProofDraft, flint_kept, make_contents
 from cordes.proofs.geometry import refined
 from cordes.proofs.needed import NotProvedError
 from cordes.proofs.singular import writable
@@ -127,7 +127,7 @@ def refitted(solution: Solution, clock: Clock) -> Solution:
     return solve(solution.problem, "least-squares", seed=seed, max_seconds=clock.left, **options)
 
 
-def shown(contents: Contents, bar: Progress, clock: Clock) -> tuple[Contents, Proved]:
+def shown(contents: ProofDraft, bar: Progress, clock: Clock) -> tuple[ProofDraft, Proved]:
     """The bounds that the checker finds. Where a cell is too large for it, cells are cut first."""
 
     def step(done: int, count: int) -> None:
@@ -149,7 +149,7 @@ def shown(contents: Contents, bar: Progress, clock: Clock) -> tuple[Contents, Pr
         raise NotProvedError(OUT_OF_TIME) from None
 
 
-def _refined(contents: Contents) -> Contents:
+def _refined(contents: ProofDraft) -> ProofDraft:
     """With cells on which the quadrature has rules."""
     data = contents.data
     equation = Equation(data["problem"])
@@ -212,7 +212,7 @@ def _run(command: list[str], clock: Clock) -> tuple[int, str, str]:
 
 
 def with_proof(
-    solution: Solution, contents: Contents, claims: dict[str, str], proof: Proof
+    solution: Solution, contents: ProofDraft, claims: dict[str, str], proof: Proof
 ) -> Solution:
     """The answer with a certificate of the level `proved`."""
     bounds: dict[str, Any] = {name: float(value) for name, value in claims.items()}

@@ -19,7 +19,7 @@ from cordes.problems.parabolic import Parabolic
 from cordes.problems.problem import AbstractProblem
 from cordes.problems.transport import Transport
 from cordes.proofs.needed import NotProvedError
-from cordes.proofs.parameters import Seen, contraction
+from cordes.proofs.parameters import SeenEquation, contraction
 from cordes.solutions.solution import Solution
 
 # Points inside and on the boundary, where suprema are often attained.
@@ -58,7 +58,7 @@ def _(problem: Linear, solution: Solution) -> Statement:
     )
     residual = np.concatenate([np.abs(found.residual), np.zeros(len(outside))])
     local = Local(*(np.asarray(part) for part in problem.coefficients(x)[:3]))
-    return _contracting(problem, Seen(local, residual, x, len(inside)))
+    return _contracting(problem, SeenEquation(local, residual, x, len(inside)))
 
 
 @statement.register
@@ -85,10 +85,12 @@ def _(problem: HJB, solution: Solution) -> Statement:
     residual = np.abs(np.max(sizes, axis=0)) * trace / x.shape[1]
     zeros = np.zeros(len(x) * len(locals_))
     points = np.concatenate([x] * (1 + len(locals_)))
-    return _contracting(problem, Seen(together, np.concatenate([residual, zeros]), points, len(x)))
+    return _contracting(
+        problem, SeenEquation(together, np.concatenate([residual, zeros]), points, len(x))
+    )
 
 
-def _contracting(problem: AbstractProblem, seen: Seen) -> Statement:
+def _contracting(problem: AbstractProblem, seen: SeenEquation) -> Statement:
     claims = contraction(problem, seen)
     if claims is None:
         raise NotProvedError(

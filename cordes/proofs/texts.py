@@ -9,9 +9,11 @@ is, it is compared with the functions that were solved.
 import functools
 import json
 import tomllib
+from collections.abc import Callable
 from importlib.resources import files
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from flint import arb
@@ -133,23 +135,40 @@ def _written(problem: AbstractProblem) -> str:
 
 
 def check_same(equation: Equation, problem: AbstractProblem, points: np.ndarray) -> None:
-    """NotProvedError unless the checker reads in the text the coefficients that were solved."""
+    """NotProvedError unless the checker reads in the text the coefficients that were solved, and
+    the boundary values."""
+    coefficients = jax.jit(problem.f if isinstance(problem, MongeAmpere) else problem.at)
+    g, outside = jax.jit(problem.g), problem.domain.boundary_points(len(points), seed=78)[0]
     for x in points:
-        for found, expected in zip(_read(equation, x), _solved(problem, x), strict=True):
-            size = np.maximum(1.0, np.max(np.abs(expected)))
-            if not np.allclose(found, expected, rtol=0, atol=SAME * size):
-                raise NotProvedError(
-                    "the text of the equation has other values than its functions, at x = "
-                    f"{show(x)}"
-                )
+        for found, expected in zip(
+            _read(equation, x), _solved(problem, coefficients, x), strict=True
+        ):
+            _need_same(found, expected, x)
+    for x in outside:
+        cell, place = _at(x)
+        value = float(equation.formulas.on(equation.g, cell)(place))
+        _need_same([value], [float(g(jnp.asarray(x)))], x)
+
+
+def _need_same(found: list[float], expected: list[float], x: np.ndarray) -> None:
+    size = np.maximum(1.0, np.max(np.abs(expected)))
+    if not np.allclose(found, expected, rtol=0, atol=SAME * size):
+        raise NotProvedError(
+            f"the text of the equation has other values than its functions, at x = {show(x)}"
+        )
+
+
+def _at(x: np.ndarray) -> tuple[Cell, Place]:
+    """A small cell around a point, and the point in it."""
+    side = 2.0**-30
+    rows = [x - side / 2, *(side * np.eye(len(x)))]
+    cell = Cell("box", [[rational(repr(float(c))) for c in row] for row in rows], "a point")
+    return cell, cell.place([arb(0.5)] * len(x))
 
 
 def _read(equation: Equation, x: np.ndarray) -> list[list[float]]:
     """In the order of the checker: for each control the parts of the operator and f."""
-    side = 2.0**-30
-    rows = [x - side / 2, *(side * np.eye(len(x)))]
-    cell = Cell("box", [[rational(repr(float(c))) for c in row] for row in rows], "a point")
-    place = cell.place([arb(0.5)] * len(x))
+    cell, place = _at(x)
     if equation.f is not None:
         return [[float(equation.formulas.on(equation.f, cell)(place))]]
     found = []
@@ -171,13 +190,13 @@ def _loss(equation: Equation, cell: Cell, place: Place, control: int) -> float:
     return loss if equation.sense == "sup" else -loss
 
 
-def _solved(problem: AbstractProblem, x: np.ndarray) -> list[list[float]]:
+def _solved(problem: AbstractProblem, coefficients: Callable, x: np.ndarray) -> list[list[float]]:
     d = len(x)
     if isinstance(problem, MongeAmpere):
-        return [[float(problem.f(jnp.asarray(x)))]]
+        return [[float(coefficients(jnp.asarray(x)))]]
     found = []
     for a in [()] if problem.controls is None else [(jnp.asarray(a),) for a in problem.controls]:
-        A, b, c, f = (np.asarray(part) for part in problem.at(jnp.asarray(x), *a))
+        A, b, c, f = (np.asarray(part) for part in coefficients(jnp.asarray(x), *a))
         second = [A[i, i] if i == j else A[i, j] + A[j, i] for i in range(d) for j in range(i, d)]
         found.append([-c, *b, *second, f])
     return found

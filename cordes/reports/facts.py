@@ -65,7 +65,17 @@ def solution_facts(solution: Solution, condition: Condition) -> dict[str, Any]:
         "residual": solution.residual_rms,
         "relative_residual": solution.relative_residual,
         "seed": solution.facts["seed"],
-    } | (_tolerance_facts(solution) | _outer_facts(solution) | _time_facts(solution))
+    } | (
+        _tolerance_facts(solution)
+        | _outer_facts(solution)
+        | _constant_facts(solution)
+        | _time_facts(solution)
+    )
+
+
+def _constant_facts(solution: Solution) -> dict[str, Any]:
+    """C in Lu = f + C, where it is part of the answer."""
+    return {"constant": solution.constant} if solution.problem.free_constant else {}
 
 
 def proof_facts(certificate: Certificate | None) -> dict[str, Any] | None:

@@ -80,6 +80,9 @@ def solution_table(facts: Mapping[str, Any], certificate: Iterable[tuple[str, st
     return _with_rows(
         table,
         {
+            "constant": f"Lu = f + C with C = {facts['constant']:.7g}; u has mean zero"
+            if "constant" in facts
+            else None,
             "outer steps": outer and Text("\n".join(_outer_line(step) for step in outer)),
             "transport": transport and Text(_transport_lines(transport)),
             "proof": _proof_line(facts),

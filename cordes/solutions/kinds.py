@@ -54,6 +54,8 @@ def make_solution(
         class_ = SolutionInTime
     if not problem.takes_boundary_values:
         class_ = TransportSolution
+    if problem.free_constant and (mean := facts.get("mean")):
+        ansatz = ansatz.lowered(mean)
     return class_(
         problem=problem,
         ansatz=ansatz,

@@ -268,7 +268,13 @@ class AbstractSolution(abc.ABC):
 
     def residual_at(self, points: Any) -> Any:
         """The same at points (N, d) of `problem.domain`."""
-        return in_blocks(self._kept.residual, (points, *self.jet(points)))
+        return in_blocks(self._kept.residual, (points, *self.jet(points))) - self.constant
+
+    @property
+    def constant(self) -> float:
+        """C in Lu = f + C, where no value is given on the boundary and c = 0: an answer exists for
+        one C alone, which is part of it. Zero everywhere else."""
+        return float(self.facts.get("constant", 0.0))
 
     @functools.cached_property
     def convexity(self) -> "Convexity | None":

@@ -109,7 +109,8 @@ def later_candidates(search: Contest, frequency: float | None) -> Iterator[Kind]
 def waves(search: Contest, frequency: float | None) -> Iterator[Kind]:
     """The frequencies of the data along each axis, where all others have found nothing; then half
     the highest along all axes, since a boundary that bends turns waves."""
-    if frequency is None and search.blind:
+    seen = search.system.ansatz.inputs
+    if frequency is None and search.blind and seen.coordinates is None:
         found = data_frequencies(search.system)
         highest, inputs, before = float(np.max(found)), search.kind.inputs, search.kind
         for frequency, axes in ((highest, found / highest), (highest / 2, np.ones(len(found)))):

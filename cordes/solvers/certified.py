@@ -52,6 +52,8 @@ class Finish:
         if self.problem.boundary_shape.rough is not None and answer.result is Result.converged:
             # Warned about when the problem was made: a small residual says nothing.
             answer = answer._replace(result=Result.not_certifiable)
+        if self.problem.free_constant:
+            answer = self.system.finished(answer)
         given = self.facts["method"] == Adam.method and self.facts["tol"] is None
         if given and answer.result in (Result.converged, Result.stagnated):
             # A training of given length ends where it was told to.

@@ -53,6 +53,8 @@ class Contest:
         self.run: Way | None = None
         self.switched = self.fresh = False
         self.tried: list[dict[str, Any]] = []
+        # Polynomials that were not good enough, and their ansatz.
+        self.polynomials: tuple[Answer, BuiltAnsatz] | None = None
         # The answer that was not kept, and its ansatz.
         self.beaten: tuple[Answer, BuiltAnsatz] | None = None
 
@@ -61,6 +63,7 @@ class Contest:
         if answer is None:
             assert self.run is not None
             answer = self._marked(self.run(tol, None if self.fresh else start))
+            answer = self._or_polynomials(answer)
         if tol is not None or self.switched or answer.result not in MISSED or self._alone:
             return answer
         place, own, current = self.system.place, self.run, self.current
@@ -100,8 +103,23 @@ class Contest:
                 answer = way.go_on()
                 rest = answer.history[len(pilot.history) :]
                 return self._marked(answer._replace(history=rest))
+        elif self.system.problem.clock is not None:
+            self.polynomials = pilot, place
         self.run, self.fresh = self.make(self.features), True
         return None
+
+    def _or_polynomials(self, answer: Answer) -> Answer:
+        """Polynomials that leave so much less than features, though not little enough: what comes
+        and goes many times in a long time is nothing for features."""
+        if self.polynomials is None:
+            return answer
+        (pilot, place), self.polynomials = self.polynomials, None
+        if not pilot.residual < AHEAD * answer.residual:
+            return answer
+        self.system.place, self.current = place, self.cells
+        self.run = self.make(self.cells)
+        history = [*answer.history, pilot.history[-1]]
+        return self._marked(pilot._replace(history=history))
 
     @property
     def _alone(self) -> bool:

@@ -358,7 +358,7 @@ def _continued(start: Weights) -> tuple[RandomFeatures, np.ndarray, Kind]:
     assert isinstance(network, RandomFeatures)
     weight = np.asarray(network.layers[0][0])
     used = np.any(weight != 0, axis=1)
-    d = len(network.inputs.center)
+    d = network.inputs.places
     inputs = (
         "coordinates"
         if not np.any(used[d:])

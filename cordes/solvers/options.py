@@ -110,6 +110,7 @@ def choose(
 ) -> Choices:
     """The solver, and what it solves: names are checked first, then values."""
     _refuse_no_solution(start)
+    options = _renamed(options)
     kind = solver_class(problem, method, start)
     _refuse_without_lift(problem, kind)
     _check_names(problem, kind, options)
@@ -137,6 +138,16 @@ def choose(
         # Features would not follow it, after a long time.
         solver, rival = rival, None
     return Choices(solver, ansatz, outer, rival)
+
+
+def _renamed(options: Mapping[str, Any]) -> Mapping[str, Any]:
+    """`boundary_rows`, which was `boundary` before problems had one."""
+    if "boundary_rows" not in options:
+        return options
+    if "boundary" in options:
+        raise OptionError("boundary is the old name of boundary_rows: pass one of them.")
+    rest = {name: value for name, value in options.items() if name != "boundary_rows"}
+    return {**rest, "boundary": options["boundary_rows"]}
 
 
 def _rival(

@@ -69,15 +69,15 @@ def solve(
     is `converged_uncertified` at most. `max_seconds` and Ctrl-C end the solve and its certificate:
     the best answer so far is returned, without a certificate where that was not complete.
 
-    Options for every method: `boundary="soft"` with `boundary_weight` (the paper's composite loss),
-    `singular=False` (no singular functions), `inputs` (`coordinates`, `interfaces`, `powers`: what
-    networks see of the interfaces), `delta` (the paper's δ). Least squares: `features`,
-    `frequency`, `activation`, `oversampling` (collocation points for each feature; more where data
-    are rough). Gauss–Newton: `width`, `depth`, `activation`, `points`, `steps`, `resample`,
-    `momentum`. Cells (boxes in the plane): `degree`, `cells`. Adam: `width`, `depth`, `activation`,
-    `learning_rate`, `points`, `epochs`, `precision`, `preset="paper"`; `estimator="stochastic"`
-    takes `probes` random directions instead of all second derivatives, for linear problems in
-    hundreds of dimensions.
+    Options for every method: `boundary_rows="soft"` with `boundary_weight` (the paper's composite
+    loss), `singular=False` (no singular functions), `inputs` (`coordinates`, `interfaces`,
+    `powers`: what networks see of the interfaces), `delta` (the paper's δ). Least squares:
+    `features`, `frequency`, `activation`, `oversampling` (collocation points for each feature; more
+    where data are rough). Gauss–Newton: `width`, `depth`, `activation`, `points`, `steps`,
+    `resample`, `momentum`. Cells (boxes in the plane): `degree`, `cells`. Adam: `width`, `depth`,
+    `activation`, `learning_rate`, `points`, `epochs`, `precision`, `preset="paper"`;
+    `estimator="stochastic"` takes `probes` random directions instead of all second derivatives, for
+    linear problems in hundreds of dimensions.
 
     Nonlinear problems are solved by an outer loop over the method, of `outer_steps` at most in all:
     over all sizes of the network and all tolerances on the way to `tol`; a rival that is tried

@@ -31,7 +31,7 @@ def residual_target(problem: AbstractProblem, multiplier: bool, tol: float) -> f
     local = Local(*problem.family(domain.interior_points(SAMPLES, SEED, "sobol"))[:3])
     unscaled = 1 / cordes_multiplier(local.A) if multiplier else np.ones(len(local.c))
     size, lower_order = math.inf, (problem.has_drift, problem.has_reaction)
-    for matrix in preconditioners(local):
+    for matrix in preconditioners(local, domain):
         local_parts = local.whitened(matrix), local.invariants(matrix)
         pilot = Pilot(*local_parts, unscaled, first_eigenvalue(domain, matrix), *lower_order)
         schemes = choose_weighted(pilot, evaluations=120) if any(lower_order) else [TraceSplit()]

@@ -49,6 +49,7 @@ GUIDES = {
     "17_image": ("Tables, images, samples", "tables.md"),
     "18_small_scales": ("How to choose a method", "methods.md#questions-that-decide"),
     "19_a_theorem": ("Proofs", "proof.md"),
+    "20_insulated_room": ("Conditions on the boundary", "boundary.md"),
 }
 OUTPUT = re.compile(r"^It prints\n\n```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 

@@ -9,7 +9,7 @@ import pytest
 from support.graded_differences import GradedGrid, solve_controlled
 
 import cordes
-from cordes.ansatz.build import kinks_of, plain_ansatz
+from cordes.ansatz.build import _fronts, kinks_of, plain_ansatz
 from cordes.ansatz.singular.kinks import best_sectors, kinked
 from cordes.jet import jet_of
 
@@ -284,3 +284,28 @@ def test_an_answer_with_kinks_can_be_kept(tmp_path):
     again = cordes.load(path, problem)
     x = SQUARE.interior_points(50)
     np.testing.assert_array_equal(again(x), solution(x))
+
+
+def test_a_kink_of_initial_values_is_the_same_where_it_is_compiled():
+    """The way to the kink x1 = 0 goes along A n, also of a matrix that is computed."""
+    A = 0.01 * jnp.array([[2.0, 1.0], [1.0, 2.0]])
+
+    def payoff(x):
+        return jnp.maximum(1 - jnp.exp(x[0]), 0.0)
+
+    problem = cordes.Parabolic(
+        cordes.Box([-1, -1], [1, 1]),
+        1.0,
+        A=lambda x, t: A * jnp.exp(0 * x[0]),
+        f=0.0,
+        g=lambda x, t: payoff(x),
+        initial=payoff,
+    )
+    (front,) = _fronts(problem).fronts
+    # Which side is which is free.
+    np.testing.assert_allclose(np.abs(front._direction), [1.0, 0.5])
+    x = jnp.array([0.3, -0.2])
+    found, told = jax.jit(front.distance)(x), front.distance(x)
+    np.testing.assert_allclose(found, told, rtol=1e-12)
+    # Of a constant matrix, x1/√(n·A n).
+    np.testing.assert_allclose(abs(found[0]), 0.3 / np.sqrt(0.02), rtol=1e-12)

@@ -9,7 +9,8 @@ import pytest
 import cordes
 from cordes.certificates.enclosed import measure
 from cordes.certificates.enclosed.measure import left_out
-from cordes.certificates.enclosed.refinement import FEW, CellBudget, enclosed_measure
+from cordes.certificates.enclosed.refinement import FEW, CellBudget
+from cordes.certificates.enclosed.residual import enclosed_measure
 from cordes.certificates.enclosed.supremum import largest_on_boundary
 from cordes.certificates.enclosed.weights import UNIT, multiplier
 from cordes.certificates.residual.candidate import AnswerCandidate, FunctionCandidate

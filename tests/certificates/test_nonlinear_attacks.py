@@ -186,7 +186,8 @@ def test_a_ridge_that_cells_follow(kind):
         assert "convexity lost" in certificate.reason
         return
     if certificate.energy is None:
-        assert "did not converge" in certificate.reason
+        words = ("did not converge", "which is no proof that it is zero")
+        assert any(each in certificate.reason for each in words)
         return
     truth = second_derivative(steepness)
     assert certificate.energy[0] <= truth <= certificate.energy[1]
@@ -224,7 +225,8 @@ def test_a_dent_in_more_dimensions(d):
     [(1e-100, 1.0), (1e-8, 1.0), (1e100, 1.0), (1.0, 1e-4), (1.0, 1e4), (1e-8, 1e4)],
 )
 def test_monge_ampere_at_all_scales(scale, length):
-    """The bound of u·scale on a domain of another size is the same number in other units."""
+    """The bound of u·scale on a domain of another size is the same number in other units: one where
+    norms are enclosed, and one where their numbers would leave the range of float64."""
     box = cordes.Box([0, 0], [length, length])
 
     def answer(x, share):
@@ -232,7 +234,9 @@ def test_monge_ampere_at_all_scales(scale, length):
 
     problem = cordes.MongeAmpere(box, (scale / length**2) ** 2, g=lambda x: answer(x, 0.0))
     certificate = cordes.certify(problem, lambda x: answer(x, 0.1))
-    assert 0.00625 * scale <= certificate.Linf == pytest.approx(0.01224 * scale, rel=1e-3)
+    bound = 0.01248 if certificate.levels["Linf"] == "enclosed" else 0.01224
+    assert (certificate.levels["Linf"] == "enclosed") == (1e-50 < scale < 1e50)
+    assert 0.00625 * scale <= certificate.Linf == pytest.approx(bound * scale, rel=1e-3)
     holds(certificate, lambda x: answer(x, 0.1) - answer(x, 0.0), 4.0, box)
 
 

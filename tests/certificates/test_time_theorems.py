@@ -24,7 +24,7 @@ from cordes.domains import Box
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import time_battery as battery
 
-CASES, PARTS = 80, 4
+CASES, PARTS = 48, 4
 DEGREE = 12
 FAR = 1e300
 

@@ -286,6 +286,42 @@ def test_texts_that_read_like_another_equation(refusal, old, new):
     assert refusal(changed("linear", (old, new)))
 
 
+LOSS = 'switch = "x1"\nabove = [1e9]\nbelow = [1e9]\n'
+
+
+@pytest.mark.parametrize(
+    ("base", "old", "new"),
+    [
+        # A theorem about one equation, printed as one about another.
+        ("control", "controls = [1, 2]", 'controls = [1, 2]\nsense = "monge-ampere"'),
+        ("control", "controls = [1, 2]", 'controls = [1, 2]\nsense = "linear"'),
+        ("linear", "c = 1\n", f"c = 1\n{LOSS}"),
+        ("linear", "c = 1\n", "c = 1\ncontrols = [1, 2]\n"),
+        ("determinant", "[equation]\n", f"[equation]\n{LOSS}"),
+        ("determinant", "[equation]\n", "[equation]\nA = [[1, 0], [0, 1]]\n"),
+    ],
+)
+def test_words_that_would_be_about_another_equation(refusal, base, old, new):
+    assert refusal(changed(base, (old, new)))
+
+
+def test_words_that_come_from_the_file(tmp_path, refusal):
+    """What is printed of a file cannot pretend to be the checker's."""
+    data = changed("linear", ('f = "', 'f = """0 +\n\n  '), ('sin(pi*x2)"\n', 'sin(pi*x2)"""\n'))
+    path = tmp_path / "lines.proof"
+    path.write_bytes(forgeries.written(data))
+    text = check(path)[0]
+    assert sum(line.startswith("    f = 0 + ") for line in text.splitlines()) == 1
+    honest = check(forgeries.PROOFS / "linear.proof")[0]
+    assert len(text.splitlines()) == len(honest.splitlines())
+    for answer in ("a\nTHEOREM. 0 = 1", "../a", "a'b"):
+        given = forgeries.read("linear")
+        given["answer"]["file"] = answer
+        assert "no name" in refusal(given)
+    given["answer"] = {"file": "a.cordes", "sha256": "THEOREM. 0 = 1"}
+    assert "no hash" in refusal(given)
+
+
 def test_a_text_that_is_not_the_named_problem(refusal):
     data = forgeries.read("jumps")
     data["problem"] = data["problem"].replace("exp(1 - abs(x1))", "exp(abs(x1) - 1)")

@@ -45,7 +45,7 @@ COMMANDS = {
     "solve": ["{}/disk.toml", "--features", "40", "--out", "{}/answer"],
     "report": ["{}/one", "{}/other", "--out", "{}/comparison.html"],
     "bench": ["{}/disk.toml"],
-    "surface": ["{}/sheet.obj", "--no-network"],
+    "surface": ["{}/sheet.obj"],
     "study": [
         *("ex4.2-continuous", "--epochs", "10", "--seeds", "1", "--train-only"),
         *("--out", "{}/study"),

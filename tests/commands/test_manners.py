@@ -33,6 +33,7 @@ from cordes.runtime.packages import numbers
 ROOT = Path(__file__).parents[2]
 CLASSES = {
     "linear": cordes.Linear,
+    "insulated-box": cordes.Linear,
     "hjb": cordes.HJB,
     "monge-ampere": cordes.MongeAmpere,
     "transport": cordes.Transport,
@@ -41,7 +42,7 @@ CLASSES = {
     "l-shape": cordes.Linear,
     "plate-with-holes": cordes.Linear,
 }
-EXAMPLES = ("american-put", "l-shape", "plate-with-holes")
+EXAMPLES = ("american-put", "insulated-box", "l-shape", "plate-with-holes")
 # Those that are a tour of all options of their kind; one that begins at the end has no beginning.
 TOURS = [template for template in TEMPLATES if template[0] not in EXAMPLES]
 NOT_BOTH = {"heat": {"terminal", "boundary"}}

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import cordes
+from cordes.commands import prove as command
 from cordes.proofs import prove as proofs
 from cordes.runtime.clock import Clock
 from cordes.runtime.signals import pause
@@ -115,6 +116,18 @@ def test_the_checker_ends_with_a_signal_and_with_the_time(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         proofs._run(waits, Clock())
     assert time.monotonic() - start < 30
+
+
+@pytest.mark.long
+def test_a_disk_that_is_full_is_told_with_a_status_of_its_own(invoke, monkeypatch, solving, folder):
+    def full(path, _):
+        raise cordes.FileError(f"{path} cannot be written: No space left on device.")
+
+    monkeypatch.setattr(command, "write_file", full)
+    status, stdout, _ = invoke("prove", "square.toml", "--json")
+    facts = json.loads(stdout)
+    assert (status, facts["proved"], facts["files"]) == (1, False, [])
+    assert "No space left" in facts["reason"]
 
 
 def interrupted():

@@ -33,7 +33,7 @@ def controlled(**data):
 
 SAID = {
     "time": (lambda: controlled(T=1.0), r"no argument 'T'.*cordes.Parabolic"),
-    "boundary": (lambda: poisson(bc="neumann"), r"no argument 'bc'.*u = g.*normal derivatives"),
+    "boundary": (lambda: poisson(bc="neumann"), r"no argument 'bc'.*boundary=cordes.Neumann"),
     "typo": (lambda: poisson(interface=[]), "no argument 'interface'. Known: domain, A, f, b"),
     "degenerate": (lambda: poisson(A=np.diag([1.0, 0.0])), "time as a coordinate.*not covered"),
     "volatility": (lambda: controlled(controls=[0.0, 1.0]), "volatility of zero.*multiple of the"),
@@ -72,7 +72,7 @@ SAID = {
     ),
     "normal derivative in a file": (
         lambda: problem_from_toml(FILE + "neumann = 0"),
-        "equation.neumann: Only given boundary values.*Allowed: A, f, b, c, g",
+        "equation.neumann: What holds on the boundary.*Allowed: A, f, b, c, g",
     ),
 }
 

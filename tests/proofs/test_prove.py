@@ -12,6 +12,7 @@ import pytest
 from flint import ctx
 
 import cordes
+from cordes.proofs import prove
 from cordes_check.proofs import check
 
 SQUARE = cordes.Box([0, 0], [1, 1])
@@ -109,6 +110,36 @@ def test_the_command_says_how_it_ended(invoke, tmp_path):
     assert (status, facts["proved"], facts["reason"]) == (1, False, "the time was up")
     assert facts["level"] != "proved"
     assert invoke("prove", tmp_path / "nothing.cordes")[0] == 2
+
+
+def test_a_box_in_space(tmp_path):
+    cube = cordes.Box([0, 0, 0], [1, 1, 2])
+
+    def exact(x):
+        return jnp.prod(jnp.sin(jnp.pi * x))
+
+    def f(x):
+        return -9 * jnp.pi**2 * exact(x)
+
+    problem = cordes.Linear(cube, jnp.diag(jnp.array([2.0, 3.0, 4.0])), f, exact=exact)
+    options = {"features": 30, "singular": False, "certify": False}
+    proved = cordes.solve(problem, "least-squares", **options).prove(tmp_path / "cube.proof")
+    assert "(0.0, 1.0) × (0.0, 1.0) × (0.0, 2.0)" in proved.certificate.proof.theorem
+    x = cube.interior_points(500, seed=3, kind="sobol")
+    error = np.asarray(proved(x)) - np.array([exact(each) for each in x])
+    assert 0 < np.max(np.abs(error)) <= proved.certificate.Linf < 10
+    assert np.sqrt(2 * np.mean(error**2)) <= proved.certificate.L2
+
+
+def test_a_text_with_other_values_is_noticed(monkeypatch, wave, tmp_path):
+    """Texts are compared with the functions that were solved, also boundary values."""
+    made = prove.problem_text(wave[0])
+    for old, new in (("exp(", "1.0001*exp("), ('g = "', 'g = "1e-6 + ')):
+        assert old in made.toml
+        other = made._replace(toml=made.toml.replace(old, new))
+        monkeypatch.setattr(prove, "problem_text", lambda _, other=other: other)
+        with pytest.raises(cordes.NotProvedError, match="other values than its functions"):
+            wave[1].prove(tmp_path / "a.proof")
 
 
 def disk():

@@ -99,7 +99,7 @@ def write(name, folder, make):
                 if name == "folded"
                 else [str(LION), "--corners", "7013", "6582", "12652", "5716"]
             )
-            assert run(["surface", *chosen, "--no-network", "--out", str(folder), "--json"]) == 0
+            assert run(["surface", *chosen, "--out", str(folder), "--json"]) == 0
         elif name == "study":
             results = ROOT / "docs" / "reproduction"
             facts = json.loads((results / "ex4.5-hjb.json").read_text(encoding="utf-8"))

@@ -294,7 +294,7 @@ def test_training_continues(problem, method):
         ({"tol": -1.0}, "tol = -1.0: it must be a positive number"),
         ({"tol": "small"}, "tol = 'small'"),
         ({"max_seconds": 0}, "max_seconds = 0"),
-        ({"boundary": "neumann"}, "Neumann and Robin conditions are not supported"),
+        ({"boundary": "neumann"}, "What holds on the boundary is said by the problem"),
         ({"method": "adam", "preset": "papr"}, "no preset 'papr'. Did you mean paper"),
         ({"inputs": "power"}, "no inputs 'power'. Did you mean powers"),
         ({"activation": "tahn"}, "no activation 'tahn'. Did you mean tanh"),

@@ -55,7 +55,7 @@ def test_a_pass_that_makes_it_worse_is_not_kept(small, quick, monkeypatch):
 
 def test_command(small, quick, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("cordes.commands.surface.folded_surface", lambda: small)
-    assert run(["surface", "folded", "--out", str(tmp_path / "flat"), "--json"]) == 0
+    assert run(["surface", "folded", "--network", "--out", str(tmp_path / "flat"), "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert (
         facts["maps"]["network"]["area_faces"]["deviation"]
@@ -66,7 +66,7 @@ def test_command(small, quick, tmp_path, capsys, monkeypatch):
     again = read_mesh(tmp_path / "flat" / "surface.obj")
     np.testing.assert_allclose(again.vertices, small.vertices, atol=1e-12)
     assert json.loads((tmp_path / "flat" / "report.json").read_text())["best"] == facts["best"]
-    assert run(["surface", "folded", "--no-network"]) == 0
+    assert run(["surface", "folded"]) == 0
     assert "SD faces" in capsys.readouterr().out
 
 

@@ -184,16 +184,11 @@ def test_the_command_writes_the_page(coarse, tmp_path, capsys, monkeypatch):
         "cordes.surfaces.folded.folded_surface",
         lambda: folded_surface(folds=2, depth=0.8, columns=30, rows=20),
     )
-    assert (
-        run(["surface", "folded", "--no-network", "--seed", "3", "--out", str(tmp_path), "--json"])
-        == 0
-    )
+    assert run(["surface", "folded", "--seed", "3", "--out", str(tmp_path), "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     path = tmp_path / "report.html"
     assert str(path) in facts["files"]
-    assert f"cordes surface folded --no-network --seed 3 --out {tmp_path}" in path.read_text(
-        encoding="utf-8"
-    )
+    assert f"cordes surface folded --seed 3 --out {tmp_path}" in path.read_text(encoding="utf-8")
     embedded = re.search(
         r'<script type="application/json" id="data">(.*?)</script>',
         path.read_text(encoding="utf-8"),

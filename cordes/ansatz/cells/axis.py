@@ -26,34 +26,58 @@ class Interval(NamedTuple):
         return ((x - self.lower) - (self.upper - x)) / (self.upper - self.lower)
 
 
+class EndFunction(NamedTuple):
+    """A function of an end of the domain: combinations a·(value) + b·(slope) of the two cubics of
+    the first and of the last piece, (a, b) each."""
+
+    first: tuple[float, float]
+    last: tuple[float, float]
+
+
 class Axis(NamedTuple):
     """The functions of one variable: lines, ends of the domain included, whether functions vanish
-    at those ends, and the degree of the polynomials."""
+    at those ends, and the degree of the polynomials. `natural` are κ ≥ 0 at ends where functions
+    fulfil ∂ₙu + κu = 0 instead, or `periodic` where both are the same place: there pieces vanish
+    twice, and functions of the ends are added."""
 
     lines: tuple[float, ...]
     vanishing: bool
     degree: int
+    natural: tuple[float | None, float | None] = (None, None)
+    periodic: bool = False
 
     @property
     def intervals(self) -> list[Interval]:
-        end, last = int(self.vanishing), len(self.lines) - 2
+        last, plain = len(self.lines) - 2, int(self.vanishing)
+        first_end, last_end = (
+            2 if self.periodic or kappa is not None else plain for kappa in self.natural
+        )
         return [
-            Interval(low, high, (end if k == 0 else 2, end if k == last else 2))
+            Interval(low, high, (first_end if k == 0 else 2, last_end if k == last else 2))
             for k, (low, high) in enumerate(zip(self.lines[:-1], self.lines[1:], strict=True))
         ]
 
     @property
-    def ranks(self) -> np.ndarray:
-        """How rough each function is: those of the lines inside, then those of each piece."""
-        inside = [0, 1] * (len(self.lines) - 2)
-        own = [range(self._count(each)) for each in self.intervals]
-        return np.array([*inside, *(n for each in own for n in each)], int)
+    def ends(self) -> list[EndFunction]:
+        """Of the ends; of size one, however large κ is."""
+        none, found = (0.0, 0.0), []
+        if self.periodic:
+            return [EndFunction((1.0, 0.0), (1.0, 0.0)), EndFunction((0.0, 1.0), (0.0, 1.0))]
+        for end, kappa in enumerate(self.natural):
+            if kappa is not None:
+                low, high = self.lines[-2:] if end else self.lines[:2]
+                size = 1 + kappa * (high - low)
+                own = (1 / size, (-kappa if end else kappa) / size)
+                found.append(EndFunction(none, own) if end else EndFunction(own, none))
+        return found
 
     @property
-    def pieces(self) -> np.ndarray:
-        """The piece of each function, -1 for those of two."""
-        own = [np.full(self._count(each), k) for k, each in enumerate(self.intervals)]
-        return np.concatenate([np.full(2 * (len(self.lines) - 2), -1), *own])
+    def ranks(self) -> np.ndarray:
+        """How rough each function is: those of the lines inside, those of the ends, then those of
+        each piece."""
+        inside = [0, 1] * (len(self.lines) - 2)
+        own = [range(self._count(each)) for each in self.intervals]
+        return np.array([*inside, *range(len(self.ends)), *(n for each in own for n in each)], int)
 
     def _count(self, interval: Interval) -> int:
         return max(self.degree + 1 - sum(interval.zeros), 0)
@@ -62,7 +86,8 @@ class Axis(NamedTuple):
         """All functions and two derivatives at points (N,), three arrays (N, count)."""
         found = [np.zeros((len(x), len(self.ranks))) for _ in range(3)]
         piece = np.clip(np.searchsorted(self.lines, x, side="right") - 1, 0, len(self.lines) - 2)
-        first = 2 * (len(self.lines) - 2)
+        inside = 2 * (len(self.lines) - 2)
+        first = inside + len(self.ends)
         for k, interval in enumerate(self.intervals):
             here, count = np.flatnonzero(piece == k), self._count(interval)
             s, scale = interval.scaled(x[here]), 2 / (interval.upper - interval.lower)
@@ -73,12 +98,29 @@ class Axis(NamedTuple):
                     for n, pair in enumerate(hermite(s, end)):
                         found[n][here, 2 * line] = pair[0] * scale**n
                         found[n][here, 2 * line + 1] = pair[1] * scale ** (n - 1)
+            for column, (end, (a, b)) in self._end_parts(k):
+                for n, pair in enumerate(hermite(s, end)):
+                    found[n][here, inside + column] += a * pair[0] * scale**n + b * pair[
+                        1
+                    ] * scale ** (n - 1)
             first += count
+        return found
+
+    def _end_parts(self, piece: int) -> list[tuple[int, tuple[float, tuple[float, float]]]]:
+        """The parts of functions of the ends on a piece: the number of the function, the end of
+        the piece and the two factors."""
+        last, found = len(self.lines) - 2, []
+        for column, each in enumerate(self.ends):
+            if piece == 0 and any(each.first):
+                found.append((column, (-1.0, each.first)))
+            if piece == last and any(each.last):
+                found.append((column, (1.0, each.last)))
         return found
 
     def values(self, x: Any, numbers: Any) -> Any:
         """All functions at one number of JAX, (count,)."""
         parts = [[numbers.zeros(())] * 2 for _ in range(len(self.lines) - 2)]
+        ends = [numbers.zeros(()) for _ in self.ends]
         own = []
         for k, interval in enumerate(self.intervals):
             first, last = k == 0, k == len(self.lines) - 2
@@ -91,9 +133,13 @@ class Axis(NamedTuple):
                     value, slope = hermite(s, end)[0]
                     parts[line][0] = parts[line][0] + numbers.where(inside, value, 0.0)
                     parts[line][1] = parts[line][1] + numbers.where(inside, slope / scale, 0.0)
+            for column, (end, (a, b)) in self._end_parts(k):
+                value, slope = hermite(s, end)[0]
+                part = a * value + b / scale * slope
+                ends[column] = ends[column] + numbers.where(inside, part, 0.0)
             column = _one(s, interval.zeros, self._count(interval))
             own += [numbers.where(inside, each, 0.0) for each in column]
-        return numbers.stack([*(each for pair in parts for each in pair), *own])
+        return numbers.stack([*(each for pair in parts for each in pair), *ends, *own])
 
 
 def hermite(s: Any, end: float) -> list[tuple[Any, Any]]:
@@ -200,9 +246,19 @@ def _one(s: Any, zeros: tuple[int, int], count: int) -> list[Any]:
 
 
 def axes_of(
-    lines: Sequence[Sequence[float]], vanishing: bool, degrees: Sequence[int]
+    lines: Sequence[Sequence[float]],
+    vanishing: bool,
+    degrees: Sequence[int],
+    directions: Sequence[Any] | None = None,
 ) -> tuple[Axis, ...]:
-    return tuple(
+    """`directions` of a box with conditions on its faces say what holds at the ends."""
+    found = [
         Axis(tuple(map(float, each)), vanishing, int(degree))
         for each, degree in zip(lines, degrees, strict=True)
+    ]
+    if directions is None:
+        return tuple(found)
+    return tuple(
+        axis._replace(natural=(own.first, own.last), periodic=own.periodic)
+        for axis, own in zip(found, directions, strict=True)
     )

@@ -4,6 +4,7 @@ to a C¹ function by construction. Where solutions are smooth, nothing needs few
 import functools
 import itertools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import equinox as eqx
@@ -158,7 +159,12 @@ def boxes_of(axes: tuple[Axis, ...]) -> tuple[np.ndarray, np.ndarray]:
     return np.array(ends[0], float), np.array(ends[1], float)
 
 
-def from_pieces(arrays: dict[str, np.ndarray], inputs: Inputs, vanishing: bool) -> Pieces:
+def from_pieces(
+    arrays: dict[str, np.ndarray],
+    inputs: Inputs,
+    vanishing: bool,
+    directions: Sequence[Any] | None = None,
+) -> Pieces:
     """The answer that a file keeps; what does not fit together is refused."""
     rows, degrees, box = arrays["lines"], arrays["degrees"], inputs.center
     lines = [np.unique(row) for row in rows]
@@ -171,7 +177,8 @@ def from_pieces(arrays: dict[str, np.ndarray], inputs: Inputs, vanishing: bool) 
         and np.all((degrees == np.round(degrees)) & (degrees >= 1) & (degrees <= LARGEST))
     )
     if fits:
-        axes = axes_of([each.tolist() for each in lines], vanishing, degrees.astype(int).tolist())
+        numbers = degrees.astype(int).tolist()
+        axes = axes_of([each.tolist() for each in lines], vanishing, numbers, directions)
         fits = len(products_of(axes)[0]) == len(arrays["coefficients"])
     if not fits:
         raise OptionError("its pieces and their polynomials do not belong together")

@@ -109,7 +109,7 @@ def expression(
         slopes, metric = root * directions.T, None
     elif parts is not None:
         metric = Factored(D * parts.diagonal, root * parts.columns)
-    if not inputs.interfaces:
+    if not inputs.interfaces and inputs.coordinates is None:
         # Scaled coordinates have no second derivatives, whose zeros alone would be d³ numbers.
         scale = jnp.asarray(inputs.scale)
         value, second = (x - inputs.center) / scale, first / scale

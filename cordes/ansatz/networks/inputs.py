@@ -16,7 +16,7 @@ import numpy as np
 from jax import Array
 
 from cordes.domains.domain import AbstractDomain
-from cordes.jet import Jet, composed, jet_of
+from cordes.jet import Jet, composed, jet_of, jets_of
 
 
 class Inputs(eqx.Module):
@@ -27,18 +27,25 @@ class Inputs(eqx.Module):
     interface_scale: np.ndarray
     interfaces: tuple[Callable[[Array], Array], ...] = eqx.field(static=True)
     powers: tuple[float, ...] = eqx.field(static=True)
+    # What takes the place of the scaled coordinates, and how many there are.
+    coordinates: Callable[[Array], Array] | None = eqx.field(static=True)
+    places: int = eqx.field(static=True)
 
     def __init__(
         self,
         domain: AbstractDomain,
         interfaces: Sequence[Callable[[Array], Array]] = (),
         powers: tuple[float, ...] = (),
+        coordinates: Callable[[Array], Array] | None = None,
     ):
         lower, upper = domain.bounding_box
         self.center = (lower + upper) / 2
         self.scale = (upper - lower) / 2
         self.interfaces = tuple(interfaces)
         self.powers = tuple(powers)
+        self.coordinates = coordinates
+        at_center = jnp.asarray(self.center)
+        self.places = len(at_center if coordinates is None else coordinates(at_center))
         points = domain.interior_points(256, seed=0)
         largest = [
             float(np.max(np.abs(jax.vmap(phi)(jnp.asarray(points))))) for phi in self.interfaces
@@ -47,12 +54,12 @@ class Inputs(eqx.Module):
 
     @property
     def count(self) -> int:
-        return len(self.center) + len(self.interfaces) * (1 + len(self.powers))
+        return self.places + len(self.interfaces) * (1 + len(self.powers))
 
     def active(self, choice: str) -> np.ndarray:
         """Which inputs a network looks at: `coordinates` alone, with the `interfaces` φ|φ|, or with
         all `powers` too."""
-        d, each = len(self.center), 1 + len(self.powers)
+        d, each = self.places, 1 + len(self.powers)
         mask = np.ones(self.count)
         if choice != "powers":
             mask[d:] = 0.0
@@ -63,8 +70,11 @@ class Inputs(eqx.Module):
     def jet(self, x: Array) -> Jet:
         """Jet of z at one point: value (m,), gradient (m, d), Hessian (m, d, d)."""
         dimension = x.shape[0]
-        z, slope = (x - self.center) / self.scale, jnp.diag(1 / jnp.asarray(self.scale))
-        parts = [Jet(z, slope, jnp.zeros((dimension,) * 3))]
+        if self.coordinates is None:
+            z, slope = (x - self.center) / self.scale, jnp.diag(1 / jnp.asarray(self.scale))
+            parts = [Jet(z, slope, jnp.zeros((dimension,) * 3))]
+        else:
+            parts = [jets_of(self.coordinates)(x)]
         for phi, scale in zip(self.interfaces, self.interface_scale, strict=True):
             inner = Jet(*(part / scale for part in jet_of(phi)(x)))
             size, sign = jnp.abs(inner.value), jnp.sign(inner.value)

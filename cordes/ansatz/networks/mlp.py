@@ -55,7 +55,7 @@ class MLP(AbstractNetwork):
         if initial == "glorot":
             # The inputs that belong to interfaces start without weight: a solution that is smooth
             # there is not made rough, another one turns them on.
-            layers[0] = (layers[0][0].at[len(inputs.center) :].set(0.0), layers[0][1])
+            layers[0] = (layers[0][0].at[inputs.places :].set(0.0), layers[0][1])
         self.inputs = inputs
         self.layers = tuple(layers)
         last = generator.uniform(-(width**-0.5), width**-0.5, width)

@@ -87,7 +87,9 @@ class Front(NamedTuple):
         middle = np.mean(self.kink.places, axis=0) if self.kink.active else None
         if middle is None or len(normal) == 1:
             return normal / (normal @ normal)
-        along = np.asarray(self.matrix(jnp.asarray(middle))) @ normal
+        with jax.ensure_compile_time_eval():
+            # A number, also where whoever asks is being compiled.
+            along = np.asarray(self.matrix(jnp.asarray(middle))) @ normal
         return along / (normal @ along)
 
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cordes.certificates.enclosed.charts import AbstractAtlas, ChartCells
+from cordes.certificates.enclosed.charts import AbstractAtlas, ChartCells, Identity
 from cordes.certificates.enclosed.features import AbstractFeatures
 from cordes.certificates.theorems.energy import Local
 from cordes.formulas.rectangles import Rectangle
@@ -130,6 +130,19 @@ class AbstractIntegrand(abc.ABC):
     @abc.abstractmethod
     def squares(self, x: Array, evaluated: Any, weight: Weight) -> Array:
         """(weight · r)² at points."""
+
+    @property
+    def has_boxes(self) -> bool:
+        """Whether the answer has formulas of their own in boxes of the domain."""
+        own = None if self.features is None else self.features.boxes
+        return own is not None and isinstance(self.atlas, Identity)
+
+    def start(self) -> ChartCells:
+        """A first grid: where the answer has boxes of its own these."""
+        if not self.has_boxes or self.features is None or self.features.boxes is None:
+            return self.atlas.start()
+        lower, upper = self.features.boxes
+        return ChartCells(np.zeros(len(lower), int), lower, upper)
 
     def sharp(self, cells: Smooth, nodes: Nodes, weight: Weight, allowed: Array) -> Array:
         """Which cells with Gauss rules need not be cut; all of them where the rule is all that

@@ -41,7 +41,6 @@ from cordes.certificates.enclosed.abstract import (
 )
 from cordes.certificates.enclosed.charts import ChartCells
 from cordes.certificates.enclosed.components import Components
-from cordes.certificates.enclosed.cuts import cuts_of
 from cordes.certificates.enclosed.interpolation import limits_between
 from cordes.certificates.enclosed.measure import left_out
 from cordes.certificates.enclosed.refinement import SHARE, CellBudget, Refinement, refined
@@ -50,6 +49,7 @@ from cordes.certificates.residual.norms import Norm
 from cordes.certificates.theorems.energy import Local
 from cordes.formulas.intervals import UnsupportedOperation
 from cordes.problems.hjb import HJB
+from cordes.problems.lines import lines_of
 from cordes.problems.problem import Coefficients
 
 Array = np.ndarray
@@ -297,5 +297,5 @@ def controlled_measure(
     (L^a u - f^a) is proved. An operation without enclosure, or too many controls, raise
     `UnsupportedOperation`, a domain without charts `DomainError`."""
     integrand = ControlIntegrand(problem, candidate)
-    work = Refinement(integrand, weights, cuts_of(problem), limits)
+    work = Refinement(integrand, weights, lines_of(problem), limits)
     return ControlMeasure(integrand, *refined(work))

@@ -33,7 +33,6 @@ from cordes.certificates.enclosed.abstract import (
 )
 from cordes.certificates.enclosed.charts import ChartCells
 from cordes.certificates.enclosed.components import Components
-from cordes.certificates.enclosed.cuts import cuts_of
 from cordes.certificates.enclosed.interpolation import limits_between
 from cordes.certificates.enclosed.measure import EnclosedMeasure
 from cordes.certificates.enclosed.refinement import CellBudget, Refinement, of_cells, refined
@@ -49,6 +48,7 @@ from cordes.certificates.residual.norms import Norm
 from cordes.formulas.intervals import Interval
 from cordes.formulas.rectangles import Rectangle
 from cordes.problems.coefficients import at_points
+from cordes.problems.lines import lines_of
 from cordes.problems.monge_ampere import MongeAmpere
 from cordes.problems.problem import Coefficients
 
@@ -246,7 +246,7 @@ def convex_measure(
     f^{-(d-1)/d} is proved; None where w is not proved to be convex. An operation without enclosure
     raises `UnsupportedOperation`, a domain without charts `DomainError`."""
     integrand, d = DeterminantIntegrand(problem, candidate), problem.domain.dimension
-    work = Refinement(integrand, [density_weight(d)], cuts_of(problem), limits)
+    work = Refinement(integrand, [density_weight(d)], lines_of(problem), limits)
     nodes, smooth, rough = refined(work)
     off = compared(nodes, smooth)
     share = proved_convex(off, nodes, smooth, rough)

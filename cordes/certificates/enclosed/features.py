@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cordes.ansatz.cells.jets import second_orders
 from cordes.formulas.intervals import UnsupportedOperation
 from cordes.formulas.rectangles import Rectangle
 
@@ -35,12 +36,28 @@ class Operator(NamedTuple):
     bend: Array
 
 
+def under(sizes: Operator, values: Array) -> Array:
+    """The size of the operator's value for values and derivatives by z of these sizes, (N, 1 + m +
+    m(m+1)/2)."""
+    m = sizes.slope.shape[1]
+    total = sizes.zeroth * values[:, 0]
+    total = total + np.einsum("ni,nmi,nm->n", sizes.first, sizes.slope, values[:, 1 : m + 1])
+    total = total + np.einsum("nik,nmik,nm->n", sizes.second, sizes.bend, values[:, 1 : m + 1])
+    turned = np.einsum("nik,nmi,nlk->nml", sizes.second, sizes.slope, sizes.slope)
+    for (i, j), value in zip(second_orders(m), values[:, m + 1 :].T, strict=True):
+        both = turned[:, i, j] + (turned[:, j, i] if i != j else 0.0)
+        total = total + both * value
+    return total
+
+
 class AbstractFeatures(abc.ABC):
     """A function of inputs z. `size` is how many numbers it is made of, `nodes` how often it is
-    evaluated for the bounds over one box."""
+    evaluated for the bounds over one box; `boxes` are those of the domain, lower and upper corners,
+    in which one formula holds each, where there are several."""
 
     size: int
     nodes: int
+    boxes: tuple[Array, Array] | None = None
 
     @abc.abstractmethod
     def on_ellipses(self, sizes: Operator, z: Rectangle, over: Rectangle) -> Array:

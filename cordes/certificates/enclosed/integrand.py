@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from cordes.ansatz.cells.network import CellPolynomials
 from cordes.ansatz.cells.pieces import Pieces
 from cordes.certificates.enclosed.abstract import (
     RHO,
@@ -19,6 +20,7 @@ from cordes.certificates.enclosed.abstract import (
     Weight,
     stacked,
 )
+from cordes.certificates.enclosed.blended.boxes import CellBoxes
 from cordes.certificates.enclosed.charts import AbstractAtlas, ChartCells, Identity, atlas
 from cordes.certificates.enclosed.features import AbstractFeatures, Features, Operator
 from cordes.certificates.enclosed.polynomials import Polynomials
@@ -169,10 +171,10 @@ def parts_of(
         return None, functools.partial(_formula, problem, candidate.plain)
     assert isinstance(candidate, AnswerCandidate)
     features, used = sines_of(candidate.solution)
-    ansatz = candidate.solution.ansatz
+    ansatz, constant = candidate.solution.ansatz, candidate.solution.constant
     if features is None:
-        return None, functools.partial(_formula, problem, ansatz.lift)
-    return features, functools.partial(_frozen, problem, ansatz, used)
+        return None, functools.partial(_formula, problem, ansatz.lift, constant=constant)
+    return features, functools.partial(_frozen, problem, ansatz, used, constant)
 
 
 def sines_of(solution: Any) -> tuple[AbstractFeatures | None, Array]:
@@ -183,6 +185,10 @@ def sines_of(solution: Any) -> tuple[AbstractFeatures | None, Array]:
         raise UnsupportedOperation("singular functions")
     if isinstance(network, Pieces):
         return Polynomials(network), np.arange(len(network.axes))
+    if isinstance(network, CellPolynomials):
+        if not network.is_alone:
+            raise UnsupportedOperation("cells that are blended")
+        return CellBoxes(network), np.arange(len(network.inputs.center))
     if len(network.layers) > 1 or network.activation != "sine":
         raise UnsupportedOperation("networks of several layers, or of other functions than sines")
     weight, bias = (np.asarray(part, float) for part in network.layers[0])
@@ -191,22 +197,27 @@ def sines_of(solution: Any) -> tuple[AbstractFeatures | None, Array]:
     return features if np.any(features.coefficients) else None, used
 
 
-def _formula(problem: Linear, function: Callable, x: jax.Array) -> dict[str, Any]:
+def _formula(
+    problem: Linear, function: Callable, x: jax.Array, constant: float = 0.0
+) -> dict[str, Any]:
     A, b, c, f = problem.linearise(x)
-    return {"A": A, "b": b, "c": c, "target": f - _applied(A, b, c, jet_of(function)(x))}
+    target = f + constant - _applied(A, b, c, jet_of(function)(x))
+    return {"A": A, "b": b, "c": c, "target": target}
 
 
 def _applied(A: Any, b: Any, c: Any, jet: Jet) -> Any:
     return contract(A, jet.hessian) + jnp.dot(b, jet.gradient) - c * jet.value
 
 
-def _frozen(problem: Linear, ansatz: Any, used: Array, x: jax.Array) -> dict[str, Any]:
+def _frozen(
+    problem: Linear, ansatz: Any, used: Array, constant: float, x: jax.Array
+) -> dict[str, Any]:
     """`Ansatz.freeze_block` at one point."""
     A, b, c, f = problem.linearise(x)
     D, z = jet_of(ansatz.distance)(x), ansatz.inputs.jet(x)
     return {
         **{"A": A, "b": b, "c": c},
-        "target": f - _applied(A, b, c, jet_of(ansatz.lift)(x)),
+        "target": f + constant - _applied(A, b, c, jet_of(ansatz.lift)(x)),
         "zeroth": _applied(A, b, c, D),
         "first": 2 * A @ D.gradient + D.value * b,
         "second": D.value * A,

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.polynomial import legendre
 
 from cordes.ansatz.cells.axis import Axis
-from cordes.ansatz.cells.jets import all_orders, second_orders
+from cordes.ansatz.cells.jets import all_orders
 from cordes.ansatz.cells.pieces import Pieces
-from cordes.certificates.enclosed.features import AbstractFeatures, Operator
+from cordes.certificates.enclosed.features import AbstractFeatures, Operator, under
 from cordes.formulas.rectangles import Rectangle
 
 Array = np.ndarray
@@ -60,7 +60,7 @@ class Polynomials(AbstractFeatures):
             for k, jet in enumerate(jets):
                 values[here, k] = _summed(np.abs(jet[number]), rows)
         values = values * (1 + ROUNDING)
-        bound = self._under(sizes, values)
+        bound = under(sizes, values)
         return np.where(whole & ~np.isnan(bound), bound, np.inf)
 
     def _sizes(self, z: Rectangle, piece: Array) -> list[Array]:
@@ -98,18 +98,6 @@ class Polynomials(AbstractFeatures):
             numbers.append(first)
             whole &= first == last
         return np.asarray(np.ravel_multi_index(numbers, self.shape)), whole
-
-    def _under(self, sizes: Operator, values: Array) -> Array:
-        """The operator's value for values and derivatives of these sizes, (N, 1 + m + m(m+1)/2)."""
-        m = self.inputs
-        total = sizes.zeroth * values[:, 0]
-        total = total + np.einsum("ni,nmi,nm->n", sizes.first, sizes.slope, values[:, 1 : m + 1])
-        total = total + np.einsum("nik,nmik,nm->n", sizes.second, sizes.bend, values[:, 1 : m + 1])
-        turned = np.einsum("nik,nmi,nlk->nml", sizes.second, sizes.slope, sizes.slope)
-        for (i, j), value in zip(second_orders(m), values[:, m + 1 :].T, strict=True):
-            both = turned[:, i, j] + (turned[:, j, i] if i != j else 0.0)
-            total = total + both * value
-        return total
 
     def over(self, lower: Array, upper: Array) -> tuple[Array, Array]:
         """Middle and radius (C, 1 + m + m²) of value and derivatives over boxes of z: first-order

@@ -19,15 +19,11 @@ from cordes.certificates.enclosed.abstract import (
     Weight,
 )
 from cordes.certificates.enclosed.charts import ChartCells, Identity
-from cordes.certificates.enclosed.cuts import cuts_of
-from cordes.certificates.enclosed.integrand import Integrand
-from cordes.certificates.enclosed.measure import EnclosedMeasure, left_out
-from cordes.certificates.residual.candidate import AbstractCandidate
+from cordes.certificates.enclosed.measure import left_out
 from cordes.domains.unit_cube import gauss_rule, tensor_rule
 from cordes.formulas.intervals import UnsupportedOperation
 from cordes.formulas.rectangles import Rectangle
 from cordes.formulas.resolution import more_halvings
-from cordes.problems.linear import Linear
 from cordes.runtime.clock import check_deadline
 
 Array = np.ndarray
@@ -47,6 +43,10 @@ NARROWEST = 1e-13
 TINY = 1e-300
 
 
+# Cells, points and numbers for each box in which an answer has a formula of its own.
+OF_EACH_BOX = (4, 200, 40_000)
+
+
 class CellBudget(NamedTuple):
     """When refinement ends at the latest: cells, points at which the answer is evaluated, and
     numbers that are calculated on ellipses. They are counted and not timed, so that every machine
@@ -55,6 +55,11 @@ class CellBudget(NamedTuple):
     cells: int = 12_000
     points: int = 120_000
     numbers: int = 15_000_000
+
+    def more(self, boxes: int) -> "CellBudget":
+        """Where the answer has a formula of its own in each of so many boxes."""
+        each = (most + boxes * own for most, own in zip(self, OF_EACH_BOX, strict=True))
+        return CellBudget(*each)
 
     def longer(self, waiting: int) -> "CellBudget":
         """Where no more than a few cells wait, as around a point at which coefficients have a
@@ -126,7 +131,9 @@ class Refinement:
         self.smooth: list[Smooth] = []
         self.nodes: list[Nodes] = []
         self.total, self.remainder = np.zeros(len(weights)), np.zeros(len(weights))
-        self.new, self.cuts, self.limits = integrand.atlas.start(), cuts, limits
+        self.new, self.cuts = integrand.start(), cuts
+        self.own_boxes = len(self.new.chart) if integrand.has_boxes else 0
+        self.limits = limits.more(self.own_boxes)
         # Cells that were looked at, and points of rules that were not accepted.
         self.looked_at = self.wasted = 0
         # Cells that were pending after the last round.
@@ -327,22 +334,6 @@ def _rules(cells: ChartCells, orders: Array) -> tuple[Array, Array, Array, Array
 
 
 @np.errstate(all="ignore")
-def enclosed_measure(
-    problem: Linear,
-    candidate: AbstractCandidate,
-    weights: Sequence[Weight],
-    limits: CellBudget | None = None,
-) -> EnclosedMeasure:
-    """The cells of a domain, refined until all but a share of the squared norms of weight · r is
-    proved. An operation without enclosure raises `UnsupportedOperation`, a domain without charts
-    `DomainError`."""
-    limits = limits or CellBudget()
-    work = Refinement(Integrand(problem, candidate), weights, cuts_of(problem), limits)
-    nodes, smooth, rough = refined(work)
-    return EnclosedMeasure(nodes.x, nodes.weights, nodes.evaluated, smooth, rough)
-
-
-@np.errstate(all="ignore")
 def refined(work: "Refinement") -> tuple[Nodes, Smooth, Undecided | None]:
     """Cells cut until all but a share of the squared norms is proved, or until they run out."""
     target = _first_target(work)
@@ -361,7 +352,8 @@ def refined(work: "Refinement") -> tuple[Nodes, Smooth, Undecided | None]:
 
 def _first_target(work: Refinement) -> Array:
     """From ∫(weight · r)² by a few points: sets the goal and nothing else."""
-    _, chart, y, weights = _rules(work.new, np.full(work.new.lower.shape, 4))
+    few = 2 if work.own_boxes else 4
+    _, chart, y, weights = _rules(work.new, np.full(work.new.lower.shape, few))
     x, jacobian = work.integrand.nodes(chart, y)
     squares = work._squares(x, work.integrand.evaluate(x))
     found = np.nansum((weights * jacobian)[:, None] * squares, axis=0)

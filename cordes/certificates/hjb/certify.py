@@ -175,13 +175,18 @@ def maximum_of(equation: AbstractControlEquation, coverage: AnyCoverage, cordes:
         MaximumPrinciple(*given, above, worst, coverage),
     )
     # Barriers need min -L^a w over the controls: of a continuum only ABP is left.
-    first, second = ([side.estimate()] if continuum else _maxima(side) for side in sides)
+    first, second = (
+        [side.estimate()] if continuum and np.isfinite(side.factor) else _maxima(side, continuum)
+        for side in sides
+    )
+    if not (first and second):
+        return no_maxima(Why.no_theorem, "the maximum principle gives no bound")
     found = [_both(one, two) for one in first for two in second if one.theorem == two.theorem]
     return chosen(equation, _both(best_of(first), best_of(second)), found, best.size)
 
 
-def _maxima(side: MaximumPrinciple) -> list[Maximum]:
-    found = maxima(side)
+def _maxima(side: MaximumPrinciple, continuum: bool) -> list[Maximum]:
+    found = [] if continuum else maxima(side)
     return [*found, interpolated(side, local_abp(side))] if side.traversals else found
 
 
@@ -203,7 +208,7 @@ def no_maximum_principle(
     if not coverage.nonnegative_reaction()[0]:
         return negative_reaction("for some control", float(np.min(coverage.local.c)))
     if problem.domain.dimension > 2 and not cordes:
-        matrix = preconditioners(coverage.local)[-1]
+        matrix = preconditioners(coverage.local, problem.domain)[-1]
         if not coverage.contraction(TraceSplit(), matrix).value < 1:
             everywhere = jnp.asarray(problem.controls)
 

@@ -311,7 +311,9 @@ def choose_common(pilot: Pilot, evaluations: int = 400) -> Sequence[Scheme]:
     factor = 2 * d / float(np.max(at.trace) + np.min(at.trace))
     middle = max(factor * float(np.max(at.reaction) + np.min(at.reaction)) / 2, 0.0)
     found: list[Scheme] = [
-        CommonTriangle(value, pilot.eigenvalue, factor) for value in dict.fromkeys((middle, 0.0))
+        CommonTriangle(value, pilot.eigenvalue, factor)
+        for value in dict.fromkeys((middle, 0.0))
+        if value + pilot.eigenvalue > 0
     ]
 
     def scheme_of(theta: np.ndarray) -> CommonWeighted:

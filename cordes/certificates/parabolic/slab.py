@@ -248,7 +248,7 @@ def _chosen(
         return None, None, (Reason(Why.no_theorem, sentence),)
     domain, space = problem.domain, problem.space
     times, trials = points[:, -1] - domain.start, []  # pyright: ignore
-    for matrix in preconditioners(coverage.local):
+    for matrix in preconditioners(coverage.local, space):
         matrix = matrix * len(matrix) / np.trace(matrix)
         eigenvalue = first_eigenvalue(space, matrix)
         if eigenvalue > 0:

@@ -151,7 +151,8 @@ class AnswerCandidate(AbstractCandidate):
     def _chunk(self, x: np.ndarray) -> Evaluated:
         A, b, c, f = self.problem.coefficients(x)
         applied, rounding = self.applied(x, A, b, c)
-        return Evaluated(Local(A, b, c), f - applied, rounding + 4 * EPSILON * np.abs(f))
+        residual = f + self.solution.constant - applied
+        return Evaluated(Local(A, b, c), residual, rounding + 4 * EPSILON * np.abs(f))
 
     def value(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         n, d = x.shape

@@ -6,7 +6,6 @@ mean what their formulas say between the points looked at.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -18,8 +17,10 @@ from cordes.certificates.residual.candidate import (
     AnswerCandidate,
     FunctionCandidate,
 )
+from cordes.certificates.residual.gap import Gap, conditions_gap
 from cordes.certificates.residual.jumps import undeclared_jump
 from cordes.domains.domain import AbstractDomain
+from cordes.domains.walls import Walled
 from cordes.errors import DomainError
 from cordes.formulas.intervals import UnsupportedOperation, enclose
 from cordes.jet import jet_of
@@ -58,8 +59,8 @@ def refusal(problem: AbstractProblem, candidate: AbstractCandidate) -> Reason | 
     if not jax.config.read("jax_enable_x64"):
         return SINGLE_PRECISION
     if isinstance(candidate, AnswerCandidate) and not candidate.solution.exact_boundary:
-        sentence = 'the boundary values are only penalised (boundary="soft"), not exact'
-        return Reason(Why.soft_boundary, f'{sentence}: solve with boundary="hard".')
+        sentence = 'the boundary values are only penalised (boundary_rows="soft"), not exact'
+        return Reason(Why.soft_boundary, f'{sentence}: solve with boundary_rows="hard".')
     rough = problem.boundary_shape.rough
     # In time whatever starts with a jump is in no space of the theorems, whoever found it.
     ours = isinstance(candidate, AnswerCandidate)
@@ -92,29 +93,12 @@ def degenerate_side(problem: AbstractProblem) -> Reason | None:
     )
 
 
-class Gap(NamedTuple):
-    """How far an answer is from its formula and from g. `size` is the largest difference to g on
-    the boundary with all rounding, `rounding` the largest rounding of a value, inside and on the
-    boundary. `exact` says that the difference is no more than rounding: by construction, or a few
-    units in the last place; `proved` that it was not only seen at points; `reason` what is wrong if
-    it is much more."""
-
-    size: float
-    rounding: float
-    exact: bool
-    proved: bool
-    reason: Reason | None
-
-    @property
-    def addition(self) -> float:
-        """What the bounds of |u - u_θ| must grow by where the maximum principle holds: the boundary
-        values are seen at points only and count twice."""
-        return BOUNDARY_SAFETY * self.size + self.rounding
-
-
 def boundary_gap(problem: AbstractProblem, candidate: AbstractCandidate) -> Gap:
     """The boundary values of an answer compared with g, and the rounding of its values."""
     domain = problem.domain
+    ours = isinstance(candidate, AnswerCandidate) and candidate.solution.problem is problem
+    if isinstance(domain, Walled):
+        return conditions_gap(problem, candidate, ours)
     points, _ = domain.boundary_points(BOUNDARY_POINTS, BOUNDARY_SEED)
     if domain.vertices is not None:
         points = np.concatenate([points, domain.vertices])
@@ -127,8 +111,7 @@ def boundary_gap(problem: AbstractProblem, candidate: AbstractCandidate) -> Gap:
     excess = np.maximum(difference - rounding, 0.0)
     scale = max(float(np.max(np.abs(wanted))), float(np.max(np.abs(inside))), 1e-300)
     worst = int(np.argmax(np.where(np.isfinite(excess), excess, np.inf)))
-    made = isinstance(candidate, AnswerCandidate) and candidate.solution.problem is problem
-    built = made and excess[worst] == 0
+    made, built = ours, ours and excess[worst] == 0
     exact = built or bool(np.max(difference) <= LAST_PLACES * EPSILON * scale)
     between = _enclosed_difference(problem, candidate, EPSILON * scale)
     # An answer of ours has the values of g by construction.

@@ -200,6 +200,25 @@ class AbstractCoverage:
             return Contraction(found.upper, "interval", found.point)
         return Contraction(found.attained, "sampled", found.point)
 
+    def largest_trace(self, matrix: np.ndarray) -> Contraction:
+        """The supremum of tr A with M."""
+        trace = self.local.invariants(matrix).trace
+        worst = int(np.argmax(trace))
+        attained, point = float(trace[worst]), self.points[worst]
+        if self.constant:
+            return Contraction(attained * (1 + SLACK), "analytic", point)
+        if not self._enclosures:
+            return Contraction(attained, "sampled", point)
+
+        def bound(ball: CoefficientBall) -> np.ndarray:
+            return np.sum(ball.whitened(matrix).traces, axis=0) * (1 + SLACK)
+
+        def at(local: Local) -> np.ndarray:
+            return local.invariants(matrix).trace
+
+        found = self._supremum(bound, at, (attained, point), 0.05 * attained, 4000)
+        return Contraction(found.upper, "interval", found.point)
+
     def bounded_drift(self) -> bool:
         """Whether b is bounded over the whole domain, as the maximum principle needs."""
         if self.constant:

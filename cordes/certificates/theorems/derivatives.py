@@ -18,6 +18,7 @@ from cordes.certificates.theorems.energy import TraceSplit
 from cordes.certificates.theorems.energy_bounds import LinearEquation
 from cordes.certificates.theorems.preconditioner import preconditioners
 from cordes.certificates.theorems.traversal import field_of
+from cordes.domains.walls import walled_part
 
 
 class Derivatives(NamedTuple):
@@ -34,9 +35,9 @@ def derivatives(
     """The smallest over the preconditioners; None where A has no contraction that is known over the
     whole domain, or the norm of the residual did not converge."""
     field, found = field_of(coverage), []
-    if field is None:
+    if field is None or walled_part(equation.domain) is not None:
         return None
-    for matrix in preconditioners(equation.pilot.local):
+    for matrix in preconditioners(equation.pilot.local, equation.domain):
         contraction = coverage.contraction(TraceSplit(), matrix)
         multiplier = coverage.largest_multiplier(matrix)
         if contraction.source == "sampled" or not contraction.value < 1:

@@ -304,7 +304,8 @@ class Pilot(NamedTuple):
         """Logarithms of weights and of λ near the guess, for a search over `weights_of`."""
         guess = max(guess, 1e-3 * self.eigenvalue)
         zeroth = 0.1 * (self.eigenvalue + guess) ** 2
-        return np.log([0.1, 1.0, 0.3 * self.eigenvalue, zeroth, guess])
+        first = 0.3 * (self.eigenvalue or guess)
+        return np.log([0.1, 1.0, first, zeroth, guess])
 
     def searched(
         self,
@@ -381,7 +382,8 @@ def choose_weighted(pilot: Pilot, evaluations: int = 300) -> list[Scheme]:
         found.append(scheme_of(starts[0], Theorem.smears_sueli))
     starts.append(pilot.neutral_start(scale))
     found += [pilot.searched(scheme_of, start, 0.7, evaluations) for start in starts]
-    trials = [0.0, *(scale * np.geomspace(0.2, 5, 25))] if pilot.reaction else [0.0]
+    trials = [0.0] if pilot.eigenvalue > 0 else []
+    trials += list(scale * np.geomspace(0.2, 5, 25)) if pilot.reaction else []
     triangles = [Triangle(float(value), pilot.eigenvalue) for value in trials]
     found.append(min(triangles, key=pilot.contraction))
     return sorted(found, key=full.size)

@@ -11,9 +11,11 @@ from typing import NamedTuple, final
 
 import numpy as np
 
+from cordes.certificates.enclosed.blended.measure import BlendedMeasure
 from cordes.certificates.enclosed.controls import ControlMeasure
 from cordes.certificates.enclosed.measure import EnclosedMeasure
-from cordes.certificates.enclosed.refinement import CellBudget, enclosed_measure
+from cordes.certificates.enclosed.refinement import CellBudget
+from cordes.certificates.enclosed.residual import enclosed_measure
 from cordes.certificates.enclosed.weights import Weight, multiplier
 from cordes.certificates.reason import Reason, Why, contraction_too_large
 from cordes.certificates.residual.candidate import AbstractCandidate, Evaluated
@@ -32,10 +34,13 @@ from cordes.certificates.theorems.energy import (
     is_identity,
 )
 from cordes.certificates.theorems.exponential import Transform, find_transform
+from cordes.certificates.theorems.free_constant import FreeConstant, free_constant
 from cordes.certificates.theorems.pointwise import green_constant
 from cordes.certificates.theorems.preconditioner import preconditioners
 from cordes.domains.constants import first_eigenvalue
 from cordes.domains.domain import AbstractDomain
+from cordes.domains.walls import Walled
+from cordes.domains.walls.constants import modes_constant, second_eigenvalue
 from cordes.formulas.intervals import UnsupportedOperation
 from cordes.problems.linear import Linear
 from cordes.problems.problem import AbstractProblem
@@ -84,7 +89,7 @@ class AbstractEquation(abc.ABC):
     pilot_points: np.ndarray
     residual_bound: float | None
     # Cells from which nothing can hide, where there are any.
-    enclosed: EnclosedMeasure | ControlMeasure | None = None
+    enclosed: EnclosedMeasure | BlendedMeasure | ControlMeasure | None = None
 
     @property
     def domain(self) -> AbstractDomain:
@@ -137,7 +142,7 @@ class LinearEquation(AbstractEquation):
     pilot: Evaluated
     pilot_points: np.ndarray
     residual_bound: float | None = None
-    enclosed: EnclosedMeasure | None = None
+    enclosed: EnclosedMeasure | BlendedMeasure | None = None
 
     def residual_at(self, points: np.ndarray) -> np.ndarray:
         return self.candidate.evaluate(points).residual
@@ -221,6 +226,9 @@ class EnergyBound(NamedTuple):
 
     @property
     def lower(self) -> float:
+        if isinstance(self.scheme, FreeConstant):
+            # The residual may contain any constant.
+            return 0.0
         return self.norm.lower / (1 + self.contraction.value)
 
     @property
@@ -265,8 +273,17 @@ class EnergyBound(NamedTuple):
         function it says nothing."""
         return self.upper / np.linalg.eigvalsh(self.matrix)[0] if self.transform is None else None
 
+    def _largest(self, domain: AbstractDomain) -> float | None:
+        """C with sup |v| ≤ C E."""
+        matrix, lambda_ = self.matrix, self.scheme.lambda_
+        if self.transform is not None and self.transform.domain is not None:
+            domain = self.transform.domain
+        if isinstance(domain, Walled):
+            return modes_constant(domain, matrix, lambda_, isinstance(self.scheme, FreeConstant))
+        return green_constant(domain.dimension, domain.volume, matrix, lambda_)
+
     def Linf(self, domain: AbstractDomain) -> float | None:
-        constant = green_constant(domain.dimension, domain.volume, self.matrix, self.scheme.lambda_)
+        constant = self._largest(domain)
         if constant is None:
             return None
         return constant * self.upper * (1.0 if self.transform is None else self.transform.largest)
@@ -339,12 +356,13 @@ def _trials(
     """All theorems that hold at the pilot points, and sentences about those that do not."""
     local = equation.pilot_local(coverage)
     trials, failures = [], []
-    for matrix in preconditioners(local):
-        eigenvalue = first_eigenvalue(equation.domain, matrix)
-        if not eigenvalue > 0:
+    for matrix in preconditioners(local, equation.domain):
+        eigenvalue, schemes = _schemes(equation, coverage, matrix, transform)
+        if not eigenvalue > 0 and np.min(local.c) <= 0:
+            failures.append(_nothing_holds_constants(float(np.min(local.c))))
             continue
         pilot = equation.pilot_for(local, matrix, eigenvalue, transform)
-        for scheme in equation.schemes(pilot):
+        for scheme in equation.schemes(pilot) if schemes is None else schemes:
             contraction = pilot.contraction(scheme)
             if contraction < 1:
                 trials.append(Trial(scheme, matrix, eigenvalue, pilot, transform, coverage))
@@ -353,6 +371,31 @@ def _trials(
             found = Contraction(contraction, "sampled", worst)
             failures.append(equation.failure(scheme, matrix, found))
     return trials, failures
+
+
+def _schemes(
+    equation: AbstractEquation,
+    coverage: AbstractCoverage,
+    matrix: np.ndarray,
+    transform: Transform | None,
+) -> tuple[float, list[Scheme] | None]:
+    """The eigenvalue on which all rests, and the only theorems that apply; None for all."""
+    domain, problem = equation.domain, equation.problem
+    if transform is not None:
+        return first_eigenvalue(transform.domain or domain, matrix), None
+    if not (problem.free_constant and isinstance(domain, Walled)):
+        return first_eigenvalue(domain, matrix), None
+    eigenvalue = second_eigenvalue(domain, matrix)
+    scheme = free_constant(coverage, matrix, eigenvalue)
+    return eigenvalue, [] if scheme is None else [scheme]
+
+
+def _nothing_holds_constants(smallest: float) -> Reason:
+    sentence = (
+        "no value of u is given anywhere, so that only c holds constants: the energy theorems need "
+        f"c ≥ c₀ > 0 over the whole domain, but c = {smallest:.4g} somewhere"
+    )
+    return Reason(Why.no_theorem, sentence, {"smallest": smallest})
 
 
 def _applied(

@@ -7,6 +7,9 @@ With ∇φ = A⁻¹b the drift is gone, however large it was. φ may be any smoo
 here as the quadratic polynomial whose gradient is nearest to A⁻¹b: what is left of the drift stays
 in the equation and goes through the same theorems. The certificate is for z, and is carried back by
 sup e^{-φ/2} and sup|∇φ|.
+
+Where ∂ₙv + κv = 0 on a face of a box, ∂ₙz + (κ - ½∂ₙφ)z = 0: the theorems hold for z where this is
+again a number that is not negative, which it is at walls through which the drift carries out.
 """
 
 import itertools
@@ -19,6 +22,7 @@ import numpy as np
 from cordes.certificates.theorems.contraction import AbstractCoverage, Coverage
 from cordes.certificates.theorems.energy import Local
 from cordes.domains.domain import AbstractDomain
+from cordes.domains.walls import Walled
 from cordes.formulas.intervals import supremum
 from cordes.problems.problem import AbstractProblem
 
@@ -38,6 +42,8 @@ class Transform(NamedTuple):
     constant: float
     largest: float
     slope: float
+    # With the conditions that z fulfils.
+    domain: AbstractDomain | None = None
 
     def phi(self, x: np.ndarray) -> np.ndarray:
         y = x - self.center
@@ -82,6 +88,9 @@ def find_transform(problem: AbstractProblem, points: np.ndarray, local: Local) -
         return None
     target = np.linalg.solve(local.A, local.b[..., None])[..., 0]
     p, S = _fit(points - center, target)
+    walled = _turned(domain, center, p, S) if isinstance(domain, Walled) else None
+    if isinstance(domain, Walled) and walled is None:
+        return None
     size = float(np.sqrt(np.mean(target**2)))
     rest = target - p - (points - center) @ S
     if size == 0 or np.sqrt(np.mean(rest**2)) > 0.7 * size:
@@ -92,8 +101,32 @@ def find_transform(problem: AbstractProblem, points: np.ndarray, local: Local) -
         return None
     # |∇φ| is convex: its maximum over the bounding box is at a corner.
     slope = float(np.max(np.linalg.norm(p + _corners(domain) @ S, axis=1))) * (1 + 1e-12)
-    transform = shallow._replace(constant=lowest, largest=1 + 1e-12, slope=slope)
+    transform = shallow._replace(
+        constant=lowest, largest=1 + 1e-12, slope=slope, domain=walled or domain
+    )
     return None if np.max(transform.phi(points)) > 2 * LARGEST_EXPONENT else transform
+
+
+def _turned(domain: Walled, center: np.ndarray, p: np.ndarray, S: np.ndarray) -> Walled | None:
+    """The conditions that z fulfils; None where a κ would change along a face or be negative, or
+    where a periodic direction has a slope."""
+    found = []
+    for axis, each in enumerate(domain.directions):
+        across, kappas = np.any(np.delete(S[axis], axis) != 0), []
+        if each.periodic and (p[axis] != 0 or np.any(S[axis] != 0)):
+            return None
+        for end in (0, 1):
+            kappa = each.kappa(end)
+            place = (domain.lower, domain.upper)[end][axis] - center[axis]
+            outer = (1.0 if end else -1.0) * (p[axis] + place * S[axis, axis])
+            if kappa is not None:
+                # Rounded down: a smaller κ has smaller eigenvalues.
+                kappa = (kappa - outer / 2) * (1 - 1e-12) if outer != 0 else kappa
+                if across or kappa < 0:
+                    return None
+            kappas.append(kappa)
+        found.append(each._replace(first=kappas[0], last=kappas[1]))
+    return Walled(domain.box, found)
 
 
 def _corners(domain: AbstractDomain) -> np.ndarray:

@@ -23,6 +23,7 @@ from cordes.certificates.theorems.pointwise import drift_factor, exponential_bar
 from cordes.certificates.theorems.traversal import Traversal, local_factor, traversals
 from cordes.domains.constants import circumscribed, largest_polar_factor, polar_factor
 from cordes.domains.domain import AbstractDomain
+from cordes.domains.walls import Walled
 from cordes.formulas.regularity import jump
 from cordes.problems.problem import AbstractProblem
 from cordes.runtime.blocks import slices_with_matrices
@@ -165,11 +166,19 @@ class MaximumPrinciple:
         self.traversals: list[Traversal] = []
         if drift:
             self.drift_norm = measure.norm(self.operators.ratio, self.dimension)
-            radius = circumscribed(domain)[1]
-            self.factor = radius * drift_factor(self.dimension, self.drift_norm.upper)
-            self._localise(coverage)
+            self.factor = self._drifting(coverage)
         else:
             self.factor = largest_polar_factor(domain)
+
+    def _drifting(self, coverage: AbstractCoverage | None) -> float:
+        """The factor with drift; where a normal derivative is given there is none."""
+        assert self.drift_norm is not None
+        if isinstance(self.domain, Walled):
+            return np.inf
+        radius = circumscribed(self.domain)[1]
+        self.factor = radius * drift_factor(self.dimension, self.drift_norm.upper)
+        self._localise(coverage)
+        return self.factor
 
     def _localise(self, coverage: AbstractCoverage | None) -> None:
         """Functions that fall along the drift, and the estimate on small balls where it is
@@ -237,15 +246,23 @@ def profiles(
     """Ready-made barriers; those with drift take parameters from the points, and are valid for
     any."""
     (n, d), (lower, upper) = points.shape, domain.bounding_box
-    center, radius = circumscribed(domain)
-    offset = points - center
-    w = (radius**2 - np.sum(offset**2, axis=1)) / 2
 
     def everywhere(matrix: np.ndarray) -> np.ndarray:
         return np.broadcast_to(matrix, (n, d, d))
 
-    yield Profile("paraboloid", w, -offset, everywhere(-np.eye(d)), radius**2 / 2)
-    for i, unit in enumerate(np.eye(d)):
+    if isinstance(domain, Walled):
+        # Between the two ends of a direction, of which the one without a value is the middle of
+        # the doubled box: there the barrier has no slope, as across all other faces.
+        lower, upper = domain.doubled.bounding_box
+        axes = [i for i, each in enumerate(domain.directions) if each.given]
+    else:
+        axes = list(range(d))
+        center, radius = circumscribed(domain)
+        offset = points - center
+        w = (radius**2 - np.sum(offset**2, axis=1)) / 2
+        yield Profile("paraboloid", w, -offset, everywhere(-np.eye(d)), radius**2 / 2)
+    for i in axes:
+        unit = np.eye(d)[i]
         width, s = upper[i] - lower[i], points[:, i] - (upper[i] + lower[i]) / 2
         w, twice = (width**2 / 4 - s**2) / 2, np.outer(unit, unit)
         yield Profile(f"parabola x{i + 1}", w, -s[:, None] * unit, everywhere(-twice), width**2 / 8)
@@ -270,7 +287,9 @@ def best_of(found: Sequence[Maximum]) -> Maximum:
 def maxima(principle: MaximumPrinciple) -> list[Maximum]:
     """ABP and the ready-made barriers. Barriers are tried with quadrature only: their sizes are
     chosen on its points."""
-    found, points = [principle.estimate()], principle.measure.points
+    found, points = [], principle.measure.points
+    if np.isfinite(principle.factor):
+        found.append(principle.estimate())
     if isinstance(principle.measure, Quadrature):
         drift = principle.drift_norm is not None
         ready = profiles(principle.domain, points, principle.operators.limits, drift)

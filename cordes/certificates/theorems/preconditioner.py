@@ -8,6 +8,8 @@ an A that violates it with M = I.
 import numpy as np
 
 from cordes.certificates.theorems.energy import Local, TraceSplit, nelder_mead
+from cordes.domains.domain import AbstractDomain
+from cordes.domains.walls import walled_part
 
 # Up to this dimension M is full, beyond it diagonal.
 LARGEST_FULL = 4
@@ -22,9 +24,10 @@ def anisotropy(local: Local, matrix: np.ndarray) -> float:
     return float(np.max(TraceSplit().defects(local.invariants(matrix))))
 
 
-def preconditioners(local: Local) -> list[np.ndarray]:
-    """The identity, and the best matrix found, of determinant one, if it is better."""
-    d = local.A.shape[-1]
+def preconditioners(local: Local, domain: AbstractDomain) -> list[np.ndarray]:
+    """The identity, and the best matrix found, of determinant one, if it is better. Where a normal
+    derivative is given M is diagonal: a full one would make it an oblique derivative."""
+    d, straight = local.A.shape[-1], walled_part(domain) is not None
     identity = np.eye(d)
     plain = anisotropy(local, identity)
     if d == 1 or plain < 0.05:
@@ -36,9 +39,9 @@ def preconditioners(local: Local) -> list[np.ndarray]:
         even = np.arange(0, count, -(-2 * count // SAMPLES))
         local = local.take(np.union1d(order[: SAMPLES // 2], even))
     mean = np.mean(local.A / np.trace(local.A, axis1=1, axis2=2)[:, None, None], axis=0)
-    candidates = [_scaled(np.diag(np.diag(mean))), _scaled(mean)]
+    candidates = [_scaled(np.diag(np.diag(mean))), *([] if straight else [_scaled(mean)])]
     start = min([identity, *candidates], key=lambda matrix: anisotropy(local, matrix))
-    candidates.append(_search(local, start) if d <= LARGEST_SEARCHED else start)
+    candidates.append(_search(local, start, straight) if d <= LARGEST_SEARCHED else start)
     best = min(candidates, key=lambda matrix: anisotropy(local, matrix))
     return [identity, best] if anisotropy(local, best) < plain - 1e-3 else [identity]
 
@@ -47,10 +50,10 @@ def _scaled(matrix: np.ndarray) -> np.ndarray:
     return matrix / np.linalg.det(matrix) ** (1 / len(matrix))
 
 
-def _search(local: Local, start: np.ndarray) -> np.ndarray:
-    """Nelder–Mead on the logarithm of the Cholesky factor."""
+def _search(local: Local, start: np.ndarray, straight: bool) -> np.ndarray:
+    """Nelder–Mead on the logarithm of the Cholesky factor, or of its diagonal."""
     d = len(start)
-    lower = np.tril_indices(d, -1 if d <= LARGEST_FULL else -d)
+    lower = np.tril_indices(d, -1 if d <= LARGEST_FULL and not straight else -d)
     factor = np.linalg.cholesky(start)
 
     def matrix_of(theta: np.ndarray) -> np.ndarray:

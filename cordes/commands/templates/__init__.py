@@ -14,6 +14,7 @@ from importlib.resources import files
 
 KINDS = (
     "linear",
+    "insulated-box",
     "hjb",
     "monge-ampere",
     "transport",

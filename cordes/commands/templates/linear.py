@@ -22,6 +22,8 @@ problem = cordes.Linear(
     c=1.0,  # mind the sign: c ≥ 0 is the good case; 0 if left out
     f=-1.0,
     g=0.0,  # boundary values; 0 if left out
+    # Or conditions, by the names of pieces; fluxes too: cordes new --kind insulated-box.
+    # boundary=cordes.Dirichlet(0.0),
     # A, b, c, f and D²u may jump where these are zero: declare every such line.
     interfaces=[lambda x: x[0]],
     # epsilon=0.3,  # a lower bound of the Cordès ε that you vouch for; found from A if left out

@@ -15,6 +15,7 @@ from cordes.domains import Box
 from cordes.domains.cylinder import Cylinder
 from cordes.domains.domain import AbstractDomain
 from cordes.domains.plane.region import Region
+from cordes.domains.walls import Walled
 from cordes.formulas.intervals.arithmetic import Interval
 from cordes.formulas.intervals.arithmetic import point as exactly
 from cordes.formulas.intervals.program import enclose
@@ -167,7 +168,7 @@ def outside_of(domain: AbstractDomain) -> Callable[[np.ndarray, np.ndarray], np.
     (The product of the distances to its edges is no help, it is positive again beyond a corner.) Of
     other domains: where their distance function, which is not negative inside, is negative.
     """
-    if isinstance(domain, Box):
+    if isinstance(domain, Box | Walled):
         return lambda lower, upper: np.zeros(len(lower), dtype=bool)
     if isinstance(domain, Cylinder):
         base = outside_of(domain.base)

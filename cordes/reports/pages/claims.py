@@ -9,6 +9,7 @@ from cordes.certificates.reason import Why
 from cordes.certificates.residual.candidate import BUILT_IN
 from cordes.certificates.theorem import Citation, Modifier
 from cordes.domains.domain import AbstractDomain
+from cordes.domains.walls import Walled
 from cordes.errors import OptionError
 from cordes.problems.hjb import HJB
 from cordes.problems.linear import Linear
@@ -211,7 +212,7 @@ def _rest(made: Claims, certificate: Certificate, domain: AbstractDomain, data: 
     rounding = "and a bound of its rounding error is added."
     made.say(checked=f"The residual is evaluated in double precision, {rounding}")
     _integrals(made, certificate)
-    if domain.convex and not isinstance(domain, BUILT_IN):
+    if domain.convex and not isinstance(domain, (*BUILT_IN, Walled)):
         made.say(assumed="The domain is convex.")
     made.say(assumed=f"The {data} are what their formulas say.")
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from cordes.domains import Ball, Box, Ellipsoid, Polygon
+from cordes.domains.walls import Walled
 from cordes.formulas.mathml import absolute, brackets, constant, mathml, typeset, words
 from cordes.formulas.terms import Unwritable, add, divide, multiply, number, power, subtract, symbol
 
@@ -20,7 +21,7 @@ LONGEST = 600
 def domain_formula(domain: Any) -> str:
     """A domain as a set."""
     try:
-        if isinstance(domain, Box):
+        if isinstance(domain, Box | Walled):
             return _box(*domain.bounding_box)
         if isinstance(domain, Ball):
             inside = absolute(_shifted(np.asarray(domain.center)))

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cordes.domains.domain import AbstractDomain
+from cordes.domains.walls import FaceData
 from cordes.formulas.mathml import brackets, constant, formula, relation, row, words
 from cordes.formulas.toml import parse
 from cordes.problems.hjb import HJB
@@ -33,6 +34,7 @@ from cordes.reports.pages.coefficients import (
     Names,
     coefficient,
 )
+from cordes.reports.pages.conditions import conditions
 from cordes.reports.pages.domains import domain_formula
 
 UNKNOWN, GRADIENT = "<mi>u</mi>", "<mrow><mo>∇</mo><mi>u</mi></mrow>"
@@ -104,7 +106,8 @@ def _(problem: Linear) -> EquationShape:
 
     def headline(parts: Parts) -> list[str]:
         left = _operator(problem, parts, f"<mi>Δ</mi>{UNKNOWN}" if laplacian else _SECOND_ORDER)
-        return [f"{left}{EQUALS}{_short('f', parts)}{_inside('Ω')}", _on_boundary(parts)]
+        right = _short("f", parts) + ("<mo>+</mo><mi>C</mi>" if problem.free_constant else "")
+        return [f"{left}{EQUALS}{right}{_inside('Ω')}", _on_faces(problem, parts)]
 
     return EquationShape(_second_order(problem), {"Ω": problem.domain}, headline)
 
@@ -118,7 +121,7 @@ def _(problem: HJB) -> EquationShape:
         whole = f"{extreme}{row(f'<mo>(</mo>{inner}<mo>)</mo>')}"
         if problem.clock is not None:
             return in_time(problem, whole, "0", parts)
-        return [f"{whole}{EQUALS}<mn>0</mn>{_inside('Ω')}", _on_boundary(parts)]
+        return [f"{whole}{EQUALS}<mn>0</mn>{_inside('Ω')}", _on_faces(problem, parts)]
 
     return EquationShape(
         _second_order(problem),
@@ -230,6 +233,8 @@ def _given(problem: AbstractProblem, *names: str) -> dict[str, Any]:
 
 def _second_order(problem: AbstractProblem) -> dict[str, Any]:
     absent = {"b": not problem.has_drift, "c": not problem.has_reaction}
+    # Data of faces stand with their conditions.
+    absent["g"] = isinstance(problem.g, FaceData)
     names = ("A", "b", "c", "f", "g", "exact")
     return _given(problem, *(name for name in names if not absent.get(name)))
 
@@ -263,6 +268,11 @@ def in_time(problem: AbstractProblem, whole: str, right: str, parts: Parts) -> l
         f"{UNKNOWN}{EQUALS}{_short(name, parts)}{when}",
         _on_boundary(parts),
     ]
+
+
+def _on_faces(problem: AbstractProblem, parts: Parts) -> str:
+    """What holds on the boundary, where it may be more than values."""
+    return conditions(problem) if isinstance(problem.g, FaceData) else _on_boundary(parts)
 
 
 def _on_boundary(parts: Parts) -> str:

@@ -8,6 +8,7 @@ from typing import ClassVar
 from cordes.ansatz.cells.network import CellPolynomials
 from cordes.arguments import Rule, whole
 from cordes.domains import Ball, Box, Ellipsoid, Polygon
+from cordes.domains.walls import walled_part
 from cordes.errors import OptionError
 from cordes.problems.problem import AbstractProblem
 from cordes.solutions.answer import Answer
@@ -46,14 +47,18 @@ class Cells(AbstractSolver):
     @staticmethod
     def serves(problem: AbstractProblem) -> bool:
         """Whether a problem is one for cells."""
-        return problem.domain.dimension <= MOST_DIMENSIONS and problem.takes_boundary_values
+        few = problem.domain.dimension <= MOST_DIMENSIONS and problem.takes_boundary_values
+        # In time the factor that polynomials get knows values only.
+        return few and (problem.clock is None or walled_part(problem.domain) is None)
 
     @staticmethod
     def splits(problem: AbstractProblem) -> bool:
-        """Whether the domain of a problem can be cut into cells."""
+        """Whether the domain of a problem can be cut into cells. In space those at an interface
+        would be blended across it, where second derivatives jump."""
         domain = problem.domain
         curved = isinstance(domain, Polygon | Ball | Ellipsoid) and domain.dimension == 2
-        return curved or (isinstance(domain, Box) and domain.dimension <= MOST_DIMENSIONS)
+        box = isinstance(domain, Box) and domain.dimension <= MOST_DIMENSIONS
+        return curved or (box and (domain.dimension < 3 or not problem.interfaces))
 
     def begins_with_polynomials(self, system: AbstractSystem) -> bool:
         """Unless a degree, or a size, is asked for."""
@@ -70,7 +75,7 @@ class Cells(AbstractSolver):
         """The cells to begin with: those of an earlier answer, or the first ones."""
         if not system.hard:
             raise OptionError(
-                "boundary = 'soft' is a loss for networks: method='cells' has exact boundary "
+                "boundary_rows = 'soft' is a loss for networks: method='cells' has exact boundary "
                 "values. Leave one of them out."
             )
         system.place = system.place._replace(ansatz=system.ansatz.without_distance())

@@ -16,6 +16,7 @@ from cordes.ansatz.points import Points
 from cordes.ansatz.singular import SingularFunctions
 from cordes.domains import Box
 from cordes.domains.unit_cube import gauss_rule, tensor_rule
+from cordes.domains.walls import Walled, directions_of
 from cordes.problems.lines import lines_of
 from cordes.problems.problem import AbstractProblem
 from cordes.solvers.rows.rank_revealing import solve_well_posed
@@ -25,6 +26,10 @@ from cordes.solvers.rows.system import AbstractSystem
 # squares takes longer than cells would.
 DEGREES = {1: (8, 16, 32, 48), 2: (7, 10, 14, 19, 25, 32), 3: (5, 8, 11, 14, 17, 20)}
 MOST_NUMBERS = {1: 4000, 2: 1300, 3: 1800}
+# Along the time those of long horizons go on, and are looked at more often before anything is said:
+# data that come and go many times are not seen by the first degrees. A horizon is long that is more
+# than so many times ℓ²/a, in which diffusion crosses the domain.
+MORE_IN_TIME, LONG, LOOKS_OF_LONG, SHARE_OF_LONG = (42, 56, 75, 100, 133), 1.0, 12, 0.2
 # Points along each axis of a piece, more than there are functions; on other domains so many points
 # for each number.
 MORE_POINTS, OVERSAMPLING = 1, 2.5
@@ -63,8 +68,17 @@ def plain_place(system: AbstractSystem) -> BuiltAnsatz:
 
 
 def vanishes(problem: AbstractProblem) -> bool:
-    """Whether functions vanish on the boundary by themselves: on boxes."""
-    return isinstance(problem.domain, Box)
+    """Whether functions vanish on the boundary, or fulfil what holds there, by themselves: on
+    boxes."""
+    return isinstance(problem.domain, Box | Walled)
+
+
+def is_long(problem: AbstractProblem) -> bool:
+    """Whether diffusion crosses the domain many times before the time ends."""
+    if problem.clock is None:
+        return False
+    lower, upper = problem.space.bounding_box
+    return problem.clock.domain.length * problem.rate > LONG * float(np.min(upper - lower)) ** 2
 
 
 def lines_and_ends(problem: AbstractProblem) -> list[list[float]]:
@@ -83,7 +97,14 @@ class Ladder:
     def __init__(self, system: AbstractSystem, seed: int):
         self.system, self.seed = system, seed
         self.lines = lines_and_ends(system.problem)
-        self.degrees = DEGREES[len(self.lines)]
+        long = is_long(system.problem)
+        self.degrees = [DEGREES[len(self.lines)]] * len(self.lines)
+        if long:
+            self.degrees[-1] = self.degrees[-1] + MORE_IN_TIME
+        self.looks, self.share = LOOKS, SHARE_OF_TAIL
+        self.most = MOST_NUMBERS[len(self.lines)]
+        if long:
+            self.looks, self.share, self.most = LOOKS_OF_LONG, SHARE_OF_LONG, 2 * self.most
         self.steps = [0] * len(self.lines)
         self.best: Fitted | None = None
         self.last: Fitted | None = None
@@ -101,8 +122,9 @@ class Ladder:
 
     @property
     def axes(self) -> tuple[Axis, ...]:
-        degrees = [self.degrees[step] for step in self.steps]
-        return axes_of(self.lines, vanishes(self.system.problem), degrees)
+        degrees = [own[step] for own, step in zip(self.degrees, self.steps, strict=True)]
+        problem = self.system.problem
+        return axes_of(self.lines, vanishes(problem), degrees, directions_of(problem.domain))
 
     @property
     def count(self) -> int:
@@ -110,7 +132,7 @@ class Ladder:
 
     def fits(self) -> bool:
         """Whether the numbers are few enough."""
-        return self.count <= MOST_NUMBERS[len(self.lines)]
+        return self.count <= self.most
 
     @property
     def good(self) -> bool:
@@ -123,26 +145,29 @@ class Ladder:
         (smaller, before), (size, now) = [(0.0, math.inf), *self.trail.items()][-2:]
         if not np.isfinite(now) or now <= max(target, ROUNDING * self.scale):
             return False
-        if len(self.trail) < LOOKS:
+        if len(self.trail) < self.looks:
             return True
         if now > FALLS * before:
             return False
         rate = math.log(now / before) / (size - smaller)
-        largest = MOST_NUMBERS[len(self.lines)] ** (1 / len(self.lines))
+        largest = self.most ** (1 / len(self.lines))
         return now * math.exp(rate * (largest - size)) <= max(HOPED * self.scale, target)
 
     def go_on_from(self, network: Pieces) -> None:
         """Begin with the degrees of an earlier answer."""
-        found = np.searchsorted(self.degrees, network.degrees)
-        self.steps = np.minimum(found, len(self.degrees) - 1).tolist()
+        self.steps = [
+            min(int(np.searchsorted(own, degree)), len(own) - 1)
+            for own, degree in zip(self.degrees, network.degrees, strict=True)
+        ]
 
     def rise(self) -> bool:
         """The next degrees, along the axes that ask for it; False where there are none."""
         assert self.last is not None
-        asks = self.last.tails > SHARE_OF_TAIL * np.max(self.last.tails)
+        asks = self.last.tails > self.share * np.max(self.last.tails)
         before = list(self.steps)
         self.steps = [step + int(more) for step, more in zip(before, asks, strict=True)]
-        if max(self.steps) < len(self.degrees) and self.fits():
+        room = all(step < len(own) for own, step in zip(self.degrees, self.steps, strict=True))
+        if room and self.fits():
             return True
         self.steps = before
         return False

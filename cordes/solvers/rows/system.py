@@ -29,6 +29,7 @@ from cordes.ansatz.singular.curves_in_time import moved, switches
 from cordes.ansatz.singular.similarity import SimilarityFunctions
 from cordes.domains.cylinder import Cylinder
 from cordes.domains.domain import AbstractDomain
+from cordes.domains.walls import FaceData
 from cordes.jet import Jet
 from cordes.problems.condition import cordes_multiplier
 from cordes.problems.features import hidden_features
@@ -39,6 +40,8 @@ JetAt = Callable[[np.ndarray], Jet]
 FRESH = 2048
 # Points of the boundary rows of the paper's composite loss.
 BOUNDARY_POINTS = 1000
+# Gauss points along each axis for the mean of an answer that is known up to a constant.
+MEAN_POINTS = 32
 # Curves that move by less than this share of the width are where they should be.
 FOLLOWED = 1e-5
 
@@ -205,7 +208,7 @@ class System(AbstractSystem):
 
     @property
     def columns(self) -> int:
-        return self.ansatz.singular.count
+        return self.ansatz.singular.count + int(self.problem.free_constant)
 
     def follow(self) -> bool:
         """Curves in time at which the frozen equation changes; False where there are none, or where
@@ -263,18 +266,43 @@ class System(AbstractSystem):
 
     def rows(self, points: Points) -> Rows:
         coefficients = self.coefficients(points.x)
-        return self.ansatz.freeze(
-            points.x, *coefficients, factor=self.factors(coefficients) * points.weight
-        )  # pyright: ignore[reportArgumentType]
+        factor = self.factors(coefficients) * points.weight
+        rows = self.ansatz.freeze(points.x, *coefficients, factor=factor)  # pyright: ignore
+        if not self.problem.free_constant:
+            return rows
+        # Lu - C = f, with C as the last amplitude.
+        return rows._replace(singular=np.column_stack([rows.singular, -factor]))
+
+    def finished(self, answer: Answer) -> Answer:
+        """A free constant leaves the amplitudes and becomes a fact, and the answer gets mean
+        zero."""
+        if not self.problem.free_constant:
+            return answer
+        x, weight = self.domain.quadrature(MEAN_POINTS)
+        values = self.ansatz.value(answer.network, np.zeros(0), x)
+        mean = float(weight @ np.asarray(values)) / self.domain.volume
+        constant = float(np.asarray(answer.amplitudes)[0])
+        facts = {**answer.facts, "constant": constant, "mean": mean}
+        return answer._replace(amplitudes=np.zeros(0), facts=facts)
 
     def extra_rows(self, seed: int) -> Rows | None:
-        """√weight · (u - g) at boundary points, for the paper's composite loss."""
+        """√weight · (u - g) at boundary points, or what else is given there, for the paper's
+        composite loss."""
         if self.hard or seed in self._extra:
             return self._extra.get(seed)
-        x, _ = self.domain.boundary_points(BOUNDARY_POINTS, seed)
+        x, normals = self.domain.boundary_points(BOUNDARY_POINTS, seed)
         count, d = x.shape
         size = (self.options.boundary_weight / count) ** 0.5
-        g = np.asarray(jax.vmap(self.problem.g)(jnp.asarray(x)))
-        none = np.zeros((count, d, d)), np.zeros((count, d))
-        rows = self.ansatz.freeze(x, *none, -np.ones(count), g, np.full(count, size))
+        if isinstance(self.problem.g, FaceData):
+            _, slope, value = self.problem.g.domain.condition_at(normals)
+            g = self.problem.g.on(x, normals)
+        else:
+            slope, value = np.zeros(count), np.ones(count)
+            g = np.asarray(jax.vmap(self.problem.g)(jnp.asarray(x)))
+        first = slope[:, None] * normals
+        rows = self.ansatz.freeze(
+            x, np.zeros((count, d, d)), first, -value, g, np.full(count, size)
+        )
+        if self.problem.free_constant:
+            rows = rows._replace(singular=np.zeros((count, self.columns)))
         return self._extra.setdefault(seed, rows)

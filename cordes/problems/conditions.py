@@ -1,0 +1,178 @@
+"""What is given on the boundary: `Dirichlet`, `Neumann`, `Robin` and `Periodic`, one for all or by
+the names of pieces, turned into a domain that knows its conditions and the data on it."""
+
+import dataclasses
+import math
+from collections.abc import Callable
+from numbers import Real
+from typing import Any
+
+from jax import Array
+
+import cordes.domains.walls.constants  # noqa: F401
+from cordes.domains.box import Box
+from cordes.domains.domain import AbstractDomain
+from cordes.domains.walls import Direction, FaceData, Walled
+from cordes.errors import CoefficientError, shown, unknown
+from cordes.problems.coefficients import as_function, checked_sample
+from cordes.runtime.plain import show
+
+# Data of two faces that differ by more than this share do not fit together where they meet.
+FITS = 1e-9
+POINTS, SEED = 500, 20_412
+
+
+@dataclasses.dataclass(frozen=True)
+class Dirichlet:
+    """u = g on a piece of the boundary."""
+
+    g: Any = 0.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Neumann:
+    """∂ₙu = h on a piece of the boundary, with the outer normal."""
+
+    h: Any = 0.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Robin:
+    """∂ₙu + κu = h on a piece of the boundary, with a number κ ≥ 0."""
+
+    kappa: float
+    h: Any = 0.0
+
+    def __post_init__(self) -> None:
+        kappa = self.kappa
+        if callable(kappa):
+            raise CoefficientError(
+                "kappa of a Robin condition is a function: the theorems are for one number on each "
+                "piece (a kappa that changes along a side needs its second derivative to be of one "
+                "sign, and is not built)."
+            )
+        number = isinstance(kappa, Real) and not isinstance(kappa, bool)
+        if not (number and 0 <= float(kappa) < math.inf):
+            raise CoefficientError(
+                f"kappa = {shown(kappa)}: a number κ ≥ 0 is needed. With κ < 0 the boundary gives "
+                "energy, and no bound holds."
+            )
+
+
+@dataclasses.dataclass(frozen=True)
+class Periodic:
+    """u goes on at the opposite face."""
+
+
+Condition = Dirichlet | Neumann | Robin | Periodic
+
+
+def placed(domain: AbstractDomain, g: Any, boundary: Any) -> tuple[AbstractDomain, Any]:
+    """The domain with its conditions and what is given on it: the domain itself and g where values
+    are given everywhere."""
+    if boundary is None:
+        return domain, g
+    if not (isinstance(g, Real) and float(g) == 0.0):
+        raise CoefficientError("g and boundary both say what holds on the boundary: pass one.")
+    if isinstance(boundary, Dirichlet):
+        return domain, boundary.g
+    conditions = by_piece(domain, boundary)
+    if not isinstance(domain, Box):
+        raise CoefficientError(_only_boxes(domain))
+    walled = Walled(domain, _directions(domain, conditions))
+    functions: dict[tuple[int, int], Callable[..., Array]] = {}
+    zero = True
+    for axis, end in walled.faces:
+        name = domain.pieces[2 * axis + end]
+        condition = conditions[name]
+        given = condition.g if isinstance(condition, Dirichlet) else getattr(condition, "h", None)
+        letter = "g" if isinstance(condition, Dirichlet) else "h"
+        function, constant = as_function(f"{letter} of {name!r}", given, ())
+        functions[axis, end] = function
+        zero = zero and constant and bool(function() == 0)
+    return walled, FaceData(walled, functions, zero)
+
+
+def by_piece(domain: AbstractDomain, boundary: Any) -> dict[str, Condition]:
+    """The condition of each piece, all of them named."""
+    if isinstance(boundary, Condition):
+        return dict.fromkeys(domain.pieces, boundary)
+    pieces = ", ".join(map(repr, domain.pieces))
+    if not isinstance(boundary, dict):
+        raise CoefficientError(
+            f"boundary = {shown(boundary)}: cordes.Dirichlet(g), Neumann(h), Robin(kappa, h) or "
+            f"Periodic(), or a dict from the names of pieces to these. Here they are {pieces}."
+        )
+    given = dict(boundary)
+    rest = given.pop("outer", None)
+    for name, condition in boundary.items():
+        if name != "outer" and name not in domain.pieces:
+            raise unknown("piece of the boundary", name, domain.pieces)
+        if not isinstance(condition, Condition):
+            raise CoefficientError(
+                f"boundary[{name!r}] = {shown(condition)}: cordes.Dirichlet(g), Neumann(h), "
+                "Robin(kappa, h) or Periodic() is needed."
+            )
+    missing = [name for name in domain.pieces if name not in given]
+    if missing and rest is None:
+        raise CoefficientError(
+            f"boundary says nothing about {', '.join(map(repr, missing))}: name all pieces "
+            f"({pieces}), or give 'outer' for the rest."
+        )
+    return {name: given.get(name, rest) for name in domain.pieces}
+
+
+def _only_boxes(domain: AbstractDomain) -> str:
+    return (
+        f"boundary: on {type(domain).__name__} domains values are given, boundary=Dirichlet(g) on "
+        "the whole boundary; Neumann, Robin and Periodic conditions are for boxes. Elsewhere no "
+        "function fulfils them by construction, and at obtuse corners ‖D²v‖ ≤ ‖Δv‖ fails for Robin "
+        "conditions (by 5 % on a pentagon with κ = 0 beside 5), at D–N angles above 90° u has no "
+        "square integrable second derivatives."
+    )
+
+
+def _directions(box: Box, conditions: dict[str, Condition]) -> list[Direction]:
+    found = []
+    for axis, (low, high) in enumerate(zip(box.lower, box.upper, strict=True)):
+        names = box.pieces[2 * axis : 2 * axis + 2]
+        both = [conditions[name] for name in names]
+        periodic = [isinstance(each, Periodic) for each in both]
+        if periodic[0] != periodic[1]:
+            raise CoefficientError(
+                f"boundary: {names[periodic.index(True)]!r} is Periodic() and the opposite face is "
+                "not; a periodic direction needs both."
+            )
+        first, last = map(_kappa, both)
+        found.append(Direction(float(low), float(high), first, last, periodic[0]))
+    return found
+
+
+def _kappa(condition: Condition) -> float | None:
+    if isinstance(condition, Robin):
+        return float(condition.kappa)
+    return 0.0 if isinstance(condition, Neumann) else None
+
+
+def check_data(data: FaceData) -> None:
+    """Refuse data that are no numbers, or that do not fit together where two faces meet: then u is
+    not in H², and a function that is cannot fulfil both."""
+    domain = data.domain
+    points, normals = domain.boundary_points(POINTS, SEED)
+    for axis, end in domain.faces:
+        here = points[normals[:, axis] == (1.0 if end else -1.0)]
+        name = domain.pieces[2 * axis + end]
+        if len(here):
+            label = f"what is given on {name!r}"
+            checked_sample(label, data.functions[axis, end], (), here, " of the boundary")
+    found = domain.mismatch(data)
+    if found is None or found[0] <= FITS:
+        return
+    size, place, (one, other) = found
+    raise CoefficientError(
+        f"The data of {one!r} and {other!r} do not fit together where the two meet, near x = "
+        f"{show(place)}: what one says there of the other differs by {size:.2g} of its size. Then "
+        "second derivatives of u are not square integrable (values that jump, or a slope along a "
+        "face that is not the normal derivative given on the next one, r log r), and nothing is "
+        "solved or bounded. Change the data near that place so that they fit."
+    )
