@@ -63,6 +63,7 @@ from cordes.certificates.theorems.pointwise import green_constant
 from cordes.domains.constants import first_eigenvalue, polar_factor
 from cordes.domains.plane.region import Region
 from cordes.problems.linear import Linear
+from cordes.problems.problem import AbstractProblem
 
 NO_DERIVATIVES = (
     "no bounds of ∇v and D²v: on a domain that is not convex the boundary values are met by rows, "
