@@ -152,6 +152,7 @@ def test_answers_are_kept(tmp_path):
     assert np.array_equal(again.hessian(points), solution.hessian(points))
 
 
+@pytest.mark.long
 def test_derivatives_are_those_of_the_values():
     solution = cordes.solve(cordes.Linear(plate(), np.eye(2), 1.0), levels=1, certify=False)
     x = plate().interior_points(20)

@@ -56,8 +56,8 @@ def test_what_theorems_need():
     assert Citation(Theorem.T5, "ii").supremum is Needed.curvature
     assert Citation(Theorem.T1b).supremum is Needed.contraction
     used = {theorem for theorem in Theorem if Citation(theorem).maximum_principle}
-    comparison = {Theorem.M1, Theorem.O1}
-    assert used == {Theorem.ABP, Theorem.barrier, Theorem.drift, Theorem.talenti} | comparison
+    others = {Theorem.M1, Theorem.O1, Theorem.rearrangement}
+    assert used == {Theorem.ABP, Theorem.barrier, Theorem.drift, Theorem.talenti} | others
     assert not Citation(Theorem.green, behind=Citation(Theorem.T1b)).maximum_principle
     # A modifier that changes what is said says it.
     transformed = Citation(Theorem.smears_sueli).with_(Modifier.transformed)

@@ -95,9 +95,11 @@ def test_a_file_lists_its_keys_once():
     assert str(error.value).count("interfaces") == 1
 
 
-@pytest.mark.parametrize("name", ["Flux"])
-def test_names_that_are_missing_are_answered(name):
-    with pytest.raises(AttributeError, match="What holds on the boundary"):
+@pytest.mark.parametrize(
+    ("name", "what"), [("Heat", r"cordes\.Parabolic"), ("Flux", r"cordes\.Neumann")]
+)
+def test_names_that_are_missing_are_answered(name, what):
+    with pytest.raises(AttributeError, match=what):
         getattr(cordes, name)
 
 

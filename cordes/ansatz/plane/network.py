@@ -11,7 +11,7 @@ from jax import Array
 
 from cordes.ansatz.networks.inputs import Inputs
 from cordes.ansatz.networks.network import AbstractHostNetwork
-from cordes.ansatz.plane.polynomials import Polynomials
+from cordes.ansatz.plane.polynomials import PlanePolynomials
 from cordes.ansatz.plane.powers import Center, Powers
 from cordes.jet import Jet, jet_of
 
@@ -28,7 +28,7 @@ ARRAYS = {"box": 2, "centers": 2, "powers": 2}
 class Functions:
     """The functions of an expansion: polynomials on a box, and those of each center."""
 
-    def __init__(self, polynomials: Polynomials, powers: Sequence[Powers]):
+    def __init__(self, polynomials: PlanePolynomials, powers: Sequence[Powers]):
         self.polynomials, self.powers = polynomials, tuple(powers)
         self.families = (polynomials, *self.powers)
         self.count = sum(family.count for family in self.families)
@@ -90,7 +90,7 @@ class Functions:
 
     def _shares(
         self, coefficients: np.ndarray
-    ) -> Iterator[tuple[Polynomials | Powers, np.ndarray]]:
+    ) -> Iterator[tuple[PlanePolynomials | Powers, np.ndarray]]:
         """Each family with its coefficients."""
         ends = np.cumsum([family.count for family in self.families])
         yield from zip(self.families, np.split(np.asarray(coefficients), ends[:-1]), strict=True)
@@ -121,7 +121,7 @@ class Functions:
             for k, data in enumerate(arrays["centers"])
             for here in (number == k,)
         ]
-        return Functions(Polynomials(box[:2], box[2:4], int(box[4])), powers)
+        return Functions(PlanePolynomials(box[:2], box[2:4], int(box[4])), powers)
 
 
 def _blocks(x: np.ndarray, count: int) -> list[slice]:

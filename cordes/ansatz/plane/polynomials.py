@@ -7,7 +7,7 @@ import numpy as np
 from jax import Array
 
 
-class Polynomials(NamedTuple):
+class PlanePolynomials(NamedTuple):
     """See the module."""
 
     lower: np.ndarray

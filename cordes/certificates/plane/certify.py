@@ -63,6 +63,7 @@ from cordes.certificates.theorems.pointwise import green_constant
 from cordes.domains.constants import first_eigenvalue, polar_factor
 from cordes.domains.plane.region import Region
 from cordes.problems.linear import Linear
+from cordes.problems.problem import AbstractProblem
 
 NO_DERIVATIVES = (
     "no bounds of ∇v and D²v: on a domain that is not convex the boundary values are met by rows, "
@@ -71,7 +72,7 @@ NO_DERIVATIVES = (
 NOT_SAMPLED = Sampling(seed=5_550_002, norms=4, confidence=0.99)
 
 
-def singular_places(problem: Linear) -> list[np.ndarray]:
+def singular_places(problem: AbstractProblem) -> list[np.ndarray]:
     """Corners of the domain and kinks of g: around them the residual may be large."""
     kinks = [kink.location for kink in problem.boundary_shape.kinks]
     domain: Any = problem.domain

@@ -12,14 +12,14 @@ from cordes.ansatz.plane.centers import (
     inverse_root,
 )
 from cordes.ansatz.plane.network import Functions
-from cordes.ansatz.plane.polynomials import Polynomials
+from cordes.ansatz.plane.polynomials import PlanePolynomials
 from cordes.ansatz.plane.powers import Center, Powers
 from cordes.domains.plane.loops import Corner
 from cordes.domains.plane.region import Region
 from cordes.solvers.rows.system import AbstractSystem
 
 
-class Sizes(NamedTuple):
+class BasisSizes(NamedTuple):
     """The degrees of polynomials, of harmonic polynomials, of functions of corners, and the number
     of poles in a hole."""
 
@@ -29,16 +29,16 @@ class Sizes(NamedTuple):
     pole: int
 
     @staticmethod
-    def of(level: int, smooth: Smoothness, homogeneous: bool) -> "Sizes":
+    def of(level: int, smooth: Smoothness, homogeneous: bool) -> "BasisSizes":
         """Where the frozen equation is the equation, harmonic functions solve it, and polynomials
         are needed for the right-hand side alone."""
         if smooth.varying or smooth.reaction:
-            return Sizes(10 + 5 * level, 0, 2 + level, 4 + 4 * level)
+            return BasisSizes(10 + 5 * level, 0, 2 + level, 4 + 4 * level)
         plain = 2 if homogeneous else 6 + 4 * level
-        return Sizes(plain, 20 + 15 * level, 4 + 2 * level, 8 + 6 * level)
+        return BasisSizes(plain, 20 + 15 * level, 4 + 2 * level, 8 + 6 * level)
 
 
-class Place(NamedTuple):
+class PlaneBasis(NamedTuple):
     """A domain with what of the equation decides about functions: the matrices at the corners, at
     the center and in the holes."""
 
@@ -49,7 +49,7 @@ class Place(NamedTuple):
     homogeneous: bool
 
     @staticmethod
-    def of(system: AbstractSystem, domain: Region, homogeneous: bool) -> "Place":
+    def of(system: AbstractSystem, domain: Region, homogeneous: bool) -> "PlaneBasis":
         problem = system.problem
         kinks = [
             Corner(kink.location, kink.tangent, -kink.tangent, np.pi)
@@ -61,10 +61,10 @@ class Place(NamedTuple):
         constant = problem.constant_A and problem.linear
         bent = any(not arc.straight for arc in domain.arcs)
         smooth = Smoothness(not constant or problem.has_drift, problem.has_reaction, bent)
-        return Place(domain, corners, A, smooth, homogeneous)
+        return PlaneBasis(domain, corners, A, smooth, homogeneous)
 
     def functions(self, level: int) -> Functions:
-        sizes = Sizes.of(level, self.smooth, self.homogeneous)
+        sizes = BasisSizes.of(level, self.smooth, self.homogeneous)
         lower, upper = self.domain.bounding_box
         size = float(np.max(upper - lower))
         families: list[Powers] = []
@@ -82,7 +82,7 @@ class Place(NamedTuple):
             families.append(
                 hole_powers(Center(hole, root / radius, 0.0, A), sizes.pole, self.smooth)
             )
-        return Functions(Polynomials(lower, upper, sizes.polynomial), families)
+        return Functions(PlanePolynomials(lower, upper, sizes.polynomial), families)
 
     def _harmonic(self, middle: np.ndarray, A: np.ndarray, degree: int) -> Powers:
         """Powers of ζ around the middle, at most one in size on the domain."""

@@ -9,12 +9,12 @@ from cordes.errors import OptionError
 from cordes.problems.problem import AbstractProblem
 from cordes.results import Result
 from cordes.solutions.answer import Answer
-from cordes.solvers.expansions.ladder import Ladder
+from cordes.solvers.expansions.ladder import ExpansionLadder
 from cordes.solvers.rows.system import AbstractSystem
 from cordes.solvers.solver import AbstractSolver
 from cordes.solvers.train import Budget, Weights
 
-# Sizes of the basis that are tried one after the other.
+# BasisSizes of the basis that are tried one after the other.
 LEVELS, MOST_LEVELS = 8, 20
 # A size that leaves more than this share of the error is the last but so many.
 HELPS, PATIENCE = 0.7, 2
@@ -55,7 +55,7 @@ class Expansions(AbstractSolver):
             )
 
     def run(self, system: AbstractSystem, budget: Budget, start: Weights | None) -> Answer:
-        ladder = Ladder(system, budget)
+        ladder = ExpansionLadder(system, budget)
         late, failures = False, 0
         try:
             for level in range(self.levels or LEVELS):

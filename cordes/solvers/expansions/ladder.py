@@ -14,7 +14,7 @@ from cordes.domains.plane.region import Region
 from cordes.results import Result
 from cordes.runtime.memory import require_memory
 from cordes.solutions.answer import Answer
-from cordes.solvers.expansions.basis import Place
+from cordes.solvers.expansions.basis import PlaneBasis
 from cordes.solvers.rows.system import AbstractSystem
 from cordes.solvers.train import Budget
 
@@ -32,7 +32,7 @@ MOST_COLUMNS = 2600
 ROUNDING = 3e-12
 
 
-class Rows(NamedTuple):
+class FitRows(NamedTuple):
     """Points of the residual with weights, and of the boundary."""
 
     x: np.ndarray
@@ -40,7 +40,7 @@ class Rows(NamedTuple):
     boundary: np.ndarray
 
 
-class Fitted(NamedTuple):
+class FittedExpansion(NamedTuple):
     """An expansion, and what it leaves: the largest difference on the boundary, and the bound of
     the maximum principle for its residual, both as points see them."""
 
@@ -55,7 +55,7 @@ class Fitted(NamedTuple):
         return self.mismatch + self.inner
 
 
-class Ladder:
+class ExpansionLadder:
     """See the module; `best` is the fit with the smallest error."""
 
     def __init__(self, system: AbstractSystem, budget: Budget):
@@ -64,9 +64,9 @@ class Ladder:
         self.system, self.budget, self.domain = system, budget, domain
         x = domain.interior_points(256, seed=budget.seed, kind="sobol")
         self.right = float(np.max(np.abs(system.coefficients(x).f)))
-        self.place = Place.of(system, domain, self.right == 0)
+        self.place = PlaneBasis.of(system, domain, self.right == 0)
         self.factor = largest_polar_factor(domain)
-        self.best: Fitted | None = None
+        self.best: FittedExpansion | None = None
         self.history: list[dict[str, Any]] = []
         self._g = jax.jit(jax.vmap(system.problem.g))
         values = np.abs(self.given(domain.graded_points(SIDE)))
@@ -106,12 +106,12 @@ class Ladder:
         self.history.append(facts | {"seconds": self.budget.clock.seconds})
         self.budget.progress.update(columns=functions.count, residual=fitted.residual)
 
-    def rows(self, functions: Functions) -> tuple[Rows, Rows]:
+    def rows(self, functions: Functions) -> tuple[FitRows, FitRows]:
         """Those of a fit, and others that judge it."""
         per = max(SIDE, int(2 * functions.count / len(self.domain.arcs)))
         fit, other = (self._nodes(cuts, functions.count) for cuts in (FIRST_CUTS, OTHER_CUTS))
         boundary = (self.domain.graded_points(count) for count in (per, 2 * per + 1))
-        return Rows(*fit, next(boundary)), Rows(*other, next(boundary))
+        return FitRows(*fit, next(boundary)), FitRows(*other, next(boundary))
 
     def _nodes(self, cuts: tuple, count: int) -> tuple[np.ndarray, np.ndarray]:
         """Gauss points of cells that are smaller towards corners, and their weights."""
@@ -126,7 +126,7 @@ class Ladder:
         fine = nodes.fine > 0
         return nodes.x[fine], nodes.fine[fine]
 
-    def fit(self, functions: Functions) -> Fitted:
+    def fit(self, functions: Functions) -> FittedExpansion:
         fit, fine = self.rows(functions)
         require_memory(
             24.0 * (len(fit.x) + len(fit.boundary)) * functions.count,
@@ -143,7 +143,7 @@ class Ladder:
         network = Expansion(self.system.ansatz.inputs, functions, coefficients)
         return self._judged(network, fine, len(matrix) + len(outer))
 
-    def _judged(self, network: Expansion, fine: Rows, rows: int) -> Fitted:
+    def _judged(self, network: Expansion, fine: FitRows, rows: int) -> FittedExpansion:
         mismatch = network.value_at(fine.boundary) - self.given(fine.boundary)
         equation = self.system.coefficients(fine.x)
         applied = network.applied(fine.x, *map(np.asarray, equation[:3]))[0]
@@ -155,10 +155,12 @@ class Ladder:
         largest = float(np.max(np.abs(mismatch)))
         # Boundary values in the units of the residual.
         residual = float(np.sqrt(mean)) + largest / (self.factor * np.sqrt(self.domain.volume))
-        return Fitted(network, largest, inner, residual, rows)
+        return FittedExpansion(network, largest, inner, residual, rows)
 
-    def _inner(self, functions: Functions, rows: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Rows of the residual: its norm is what the maximum principle makes of it."""
+    def _inner(
+        self, functions: Functions, rows: FitRows
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """FitRows of the residual: its norm is what the maximum principle makes of it."""
         A, b, c, f = map(np.asarray, self.system.coefficients(rows.x))
         weight = self.factor * np.sqrt(rows.weight / np.linalg.det(A))
         scaled = weight[:, None, None] * A, weight[:, None] * b, weight * c
