@@ -106,7 +106,7 @@ class AbstractDomain(eqx.Module):
 
     @property
     def pieces(self) -> tuple[str, ...]:
-        """The names of the pieces of the boundary on which conditions may hold."""
+        """The names of the parts of the boundary, for conditions that differ."""
         return ("boundary",)
 
     @property

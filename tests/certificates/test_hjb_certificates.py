@@ -219,6 +219,16 @@ def test_rounding_is_counted(monkeypatch, direct):
     assert plain.energy[0] - 1.01 * reach <= coarse.energy[0] <= plain.energy[0] - 0.7 * reach
 
 
+def test_rounding_is_counted_where_norms_are_enclosed():
+    problem, candidate, _ = two_speeds("sup", 8.9)
+    plain, original = certify_hjb(problem, candidate, NOWHERE), candidate.applied
+    candidate.applied = lambda x, A, b, c: (original(x, A, b, c)[0], np.full(len(x), 1e-3))
+    coarse = certify_hjb(problem, candidate, NOWHERE)
+    assert plain.levels["energy"] == coarse.levels["energy"] == "enclosed"
+    assert plain.energy[1] + 0.7e-3 <= coarse.energy[1] <= plain.energy[1] + 2e-3
+    assert coarse.energy[0] <= plain.energy[0] - 0.7e-3
+
+
 def test_both_ways_to_see_an_answer(monkeypatch):
     """Controls applied one by one and derivatives applied to controls give the same numbers."""
     problem = manufactured(SQUARE, wave, 3, "sup")
