@@ -94,7 +94,17 @@ TRUE_ALL_THE_SAME = {
     "another kind",
 }
 # The text says the same, or something that may be shown after all.
-MAY_HOLD = {"f in its tenth digit", "pi rounded", "A", "A larger", "b", "c", "interfaces exchanged"}
+# Where no feature sees an interface it may be moved.
+MAY_HOLD = {"an interface moved", "an oblique interface"}
+MAY_HOLD |= {
+    "f in its tenth digit",
+    "pi rounded",
+    "A",
+    "A larger",
+    "b",
+    "c",
+    "interfaces exchanged",
+}
 MAY_HOLD |= {
     "definitions that double",
     "a third control",

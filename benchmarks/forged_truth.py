@@ -2,6 +2,7 @@
 collocation or known in closed form, u_θ by plain NumPy. Nothing here is the checker's or cordes's.
 """
 
+import contextlib
 import math
 import tomllib
 from typing import Any
@@ -21,7 +22,8 @@ def value(text: object, x: np.ndarray, names: dict[str, Any] | None = None) -> n
     space = FUNCTIONS | {"abs": np.abs, "pi": math.pi, "x1": x[:, 0], "x2": x[:, 1]}
     space |= {"r": np.hypot(x[:, 0], x[:, 1])}
     for name, definition in (names or {}).items():
-        space[name] = eval(str(definition), {"__builtins__": {}}, space)
+        with contextlib.suppress(NameError):  # Of a control that is not meant here.
+            space[name] = eval(str(definition), {"__builtins__": {}}, space)
     found = eval(str(text), {"__builtins__": {}}, space)
     return np.broadcast_to(np.asarray(found, float), (len(x),))
 
@@ -53,7 +55,7 @@ def lifted(table: dict[str, Any], x: np.ndarray, lower: np.ndarray, upper: np.nd
         y = np.array(x)
         for name, v in fixed.items():
             y[:, int(name[1]) - 1] = v
-        return value(g, y)
+        return value(g, y, table.get("definitions"))
 
     left, right = (at(x1=v) for v in (lower[0], upper[0]))
     low, high = (at(x2=v) for v in (lower[1], upper[1]))
@@ -83,14 +85,15 @@ def collocated(table: dict[str, Any], x: np.ndarray) -> np.ndarray:
     grid = np.stack(np.meshgrid(t, t, indexing="ij"), -1).reshape(-1, 2)
     points, eye = middle + half * grid, np.eye(len(t))
     D1, D2 = np.kron(D, eye) / half[0], np.kron(eye, D) / half[1]
-    at = lambda text: value(text, points)[:, None]  # noqa: E731
+    names = table.get("definitions")
+    at = lambda text: value(text, points, names)[:, None]  # noqa: E731
     A, b = equation["A"], equation.get("b", [0, 0])
     L = at(A[0][0]) * (D1 @ D1) + (at(A[0][1]) + at(A[1][0])) * (D1 @ D2) + at(A[1][1]) * (D2 @ D2)
     L = L + at(b[0]) * D1 + at(b[1]) * D2 - at(equation.get("c", 0)) * np.eye(len(points))
-    right = value(equation["f"], points).copy()
+    right = value(equation["f"], points, names).copy()
     boundary = np.any(np.abs(grid) == 1, axis=1)
     L[boundary] = np.eye(len(points))[boundary]
-    right[boundary] = value(equation.get("g", 0), points)[boundary]
+    right[boundary] = value(equation.get("g", 0), points, names)[boundary]
     u = np.linalg.solve(L, right).reshape(len(t), len(t))
     # Barycentric interpolation at the points of a product.
     weights = (-1.0) ** np.arange(DEGREE + 1)

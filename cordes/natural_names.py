@@ -21,7 +21,7 @@ _MISSING = {
         *("t", "time", "horizon", "maturity", "initial", "terminal", "u0", "heat"),
         *("initialcondition", "terminalcondition", "evolution"),
     ),
-    "What holds on the boundary is g=… where u is given there, and of Linear and HJB "
+    "What holds on the boundary is g=… where u is given there, and of Linear, HJB and Parabolic "
     "boundary=cordes.Neumann(h), cordes.Robin(kappa, h) or cordes.Periodic()": (
         *("bc", "bcs", "boundary", "boundarycondition", "boundaryconditions", "dirichlet"),
         *("neumann", "robin", "periodic", "flux", "normal", "h", "kappa"),

@@ -81,6 +81,15 @@ angle = "pi/2"\n[equation]\nf = "(1 + r**2)*exp(r**2)"\ng = "exp(r**2/2)"\n""",
 axes = [1, 2, 3]\n[equation]\nA = "2 + x3"\nf = 1\n""",
     """schema = 1\nkind = "hjb"\n[domain]\ntype = "polygon"\nvertices = [[0, 0], [1, 0], [0, 1]]
 [equation]\ncontrols = [[0, 1], [1, 0]]\nA = "1 + a1**2"\nf = "a2"\n""",
+    """schema = 2\nkind = "linear"\n[domain]\ntype = "difference"\nof = [
+{ type = "box", lower = [-1, -1], upper = [1, 1] },
+{ type = "ball", center = [0, 0], radius = 0.3 },
+{ type = "polygon", vertices = [[0.5, 0.5], [0.7, 0.5], [0.6, 0.8]] },\n]
+[equation]\nA = 1\nf = 1\n""",
+    """schema = 2\nkind = "linear"\n[domain]\ntype = "polygon"
+vertices = [[0, 0], [3, 0], [3, 3], [1, 1], [0, 3]]
+holes = [[[0.2, 0.2], [0.4, 0.2], [0.3, 0.4]], [[1, 0.3], [1.4, 0.3], [1.2, 0.5]]]
+[equation]\nA = 1\nf = 1\n""",
     """schema = 2\nkind = "parabolic"\n[domain]\ntype = "box"\nlower = [-1, -1]\nupper = [1, 1]
 [definitions]\ns = "exp(-t)*sign(x1)"\n[equation]\nhorizon = 0.5\nA = [["2", "s"], ["s", "2"]]
 b = ["t", "x1"]\nc = "1 + t"\nf = "x1*t"\ng = "t"\ninitial = "x1*x2"\ninterfaces = ["x1"]\n""",

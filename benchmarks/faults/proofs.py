@@ -118,7 +118,7 @@ def fuzz(count: int, seed: int = 1) -> Tally:
         for note, data in attacks(facts).items():
             path.write_bytes(data)
             tally.judge("attack", note, lambda: _refused_by_the_program(path))
-        with zipfile.ZipFile(folder / answer, "a", zipfile.ZIP_DEFLATED) as archive:
+        with zipfile.ZipFile(folder / answer, "w", zipfile.ZIP_DEFLATED) as archive:
             archive.writestr("weight0.npy", bytes(700 << 20))
         sha = hashlib.sha256((folder / answer).read_bytes()).hexdigest()
         path.write_bytes(packed(facts | {"answer": {"file": answer, "sha256": sha}}))

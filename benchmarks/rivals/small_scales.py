@@ -50,7 +50,7 @@ def solved(name: str, points: Path, out: Path) -> None:
     sys.path.insert(0, str(CORDES))
     import warnings
 
-    from problems import HARDER
+    from problems import HARDER  # pyright: ignore[reportMissingImports]
 
     import cordes
 

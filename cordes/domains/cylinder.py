@@ -22,7 +22,7 @@ from cordes.domains.domain import AbstractDomain, Basis, Fit, Lift, PointFunctio
 from cordes.domains.polygon import Polygon, corner_blend
 from cordes.domains.round import AbstractRound
 from cordes.domains.unit_cube import cube_points, gauss_rule, tensor_rule
-from cordes.domains.walls import Walled
+from cordes.domains.walls import FaceData, FaceDataInTime, Walled
 from cordes.errors import DomainError
 
 # Points of the boundary to which values are fitted at each of so many times less one, and a share
@@ -183,6 +183,8 @@ def lift_in_time(
     Boxes need no fit: their E is as smooth as the values on the faces.
     """
     start, base = domain.start, domain.base
+    if isinstance(base, Walled) and isinstance(lateral, FaceDataInTime):
+        return _lift_of_faces(base, carried, lateral)
 
     def left(z: Array) -> Array:
         return lateral(z[:-1], z[-1]) - carried(z[:-1], z[-1])
@@ -211,6 +213,23 @@ def lift_in_time(
         return total if fitted is None else total + polynomial(x, t)
 
     return Lift(lift, None if fitted is None else fitted.fit)
+
+
+def _lift_of_faces(
+    base: Walled, carried: Callable[[Array, Array], Array], lateral: FaceDataInTime
+) -> Lift:
+    """U(x, t) and the lift of what it misses on the faces, which is nothing at the start."""
+
+    def lift(z: Array) -> Array:
+        x, t = z[:-1], z[-1]
+        now, wanted = (lambda y: carried(y, t)), lateral.at(t)
+        missed = {
+            face: lambda y, face=face, own=own: own(y) - base.boundary_operator(now, *face)(y)
+            for face, own in wanted.functions.items()
+        }
+        return now(x) + base.lift(FaceData(base, missed))(x)
+
+    return Lift(lift)
 
 
 def _side_values(domain: Cylinder, left: PointFunction) -> np.ndarray | None:

@@ -83,11 +83,6 @@ class AbstractDomain(eqx.Module):
         """Whether it is; what is not has neither a distance function nor a lift."""
         return True
 
-    @property
-    def pieces(self) -> tuple[str, ...]:
-        """The names of the parts of the boundary, for conditions that differ."""
-        return ("boundary",)
-
     def __or__(self, other: "AbstractDomain") -> "AbstractDomain":
         from cordes.domains.plane.boolean import union
 
@@ -111,7 +106,7 @@ class AbstractDomain(eqx.Module):
 
     @property
     def pieces(self) -> tuple[str, ...]:
-        """The names of the pieces of the boundary on which conditions may hold."""
+        """The names of the parts of the boundary, for conditions that differ."""
         return ("boundary",)
 
     @property

@@ -67,9 +67,11 @@ class Periodic:
 Condition = Dirichlet | Neumann | Robin | Periodic
 
 
-def placed(domain: AbstractDomain, g: Any, boundary: Any) -> tuple[AbstractDomain, Any]:
-    """The domain with its conditions and what is given on it: the domain itself and g where values
-    are given everywhere."""
+def placed(
+    domain: AbstractDomain, g: Any, boundary: Any, signature: str = "x"
+) -> tuple[AbstractDomain, Any]:
+    """The domain with its conditions and what is given on it, functions of the `signature`: the
+    domain itself and g where values are given everywhere."""
     if boundary is None:
         return domain, g
     if not (isinstance(g, Real) and float(g) == 0.0):
@@ -87,7 +89,7 @@ def placed(domain: AbstractDomain, g: Any, boundary: Any) -> tuple[AbstractDomai
         condition = conditions[name]
         given = condition.g if isinstance(condition, Dirichlet) else getattr(condition, "h", None)
         letter = "g" if isinstance(condition, Dirichlet) else "h"
-        function, constant = as_function(f"{letter} of {name!r}", given, ())
+        function, constant = as_function(f"{letter} of {name!r}", given, (), signature)
         functions[axis, end] = function
         zero = zero and constant and bool(function() == 0)
     return walled, FaceData(walled, functions, zero)
@@ -176,3 +178,13 @@ def check_data(data: FaceData) -> None:
         "face that is not the normal derivative given on the next one, r log r), and nothing is "
         "solved or bounded. Change the data near that place so that they fit."
     )
+
+
+def refuse_free(domain: AbstractDomain, has_reaction: bool) -> None:
+    """Equations with controls whose answers are known up to a constant at most."""
+    if isinstance(domain, Walled) and domain.free and not has_reaction:
+        raise CoefficientError(
+            "boundary: no value of u is given anywhere and c = 0, so that u is known up to a "
+            "constant at most and the equation has a solution for one constant on the right only, "
+            "which is found for linear problems alone. Give u on a face, or c > 0."
+        )

@@ -20,14 +20,18 @@ from scipy.optimize import minimize_scalar
 
 from cordes.domains.cylinder import Cylinder
 from cordes.domains.domain import AbstractDomain
+from cordes.domains.walls import FaceData, FaceDataInTime
 from cordes.errors import CoefficientError, shown
 from cordes.jet import Jet
 from cordes.problems.coefficients import as_function, check_finite, check_shape, sample
+from cordes.problems.conditions import check_data
 from cordes.runtime.plain import show
 
 # Points at which values are compared where the bottom meets the sides, and the difference that
 # rounding explains, relative to the values.
 MEETING, MEETING_SEED, MISMATCH = 400, 41, 1e-9
+# Times at which data of faces are compared where the faces meet.
+TIMES = 3
 
 
 class Values(NamedTuple):
@@ -146,6 +150,9 @@ def values_of(clock: Clockwork, g: Any, first: Any) -> tuple[Values, bool]:
     word = "terminal" if clock.backwards else "initial"
     base, start = clock.domain.base, clock.domain.start
     initial, constant = as_function(word, first, ())
+    if isinstance(g, FaceData):
+        nothing = constant and g.zero and bool(initial() == 0)
+        return _with_conditions(clock, g, initial, word), nothing
     side, fixed = as_function("g", g, (), "(x, t)")
     lateral = side if fixed else (lambda x, t: side(x, clock.time(t)))
     points = base.interior_points(1000, seed=12)
@@ -157,6 +164,42 @@ def values_of(clock: Clockwork, g: Any, first: Any) -> tuple[Values, bool]:
     _check_meeting(base, values, word)
     zero = constant and fixed and bool(initial() == 0) and bool(side() == 0)
     return values, zero
+
+
+def _with_conditions(
+    clock: Clockwork, g: FaceData, initial: Callable[..., Array], word: str
+) -> Values:
+    """The same where more than values is given on the sides of a box, at each time what fits
+    together; the initial values fulfil it at the start."""
+    domain = g.domain
+    functions = {
+        face: lambda x, t, own=own: own(x, clock.time(t)) for face, own in g.functions.items()
+    }
+    lateral, cylinder = FaceDataInTime(domain, functions), clock.domain
+    points = domain.interior_points(1000, seed=12)
+    check_shape(word, initial, (), jnp.asarray(points[0]))
+    check_finite(word, sample(initial, points), points)
+    for t in np.linspace(cylinder.start, cylinder.end, TIMES):
+        check_data(lateral.at(t))
+    on_faces, normals = domain.boundary_points(MEETING, MEETING_SEED)
+    known, slope, value = domain.condition_at(normals)
+
+    def both(x: Any) -> Any:
+        return jax.value_and_grad(lambda y: jnp.asarray(initial(y), float) + 0.0 * y[0])(x)
+
+    values, slopes = (np.asarray(part) for part in jax.jit(jax.vmap(both))(jnp.asarray(on_faces)))
+    one = slope * np.sum(slopes * normals, axis=1) + value * values
+    other = lateral.at(cylinder.start).on(on_faces, normals)
+    scale = max(float(np.max(np.abs(part))) for part in (values, slopes, other))
+    gap = np.where(known, np.abs(one - other), 0.0)
+    worst = int(np.argmax(gap))
+    if gap[worst] > MISMATCH * scale:
+        raise CoefficientError(
+            f"{word} does not fulfil the conditions on the boundary: at x = "
+            f"{show(on_faces[worst])} it gives {one[worst]:.6g} and {other[worst]:.6g} is wanted. "
+            f"Take data equal to those of {word} at that time, and let them change from there."
+        )
+    return Values(initial, lateral, cylinder.start)
 
 
 def _check_sides(domain: Cylinder, values: Values) -> None:
@@ -216,19 +259,3 @@ def best_rate(A: np.ndarray) -> float:
         worst, bounds=(near - 0.3, near + 0.3), method="bounded", options={"xatol": 1e-10}
     )
     return scale * math.exp(found.x if found.fun <= worst(near) else near)
-
-
-def values_on_sides(g: Any, boundary: Any) -> Any:
-    """What is given on the boundary of Ω. Of the conditions there only given values are known in
-    time."""
-    if boundary is None:
-        return g
-    given = getattr(boundary, "g", None)
-    if type(boundary).__name__ != "Dirichlet" or given is None:
-        raise CoefficientError(
-            f"boundary = {shown(boundary)}: in time only given values are known, "
-            "boundary=Dirichlet(g), or g=… for short."
-        )
-    if not (isinstance(g, Real) and float(g) == 0.0):
-        raise CoefficientError("g and boundary both say what u is on the boundary: pass one.")
-    return given

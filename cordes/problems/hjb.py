@@ -18,7 +18,6 @@ import numpy as np
 from jax import Array
 
 from cordes.domains.domain import AbstractDomain
-from cordes.domains.walls import Walled
 from cordes.errors import CoefficientError, OptionError
 from cordes.jet import Jet, jet_of
 from cordes.problems.checks import CHECK_POINTS, CHECKED_NUMBERS, warn_about_jumps
@@ -30,7 +29,8 @@ from cordes.problems.coefficients import (
     coefficient_functions,
 )
 from cordes.problems.condition import best_lambda, cordes_multiplier, epsilon_at
-from cordes.problems.evolution import refuse_times, values_on_sides
+from cordes.problems.conditions import refuse_free
+from cordes.problems.evolution import refuse_times
 from cordes.problems.initial_kinks import Kink, sharpened
 from cordes.problems.problem import AbstractProblem, Coefficients, at_states
 from cordes.runtime.blocks import BLOCK
@@ -107,8 +107,7 @@ class HJB(AbstractProblem):
             refuse_times(initial, terminal)
             self._place(domain, g, *place, boundary)
         else:
-            given = values_on_sides(g, boundary), initial, terminal
-            self._place_in_time(domain, horizon, given, *place)
+            self._place_in_time(domain, horizon, (g, initial, terminal), *place, boundary)
         if sense in ("max", "min"):
             sense = "sup" if sense == "max" else "inf"
         if sense not in ("sup", "inf"):
@@ -124,12 +123,7 @@ class HJB(AbstractProblem):
         center = np.asarray(self.domain.center)
         self.has_drift = not constant_b or bool(np.any(self.of_space(self.b(center)) != 0))
         self.has_reaction = not constant_c or bool(self.c(center) != 0)
-        if isinstance(self.domain, Walled) and self.domain.free and not self.has_reaction:
-            raise CoefficientError(
-                "boundary: no value of u is given anywhere and c = 0, so that u is known up to a "
-                "constant at most and the equation has a solution for one constant on the right "
-                "only, which is found for linear problems alone. Give u on a face, or c > 0."
-            )
+        refuse_free(self.domain, self.has_reaction)
         if maximiser is not None and not callable(maximiser):
             raise CoefficientError(
                 f"maximiser is {maximiser!r}: it must be a function of (x, jet) that returns a "

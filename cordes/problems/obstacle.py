@@ -15,6 +15,7 @@ import numpy as np
 from jax import Array
 from jax.core import Tracer
 
+from cordes.domains.walls import walled_part
 from cordes.errors import CoefficientError, shown
 from cordes.jet import Jet
 from cordes.problems.checks import CHECK_POINTS, check_domain
@@ -68,6 +69,11 @@ class Obstacle(AbstractProblem):
         check_domain(problem.domain)
         if below is None and above is None:
             raise CoefficientError("below and above: neither is given. Pass at least one obstacle.")
+        if walled_part(problem.domain) is not None:
+            raise CoefficientError(
+                "problem has boundary conditions other than given values: stopping is bounded by "
+                "comparison with barriers that vanish on the boundary. Give u there, with g."
+            )
         self.base_problem = problem
         for fact in SHARED:
             setattr(self, fact, getattr(problem, fact))

@@ -11,7 +11,6 @@ from cordes.domains.domain import AbstractDomain
 from cordes.jet import Jet
 from cordes.problems.checks import CHECK_POINTS, warn_about_jumps
 from cordes.problems.coefficients import at_points, check_elliptic, checked_sample
-from cordes.problems.evolution import values_on_sides
 from cordes.problems.problem import AbstractProblem, Coefficients
 from cordes.runtime.blocks import with_matrices
 
@@ -53,8 +52,9 @@ class Parabolic(AbstractProblem):
         *,
         name: str | None = None,
     ):
-        given = values_on_sides(g, boundary), initial, terminal
-        clock = self._place_in_time(domain, horizon, given, interfaces, exact, name or "parabolic")
+        given = g, initial, terminal
+        place = interfaces, exact, name or "parabolic"
+        clock = self._place_in_time(domain, horizon, given, *place, boundary)
         (self.A, self.constant_A), (self.b, constant_b), (self.c, constant_c), (self.f, _) = (
             clock.operator(A, b, c, f)
         )

@@ -192,6 +192,7 @@ class AbstractProblem(abc.ABC):
         interfaces: Sequence[Any],
         exact: Any,
         name: str,
+        boundary: Any = None,
     ) -> Clockwork:
         """The same for an equation in time; `given` are g and the initial or terminal values."""
         check_domain(domain)
@@ -199,6 +200,7 @@ class AbstractProblem(abc.ABC):
         if not isinstance(name, str):
             raise CoefficientError(f"name = {shown(name)}: a text is needed.")
         g, initial, terminal = given
+        domain, g = placed(domain, g, boundary, "(x, t)")
         clock, first = clockwork(domain, horizon, initial, terminal)
         self.clock, self.domain, self.name = clock, clock.domain, name
         values, self.zero_g = values_of(clock, g, first)

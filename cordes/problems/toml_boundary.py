@@ -16,7 +16,7 @@ TYPES: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "periodic": (Periodic, ()),
 }
 # Kinds of problems that have it.
-KINDS = ("linear", "hjb")
+KINDS = ("linear", "hjb", "parabolic")
 Read = Callable[[Any, str], Any]
 
 

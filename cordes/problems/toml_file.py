@@ -104,6 +104,9 @@ def problem_from_toml(text: str, name: str = "problem") -> AbstractProblem:
     arguments |= _equation(equation, reader, label)
     if "boundary" in table:
         scalar = dataclasses.replace(reader, fixed=True).scalar
+        if timed(equation):
+            sides = dataclasses.replace(reader, controls=(TIME,)).scalar
+            scalar = lambda value, at: with_time(sides(value, at))  # noqa: E731
         given = table["boundary"], table["kind"], domain, scalar, reader.constant
         with _located(name):
             arguments["boundary"] = boundary_of(*given, f"{name}: boundary")

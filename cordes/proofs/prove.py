@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 from flint import arb
 
@@ -25,6 +26,7 @@ from cordes.ansatz.networks.mlp import MLP
 from cordes.ansatz.networks.random_features import RandomFeatures
 from cordes.certificates.certificate import Certificate, Proof
 from cordes.certificates.theorem import Citation, Modifier, Theorem
+from cordes.problems.problem import AbstractProblem
 from cordes.proofs.contents import ProofDraft, flint_kept, make_contents
 from cordes.proofs.geometry import refined
 from cordes.proofs.needed import NotProvedError
@@ -89,8 +91,9 @@ def proven(
     except (Refused, NotAProof) as error:
         raise NotProvedError(f"the checker does not read the equation: {error}") from None
     check_same(equation, problem, problem.domain.interior_points(COMPARED, seed=77))
-    own = readable(solution)
-    meant = solution if own else refitted(solution, clock)
+    kinks = readable_interfaces(equation, problem)
+    own = readable(solution, kinks)
+    meant = solution if own else refitted(solution, clock, kinks)
     answer = f"{stem}.cordes" if own else f"{stem}-proved.cordes"
     content, said = (own and given) or to_bytes(meant), statement(problem, meant)
     contents = make_contents(meant, text, equation, said, (answer, content))
@@ -106,7 +109,26 @@ def proven(
     return Proven(with_proof(meant, contents, claims, proof), files)
 
 
-def readable(solution: Solution) -> bool:
+def readable_interfaces(equation: Equation, problem: AbstractProblem) -> bool:
+    """Whether inputs for interfaces can be read: their functions are those of the text, and
+    affine."""
+    formulas, trees = equation.formulas, equation.interfaces
+    affine = [formulas.affine(tree) for tree in trees]
+    if len(trees) != len(problem.interfaces) or None in affine:
+        return False
+    x = problem.domain.interior_points(COMPARED, seed=79)
+    for phi, found in zip(problem.interfaces, affine, strict=True):
+        start, *slopes = map(float, found or [])
+        if not np.allclose(
+            np.asarray(jax.vmap(phi)(jax.numpy.asarray(x))),
+            start + x @ np.array(slopes),
+            rtol=1e-12,
+        ):
+            return False
+    return True
+
+
+def readable(solution: Solution, kinks: bool) -> bool:
     """Whether the checker can read an answer as it is."""
     network, powers = solution.network, solution.network.inputs.powers
     plain = isinstance(network, RandomFeatures | MLP) and len(network.layers) == 1
@@ -116,13 +138,15 @@ def readable(solution: Solution) -> bool:
         return False
     weight, d = np.asarray(network.layers[0][0]), len(network.inputs.center)
     each = [0.0, *(0.0 if float(p).is_integer() else 1.0 for p in powers)]
+    each = each if kinks else [1.0] * len(each)
     rough = np.array(each * len(network.inputs.interfaces))
     return solution.exact_boundary and not np.any(weight[d:] * rough[:, None])
 
 
-def refitted(solution: Solution, clock: Clock) -> Solution:
+def refitted(solution: Solution, clock: Clock, kinks: bool) -> Solution:
     """Another answer of the same problem, by sines without singular functions."""
-    options: dict[str, Any] = {"singular": False, "inputs": "interfaces", "certify": False}
+    inputs = "interfaces" if kinks else "coordinates"
+    options: dict[str, Any] = {"singular": False, "inputs": inputs, "certify": False}
     seed = solution.facts["seed"]
     return solve(solution.problem, "least-squares", seed=seed, max_seconds=clock.left, **options)
 

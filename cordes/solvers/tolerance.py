@@ -9,6 +9,8 @@ from cordes.certificates.parabolic.promise import promised_rms
 from cordes.certificates.theorems.energy import Local, Pilot, TraceSplit, choose_weighted
 from cordes.certificates.theorems.preconditioner import preconditioners
 from cordes.domains.constants import first_eigenvalue, largest_polar_factor
+from cordes.domains.walls import Walled
+from cordes.domains.walls.constants import second_eigenvalue
 from cordes.problems.condition import cordes_multiplier
 from cordes.problems.problem import AbstractProblem
 from cordes.results import Result
@@ -33,13 +35,23 @@ def residual_target(problem: AbstractProblem, multiplier: bool, tol: float) -> f
     size, lower_order = math.inf, (problem.has_drift, problem.has_reaction)
     for matrix in preconditioners(local, domain):
         local_parts = local.whitened(matrix), local.invariants(matrix)
-        pilot = Pilot(*local_parts, unscaled, first_eigenvalue(domain, matrix), *lower_order)
+        eigenvalue = _eigenvalue(problem, matrix)
+        if not eigenvalue > 0 and np.min(local.c) <= 0:
+            continue
+        pilot = Pilot(*local_parts, unscaled, eigenvalue, *lower_order)
         schemes = choose_weighted(pilot, evaluations=120) if any(lower_order) else [TraceSplit()]
         size = min([size, *(pilot.size(scheme) for scheme in schemes)])
     density = (unscaled / np.linalg.det(local.A) ** (1 / d)) ** d
     maximum = largest_polar_factor(domain) * (domain.volume * float(np.mean(density))) ** (1 / d)
     size = min(size, maximum) if np.min(local.c) >= 0 else size
     return SAFETY * tol / size if math.isfinite(size) else SAFETY * tol
+
+
+def _eigenvalue(problem: AbstractProblem, matrix: np.ndarray) -> float:
+    """The first one, above zero where the answer is known up to a constant."""
+    if problem.free_constant and isinstance(problem.domain, Walled):
+        return second_eigenvalue(problem.domain, matrix)
+    return first_eigenvalue(problem.domain, matrix)
 
 
 def reach(

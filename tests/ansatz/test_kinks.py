@@ -286,6 +286,7 @@ def test_an_answer_with_kinks_can_be_kept(tmp_path):
     np.testing.assert_array_equal(again(x), solution(x))
 
 
+@pytest.mark.long
 def test_a_kink_of_initial_values_is_the_same_where_it_is_compiled():
     """The way to the kink x1 = 0 goes along A n, also of a matrix that is computed."""
     A = 0.01 * jnp.array([[2.0, 1.0], [1.0, 2.0]])

@@ -219,3 +219,23 @@ def test_files_have_them(domain, area):
 def test_files_with_other_parts_are_refused(domain):
     with pytest.raises(FileError, match="domain"):
         problem_from_toml(FILE.format(domain=domain), "plate")
+
+
+def ring(count, radius=1.0, center=(0.0, 0.0), depth=0.5):
+    """A star with so many vertices."""
+    angle = 2 * np.pi * np.arange(count) / count
+    size = radius * (1 - depth * (np.arange(count) % 2))
+    return np.array(center) + size[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+
+
+def test_boundaries_with_too_many_sides_are_refused_at_once():
+    """Pairs of sides are looked at: a thousand would take minutes and gigabytes."""
+    domains = [
+        lambda: cordes.Polygon(ring(1000)),
+        lambda: cordes.Polygon(ring(4, 9.0, depth=0), holes=[ring(200, depth=0)]),
+        lambda: cordes.Polygon(ring(500, depth=0)) - cordes.Ball([1, 0], 0.5),
+    ]
+    for make in domains:
+        with pytest.raises(DomainError, match="sides"):
+            make()
+    assert cordes.Polygon(ring(40)).volume == pytest.approx(20 * np.sin(np.pi / 20) * 0.5)

@@ -219,7 +219,7 @@ def test_files_that_pages_name_are_there():
     """By their names, or by the ends of their paths."""
     there = [
         f"/{path.relative_to(ROOT)}"
-        for folder in ("cordes", "benchmarks", "docs", "examples", "tests")
+        for folder in ("checker", "cordes", "benchmarks", "docs", "examples", "tests")
         for path in (ROOT / folder).rglob("*.py")
     ]
     named = {

@@ -82,6 +82,14 @@ def test_answers():
 
 
 @pytest.mark.long
+def test_proofs():
+    tally = program("proofs").fuzz(40, seed=3)
+    assert not tally.failures
+    assert tally.counts["attack", "refused"] > 15
+    assert tally.counts["forged", "refused"] > 20
+
+
+@pytest.mark.long
 def test_studies():
     tally = program("studies").fuzz(60, 40, seed=3)
     assert not tally.failures

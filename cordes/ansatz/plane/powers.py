@@ -7,7 +7,7 @@ has its branch cut on the segment from the corner to −h, outside of the domain
 bisector never comes back. With q = 0 a function is harmonic in y, and singular at x_c and −h alone.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -66,7 +66,7 @@ class Powers(NamedTuple):
         a, b = (np.array([SLOPES[int(k)][j] for k in self.factor]) for j in (0, 1))
         logarithm = np.log(t)[:, None]
         powers = np.exp(p * logarithm + q * np.conj(logarithm))
-        factor = np.where(self.factor == LOG, logarithm, logarithm.real)
+        factor = np.where(self.factor == LOG, logarithm, np.real(logarithm))
         factor = np.where(self.factor == PLAIN, 1.0, factor)
         inverse = (slope / t)[:, None]
         # Derivatives by ζ and its conjugate.
@@ -104,7 +104,7 @@ class Powers(NamedTuple):
         found = self._complex((y[0] + 1j * y[1])[None], jnp)[0]
         return jnp.stack([found.real, found.imag], axis=-1).reshape(-1)
 
-    def _complex(self, zeta: np.ndarray, xp: object) -> np.ndarray:
+    def _complex(self, zeta: Any, xp: Any) -> Any:
         logarithm = xp.log(zeta / (1 + zeta * self.center.inverse))[:, None]  # pyright: ignore
         powers = xp.exp(self.p * logarithm + self.q * xp.conj(logarithm))  # pyright: ignore
         factor = xp.where(self.factor == LOG, logarithm, logarithm.real)  # pyright: ignore

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cordes.certificates.certificate import Certificate
+from cordes.certificates.obstacle.points import too_narrow
 from cordes.certificates.obstacle.potential import certify_potential, potential_of
 from cordes.certificates.parabolic.operators import CoverageInTime, Looked, Operators
 from cordes.certificates.reason import Reason, Why
@@ -45,6 +46,8 @@ def certify_obstacle(
     problem: Obstacle, candidate: AbstractCandidate, singular: np.ndarray, confidence: float = 0.99
 ) -> Certificate:
     """O1 with the best η."""
+    if reason := too_narrow(problem, candidate.formulas):
+        return Certificate(reasons=(reason,))
     if (network := potential_of(candidate)) is not None:
         return certify_potential(problem, network)
     if reason := refusal(problem, candidate):

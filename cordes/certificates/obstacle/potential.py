@@ -59,6 +59,7 @@ def certify_potential(problem: Obstacle, network: ExercisePotential) -> Certific
     sides = np.array([[end, time] for end in ends for time in t])
     g = np.asarray(jax.vmap(problem.g)(jnp.asarray(sides)), float)
     missed = float(np.max(np.abs(network.value_at(sides) - g)))
+    missed = max(missed, _missed_at_start(problem))
     largest = max(float(matched), short, missed)
     largest += 2 * finer + ROUNDING * EPSILON * float(np.max(np.abs(psi)))
     by = Citation(Theorem.O1, "class V")
@@ -88,6 +89,14 @@ def certify_potential(problem: Obstacle, network: ExercisePotential) -> Certific
         },
         classes={"V": "u is the continuous viscosity solution"},
     )
+
+
+def _missed_at_start(problem: Obstacle) -> float:
+    """How far the initial values are from the obstacle, with which the potential starts."""
+    domain, initial = problem.clock.domain, problem.values.initial  # pyright: ignore
+    x = domain.base.interior_points(ELSEWHERE, SEED, "sobol")
+    z = np.column_stack([x, np.full(len(x), domain.start)])
+    return float(np.max(np.abs(sample(initial, x) - sample(problem.lower, z))))  # pyright: ignore
 
 
 def _times(network: ExercisePotential) -> np.ndarray:

@@ -22,6 +22,7 @@ from cordes.certificates.theorems.comparison import (
 )
 from cordes.certificates.theorems.energy import is_identity
 from cordes.certificates.theorems.energy_in_time import Consequences
+from cordes.domains.walls import walled_part
 from cordes.formulas.regularity import jump
 from cordes.problems.problem import AbstractProblem
 
@@ -97,7 +98,8 @@ class InTimeBounds:
             norm = part.slab.norm_until(since)
             square = known.L2_at_end(norm)
             slope = known.H1_at_end(norm) if self.exact else None
-            if self.problem.space.dimension == 1:
+            values = walled_part(self.problem.domain) is None
+            if self.problem.space.dimension == 1 and values:
                 largest.append(known.largest(known.at_end(norm), _width(self.problem)))
         volume = math.sqrt(self.problem.space.volume)
         top = min(largest, default=None)
@@ -293,7 +295,10 @@ def _reaction(slabs: Sequence[Slab]) -> tuple[float, str]:
 
 def class_of(problem: AbstractProblem, slabs: Sequence[Slab]) -> tuple[str | None, Reason | None]:
     """In which class of solutions comparison holds: with TP strong solutions, else viscosity
-    solutions, which need continuous coefficients."""
+    solutions, which need continuous coefficients; where a flux is given neither is shown."""
+    if walled_part(problem.domain) is not None:
+        sentence = "no bound of the largest error: comparison is not shown where a flux is given"
+        return None, Reason(Why.no_theorem, sentence)
     if all(slab.energy is not None for slab in slabs):
         return ("S" if problem.space.dimension == 1 else "C"), None
     for name, function in problem.data().items():
@@ -324,7 +329,7 @@ def _tops(
         value = max(part.course.largest for part in parts if part.course is not None)
         by = Citation(Theorem.M1, f"class {class_}")
         found.append(Bound(value, by, min(levels, key=_rank)))
-    if len(energies) == len(parts) and d == 1:
+    if len(energies) == len(parts) and d == 1 and walled_part(problem.domain) is None:
         width = _width(problem)
         value = max(
             part.consequences.largest(part.consequences.highest(part.norm), width)  # pyright: ignore

@@ -120,8 +120,10 @@ class Pilot:
         d, omega = self.at.dimension, 1 / self.rate
         reaction = float(np.median(np.abs(self.at.reaction)))
         drift = float(np.median(self.at.drift)) ** 2 * omega
-        guess = max(omega * reaction + omega * drift, 1e-3 * self.eigenvalue)
-        small = 0.1 * (self.eigenvalue + guess) ** 2
+        # Where constants fulfil the conditions the time alone gives a scale.
+        first = self.eigenvalue or omega / self.length
+        guess = max(omega * reaction + omega * drift, 1e-3 * first)
+        small = 0.1 * (first + guess) ** 2
         middle = 2 / (float(np.max(self.worst.trace)) / d + float(np.min(self.worst.trace)) / d)
         # As the shift grows, drift counts less and less, and the trace twice.
         fast = float(np.max(self.worst.drift**2 / self.worst.trace)) + max(
@@ -147,9 +149,7 @@ class Pilot:
             *shifted,
             (np.array([*np.log([omega, 1 / d, 1.0, 2 * guess, guess**2, guess]), 6.0, 0.0]), False),
             (
-                np.array(
-                    [*np.log([omega, 0.1, 1.0, 0.3 * self.eigenvalue, small, guess]), 1.0, 0.0]
-                ),
+                np.array([*np.log([omega, 0.1, 1.0, 0.3 * first, small, guess]), 1.0, 0.0]),
                 False,
             ),
             (np.array([*np.log([middle, 1 / d, 1.0, 2 * guess, guess**2, guess]), 0.0, 0.0]), True),

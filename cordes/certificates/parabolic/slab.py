@@ -37,6 +37,7 @@ from cordes.certificates.theorems.energy_in_time import InTime
 from cordes.certificates.theorems.preconditioner import preconditioners
 from cordes.domains.constants import first_eigenvalue
 from cordes.domains.cylinder import Cylinder
+from cordes.domains.walls import walled_part
 from cordes.errors import DomainError
 from cordes.formulas.intervals import UnsupportedOperation
 from cordes.problems.problem import AbstractProblem
@@ -251,7 +252,7 @@ def _chosen(
     for matrix in preconditioners(coverage.local, space):
         matrix = matrix * len(matrix) / np.trace(matrix)
         eigenvalue = first_eigenvalue(space, matrix)
-        if eigenvalue > 0:
+        if eigenvalue > 0 or walled_part(space) is not None:
             length = domain.length  # pyright: ignore
             trials += Pilot(seen, times, matrix, eigenvalue, length, still).trials()
     trials.sort(key=lambda trial: (trial.promise, trial.contraction))

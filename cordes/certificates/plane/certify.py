@@ -71,10 +71,11 @@ NO_DERIVATIVES = (
 NOT_SAMPLED = Sampling(seed=5_550_002, norms=4, confidence=0.99)
 
 
-def singular_places(problem: Linear | Any) -> list[np.ndarray]:
+def singular_places(problem: Linear) -> list[np.ndarray]:
     """Corners of the domain and kinks of g: around them the residual may be large."""
     kinks = [kink.location for kink in problem.boundary_shape.kinks]
-    return [*(corner.point for corner in problem.domain.corners), *kinks]
+    domain: Any = problem.domain
+    return [*(corner.point for corner in domain.corners), *kinks]
 
 
 def certify_on_plane(

@@ -20,7 +20,7 @@ from cordes.certificates.residual.candidate import (
 from cordes.certificates.residual.gap import Gap, conditions_gap
 from cordes.certificates.residual.jumps import undeclared_jump
 from cordes.domains.domain import AbstractDomain
-from cordes.domains.walls import Walled
+from cordes.domains.walls import walled_part
 from cordes.errors import DomainError
 from cordes.formulas.intervals import UnsupportedOperation, enclose
 from cordes.jet import jet_of
@@ -97,7 +97,7 @@ def boundary_gap(problem: AbstractProblem, candidate: AbstractCandidate) -> Gap:
     """The boundary values of an answer compared with g, and the rounding of its values."""
     domain = problem.domain
     ours = isinstance(candidate, AnswerCandidate) and candidate.solution.problem is problem
-    if isinstance(domain, Walled):
+    if walled_part(domain) is not None:
         return conditions_gap(problem, candidate, ours)
     points, _ = domain.boundary_points(BOUNDARY_POINTS, BOUNDARY_SEED)
     if domain.vertices is not None:

@@ -268,6 +268,21 @@ class AbstractCoverage:
         sentence += ": the equation is not elliptic there"
         return Reason(Why.not_elliptic, sentence, {"point": point})
 
+    def positive_reaction(self) -> bool:
+        """Whether c ≥ c₀ > 0 over the whole domain; by the points where nothing else is known."""
+        worst = int(np.argmin(self.local.c))
+        smallest = float(self.local.c[worst])
+        if smallest <= 0 or self.constant or not self._enclosures:
+            return smallest > 0
+        found = self._supremum(
+            lambda ball: ball.radius.c - ball.middle.c,
+            lambda local: -local.c,
+            (-smallest, self.points[worst]),
+            0.5 * smallest,
+            SIGN_BUDGET,
+        )
+        return found.upper < 0
+
     def nonnegative_reaction(self) -> tuple[bool, str]:
         """Whether c ≥ 0, and how that is known."""
         smallest = float(np.min(self.local.c))

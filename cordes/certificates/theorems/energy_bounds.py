@@ -358,7 +358,7 @@ def _trials(
     trials, failures = [], []
     for matrix in preconditioners(local, equation.domain):
         eigenvalue, schemes = _schemes(equation, coverage, matrix, transform)
-        if not eigenvalue > 0 and np.min(local.c) <= 0:
+        if not (eigenvalue > 0 or coverage.positive_reaction()):
             failures.append(_nothing_holds_constants(float(np.min(local.c))))
             continue
         pilot = equation.pilot_for(local, matrix, eigenvalue, transform)
@@ -393,7 +393,7 @@ def _schemes(
 def _nothing_holds_constants(smallest: float) -> Reason:
     sentence = (
         "no value of u is given anywhere, so that only c holds constants: the energy theorems need "
-        f"c ≥ c₀ > 0 over the whole domain, but c = {smallest:.4g} somewhere"
+        f"c ≥ c₀ > 0 over the whole domain, and c is {smallest:.4g} at a point, or less elsewhere"
     )
     return Reason(Why.no_theorem, sentence, {"smallest": smallest})
 

@@ -211,7 +211,7 @@ class Consequences:
 
     def L2(self, norm: float) -> float:
         """‖v‖ over the slab."""
-        over = 1 / self._mass
+        over = 1 / self._mass if self._mass > 0 else math.inf
         if self.still:
             k = smallest_frequency(self.scheme.omega, self._mass, self.length)
             over = 1 / math.hypot(self._mass, self.scheme.omega * k)
@@ -219,7 +219,9 @@ class Consequences:
 
     def H1(self, norm: float) -> float:
         """‖∇v‖ over the slab."""
-        lambda_, factor = self.scheme.lambda_, gradient_factor(self.eigenvalue, self.scheme.lambda_)
+        lambda_, factor = self.scheme.lambda_, math.inf
+        if self._mass > 0:
+            factor = gradient_factor(self.eigenvalue, lambda_)
         if self.still:
             inner = self.scheme.omega * math.pi / (2 * self.length)
             most = max(self.eigenvalue, math.hypot(lambda_, inner))
@@ -253,7 +255,8 @@ class Consequences:
             return by_energy * (1 + SLACK)
         s, omega, mass = self.contraction, self.scheme.omega, self._mass
         rate = 2 * mass / omega
-        factor = math.sqrt(-math.expm1(-rate * self.length) / rate) / omega
+        mean = -math.expm1(-rate * self.length) / rate if rate > 0 else self.length
+        factor = math.sqrt(mean) / omega
         eta = math.sqrt((1 + math.exp(-rate * self.length)) / 2)
         bound = factor * norm / (1 - s * eta)
         if eta < s:

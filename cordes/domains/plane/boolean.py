@@ -10,7 +10,7 @@ import numpy as np
 from cordes.domains.box import Box
 from cordes.domains.domain import AbstractDomain
 from cordes.domains.plane.arcs import Arc, full_ellipse, meetings, segment
-from cordes.domains.plane.loops import NEAR, Loop, area_of, chained
+from cordes.domains.plane.loops import NEAR, Loop, area_of, chained, check_sides
 from cordes.domains.plane.region import Region
 from cordes.domains.plane.slabs import graphs_of, inside
 from cordes.domains.polygon import Polygon
@@ -76,6 +76,7 @@ def difference(one: AbstractDomain, two: AbstractDomain) -> Region:
 
 def _combined(one: AbstractDomain, two: AbstractDomain, sign: str, rule: Callable) -> Region:
     first, second = loops_of(one), loops_of(two)
+    check_sides(sum(map(len, (*first, *second))))
     said = f"({one!r} {sign} {two!r})"
     ends = [domain.bounding_box for domain in (one, two)]
     size = float(np.max(np.ptp(np.concatenate(ends), axis=0)))

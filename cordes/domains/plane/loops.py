@@ -15,6 +15,8 @@ NEAR = 1e-10
 # An angle nearer to 180 degrees is none, and one nearer to 0 or 360 a cusp: circles that touch are
 # found to overlap by 1e-8, the root of what is rounded.
 FLAT, CUSP = 1e-8, 1e-5
+# All pairs of sides are looked at, by time and memory alike.
+MOST_SIDES = 150
 
 
 class Corner(NamedTuple):
@@ -51,6 +53,16 @@ def corners_of(loops: tuple[Loop, ...]) -> list[Corner]:
             if abs(angle - math.pi) > FLAT:
                 found.append(Corner(np.array(after.start), ahead, back, angle))
     return found
+
+
+def check_sides(sides: int) -> None:
+    """To be asked before anything is done for so many sides."""
+    if sides > MOST_SIDES:
+        raise DomainError(
+            f"The boundary has {sides} sides, and a domain that is no convex polygon may have "
+            f"{MOST_SIDES}: leave vertices out where it is nearly straight, or take balls and "
+            "ellipsoids, which have two."
+        )
 
 
 def check_loops(loops: tuple[Loop, ...], size: float) -> None:

@@ -4,10 +4,10 @@ import numpy as np
 
 from cordes.domains.checks import check_size
 from cordes.domains.plane.arcs import Arc, segment
-from cordes.domains.plane.loops import area_of
+from cordes.domains.plane.loops import area_of, check_sides
 from cordes.domains.plane.region import Region
 from cordes.domains.plane.slabs import graphs_of, inside
-from cordes.domains.polygon import MOST_CORNERS, check_vertices
+from cordes.domains.polygon import check_vertices
 from cordes.errors import DomainError
 from cordes.runtime.plain import show
 
@@ -15,14 +15,10 @@ from cordes.runtime.plain import show
 def plane_polygon(vertices: np.ndarray, holes: list[np.ndarray]) -> Region:
     """The polygon, of which the sides are `side 1`, `side 2`, … in the order of the vertices as
     given, and the boundaries of holes `hole 1`, `hole 2`, …"""
+    check_sides(sum(map(len, (vertices, *holes))))
     for ring in (vertices, *holes):
         check_size("The polygon", np.min(ring, axis=0), np.max(ring, axis=0))
         check_vertices(ring)
-        if len(ring) > MOST_CORNERS:
-            raise DomainError(
-                f"The polygon has {len(ring)} vertices, {MOST_CORNERS} are allowed. Leave "
-                "vertices out where the boundary is nearly straight."
-            )
     outer = _ring(vertices, [f"side {k + 1}" for k in range(len(vertices))])
     inner = [_ring(ring, [f"hole {k + 1}"] * len(ring)) for k, ring in enumerate(holes)]
     graphs = graphs_of((tuple(outer),))

@@ -12,7 +12,15 @@ from jax import Array
 from cordes.domains.checks import check_count, check_size
 from cordes.domains.domain import AbstractDomain, Fit, Lift, PointFunction, Scalar
 from cordes.domains.plane.arcs import Arc, turned
-from cordes.domains.plane.loops import Corner, Loop, area_of, check_loops, corners_of, reversed_loop
+from cordes.domains.plane.loops import (
+    Corner,
+    Loop,
+    area_of,
+    check_loops,
+    check_sides,
+    corners_of,
+    reversed_loop,
+)
 from cordes.domains.plane.slabs import Graph, Strip, graphs_of, inside, strips_of
 from cordes.domains.polygon import Polygon
 from cordes.domains.unit_cube import cube_points, gauss_rule, tensor_rule
@@ -45,6 +53,7 @@ class Region(AbstractDomain):
         """`said` is how the domain was written."""
         if not loops:
             raise DomainError("The domain is empty: nothing is left of it.")
+        check_sides(sum(map(len, loops)))
         lower, upper = _box([arc for loop in loops for arc in loop])
         check_size("The domain", lower, upper)
         self.loops = _oriented(tuple(tuple(loop) for loop in loops))

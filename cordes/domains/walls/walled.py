@@ -48,6 +48,22 @@ class FaceData(NamedTuple):
         return found
 
 
+class FaceDataInTime(NamedTuple):
+    """The same, of functions of (x, t)."""
+
+    domain: "Walled"
+    functions: dict[tuple[int, int], Callable[..., Array]]
+
+    def __call__(self, x: Array, t: Array) -> Array:
+        return self.at(t)(x)
+
+    def at(self, t: Any) -> FaceData:
+        functions = {
+            face: lambda x, own=own: own(x, jnp.asarray(t)) for face, own in self.functions.items()
+        }
+        return FaceData(self.domain, functions)
+
+
 class Coordinates(NamedTuple):
     """Those of all directions, one after the other."""
 

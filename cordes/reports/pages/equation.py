@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cordes.domains.domain import AbstractDomain
-from cordes.domains.walls import FaceData
+from cordes.domains.walls import walled_part
 from cordes.formulas.mathml import brackets, constant, formula, relation, row, words
 from cordes.formulas.toml import parse
 from cordes.problems.hjb import HJB
@@ -234,7 +234,7 @@ def _given(problem: AbstractProblem, *names: str) -> dict[str, Any]:
 def _second_order(problem: AbstractProblem) -> dict[str, Any]:
     absent = {"b": not problem.has_drift, "c": not problem.has_reaction}
     # Data of faces stand with their conditions.
-    absent["g"] = isinstance(problem.g, FaceData)
+    absent["g"] = walled_part(problem.domain) is not None
     names = ("A", "b", "c", "f", "g", "exact")
     return _given(problem, *(name for name in names if not absent.get(name)))
 
@@ -266,13 +266,14 @@ def in_time(problem: AbstractProblem, whole: str, right: str, parts: Parts) -> l
     return [
         f"{first}{_inside('Ω')}{space}{during}",
         f"{UNKNOWN}{EQUALS}{_short(name, parts)}{when}",
-        _on_boundary(parts),
+        _on_faces(problem, parts),
     ]
 
 
 def _on_faces(problem: AbstractProblem, parts: Parts) -> str:
     """What holds on the boundary, where it may be more than values."""
-    return conditions(problem) if isinstance(problem.g, FaceData) else _on_boundary(parts)
+    walled = walled_part(problem.domain) is not None
+    return conditions(problem) if walled else _on_boundary(parts)
 
 
 def _on_boundary(parts: Parts) -> str:

@@ -70,6 +70,13 @@ class Cells(AbstractSolver):
                 "method = 'cells' is for up to three dimensions and given boundary values, not "
                 f"for {type(problem).__name__} on {problem.domain!r}: leave the method out."
             )
+        if (self.degree or self.cells) and not self.splits(problem):
+            name, value = ("cells", self.cells) if self.cells else ("degree", self.degree)
+            raise OptionError(
+                f"{name} = {value}: only boxes in up to three dimensions (in three without "
+                "interfaces) and plane polygons, disks and ellipses are cut into cells, not "
+                f"{problem.domain!r}. Leave it out, or the method."
+            )
 
     def growth(self, system: AbstractSystem, start: Weights | None) -> Growth:
         """The cells to begin with: those of an earlier answer, or the first ones."""

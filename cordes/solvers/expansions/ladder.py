@@ -177,14 +177,13 @@ def damped_least_squares(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
     size[size == 0] = 1.0
     count = matrix.shape[1]
     system = np.concatenate([matrix / size, right[:, None]], axis=1)
-    (triangle,) = scipy.linalg.qr(  # pyright: ignore[reportAssignmentType]
-        system, mode="r", overwrite_a=True, check_finite=False
+    triangle = np.asarray(
+        scipy.linalg.qr(system, mode="r", overwrite_a=True, check_finite=False)[0]
     )
     penalty = np.zeros((count, count + 1))
     penalty[:, :count] = DAMPING * np.eye(count)
-    (damped,) = scipy.linalg.qr(  # pyright: ignore[reportAssignmentType]
-        np.concatenate([triangle[:count], penalty]), mode="r", check_finite=False
-    )
+    rows = np.concatenate([triangle[:count], penalty])
+    damped = np.asarray(scipy.linalg.qr(rows, mode="r", check_finite=False)[0])
     solution = scipy.linalg.solve_triangular(
         damped[:count, :count], damped[:count, count], check_finite=False
     )

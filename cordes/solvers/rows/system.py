@@ -29,7 +29,8 @@ from cordes.ansatz.singular.curves_in_time import moved, switches
 from cordes.ansatz.singular.similarity import SimilarityFunctions
 from cordes.domains.cylinder import Cylinder
 from cordes.domains.domain import AbstractDomain
-from cordes.domains.walls import FaceData
+from cordes.domains.walls import FaceData, walled_part
+from cordes.errors import OptionError
 from cordes.jet import Jet
 from cordes.problems.condition import cordes_multiplier
 from cordes.problems.features import hidden_features
@@ -203,8 +204,20 @@ class System(AbstractSystem):
         self.problem, self.multiplier = problem, multiplier
         self.options = AnsatzOptions(**options)
         self.coefficients = problem.coefficients
+        self._refuse_rows()
         self.place = make_place(problem, self.options, earlier)
         self._extra: dict[int, Rows] = {}
+
+    def _refuse_rows(self) -> None:
+        """Conditions for which there are no rows."""
+        walled = walled_part(self.problem.domain)
+        if self.options.hard or walled is None:
+            return
+        if self.problem.clock is not None or any(each.periodic for each in walled.directions):
+            raise OptionError(
+                "boundary_rows = 'soft' knows neither periodic directions nor fluxes in time: "
+                "leave it out, the conditions are fulfilled by construction."
+            )
 
     @property
     def columns(self) -> int:
