@@ -32,7 +32,7 @@ START = {1: 8, 2: 4, 3: 2}
 BRANCHES = 8
 # How often a box is halved in each direction: always if something in it is not resolved, and
 # further if it may vary by this share of the largest value.
-DEPTH, VARIATION, DEEPEST = {1: 12, 2: 4, 3: 3}, 0.5, {1: 30, 2: 14, 3: 8}
+DEPTH, VARIATION, DEEPEST = {1: 12, 2: 4, 3: 3}, 0.5, {1: 30, 2: 14, 3: 14}
 LARGEST_COUNT, BATCH = {1: 4_000, 2: 8_000, 3: 8_000}, 1024
 # Points per direction at which choices are looked at.
 LATTICE = {1: 9, 2: 5, 3: 3}

@@ -17,23 +17,20 @@ import hidden_battery as battery
 import hidden_cases
 import hidden_faults
 
-# A bound below the truth that is not mended: the lift of a solve in space carries a bump of g of
-# 0.2 % through the domain, where no point sees it.
-OPEN = (50,)
-
 
 # A Gaussian, a shell and a needle in a long box that points miss; controls with a tiny inclusion
-# and with a bump of 0.1 % in a box of 1:120, beside data that vary everywhere.
+# and with a bump of 0.1 % in a box of 1:120, beside data that vary everywhere; a whole solve in
+# space with a bump of g of 0.2 %, which the lift carries through the domain.
 @pytest.mark.parametrize(
     "number",
     [
         pytest.param(4, marks=pytest.mark.quick),
-        *(pytest.param(n, marks=pytest.mark.long) for n in (16, 19, 31, 65)),
+        *(pytest.param(n, marks=pytest.mark.long) for n in (16, 19, 31, 50, 65)),
     ],
 )
 def test_no_bound_rests_on_points_that_miss_the_feature(number):
     found = battery.judged(number, battery.SEED)
-    assert found.bounds
+    assert found.bounds or found.solved
     assert not found.violated, found
 
 
@@ -41,13 +38,6 @@ def test_no_bound_rests_on_points_that_miss_the_feature(number):
 def test_a_part_of_the_battery():
     found = list(battery.outcomes(range(20, 24), battery.SEED))
     assert not [each for each in found if each.violated]
-
-
-@pytest.mark.long
-@pytest.mark.xfail(reason="open: see OPEN", strict=True)
-@pytest.mark.parametrize("number", OPEN)
-def test_cases_that_are_open(number):
-    assert not battery.judged(number, battery.SEED).violated
 
 
 def test_cases_follow_from_their_numbers():

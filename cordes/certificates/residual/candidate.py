@@ -26,6 +26,8 @@ from cordes.problems.problem import AbstractProblem
 
 BUILT_IN = (Box, Ball, Ellipsoid, Polygon)
 CHUNK = 8192
+# In space a lift carries small features of g through the domain, where no point may see them.
+CARRIED = 3
 # Operations that only call others.
 CALLS = ("jit", "pjit", "closed_call", "core_call", "remat", "remat2", "checkpoint")
 EPSILON = float(np.finfo(np.float64).eps)
@@ -118,6 +120,11 @@ class AbstractCandidate(abc.ABC):
         return all(np.all(part.lower == 0) and np.all(part.upper == 0) for part in pieces)
 
 
+def is_lifted(problem: AbstractProblem) -> bool:
+    """Whether boundary values are carried into the domain by a lift."""
+    return problem.takes_boundary_values and not problem.zero_g
+
+
 @final
 class AnswerCandidate(AbstractCandidate):
     """An answer found by `solve`: its residual is a linear expression in features, so that its
@@ -129,6 +136,8 @@ class AnswerCandidate(AbstractCandidate):
         self.problem, self.solution, self.answer = problem, solution, solution
         network = solution.network
         self.scales = network.boxes if isinstance(network, AbstractHostNetwork) else None
+        if problem.domain.dimension == CARRIED and is_lifted(problem):
+            self.formulas = (lambda x: jet_of(problem.g)(x).hessian,)
 
     def jet(self, x: np.ndarray) -> Jet:
         return self.solution.jet(x)
