@@ -26,7 +26,7 @@ import numpy as np
 import cordes
 from cordes.certificates.certificate import Certificate
 from cordes.certificates.hjb.certify import controlled_bounds
-from cordes.certificates.hjb.equation import Compared, ControlledEquation, ControlState
+from cordes.certificates.hjb.equation import ComparedControls, ControlledEquation, ControlState
 from cordes.certificates.residual.norms import fixed_rule
 from cordes.domains import Ball, Box, Ellipsoid, Polygon
 from cordes.domains.constants import first_eigenvalue
@@ -277,7 +277,7 @@ def certify_case(case: Case) -> Certificate:
     """The certificate on the points of the rule; suprema are those over these points, where the
     case lives."""
     thinned = case.x[:: max(len(case.x) // 150, 1)]
-    compared = Compared(case.problem, Answer(case.problem.controls[0]), thinned)  # pyright: ignore
+    compared = ComparedControls(case.problem, Answer(case.problem.controls[0]), thinned)  # pyright: ignore
     pilot, state = (compared.evaluate(points) for points in (thinned, case.x))
     assert isinstance(state, ControlState)
     equation = ControlledEquation(

@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cordes.certificates.parabolic.choice import Pilot
-from cordes.certificates.parabolic.operators import Seen
+from cordes.certificates.parabolic.choice import PilotInTime
+from cordes.certificates.parabolic.operators import SeenInTime
 from cordes.certificates.theorems import comparison, stopping
 from cordes.certificates.theorems.energy import Local
 from cordes.certificates.theorems.energy_in_time import Consequences
@@ -144,8 +144,8 @@ def energy_results(case: Case) -> Results:
     local = Local(*(np.broadcast_to(part, (PILOT, *part.shape)) for part in case[2:5]))
     defect = case.defects(x, t)
     eigenvalue, identity = first_eigenvalue(domain), np.eye(domain.dimension)
-    seen = Seen(local, defect, np.zeros_like(defect))
-    pilot = Pilot(seen, t, identity, eigenvalue, case.length, True)
+    seen = SeenInTime(local, defect, np.zeros_like(defect))
+    pilot = PilotInTime(seen, t, identity, eigenvalue, case.length, True)
     best = pilot.trials()[0]
     if not best.contraction < 1:
         return {}

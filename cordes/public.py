@@ -22,11 +22,11 @@ from cordes.errors import (
 )
 from cordes.gallery import gallery
 from cordes.gallery.names import problem
-from cordes.problems.boundary_kinks import KinkWarning
 from cordes.problems.checks import UndeclaredJumpWarning
 from cordes.problems.condition import CordesConditionWarning
 from cordes.problems.conditions import Dirichlet, Neumann, Periodic, Robin
 from cordes.problems.hjb import HJB
+from cordes.problems.kinks.boundary_kinks import KinkWarning
 from cordes.problems.linear import Linear
 from cordes.problems.monge_ampere import ConvexityWarning, MongeAmpere, UnboundedHessianWarning
 from cordes.problems.obstacle import Obstacle

@@ -25,7 +25,7 @@ from forging import damaged, forged_arrays, forged_facts
 from judging import Tally
 
 import cordes
-from cordes.problems.toml_file import problem_from_toml
+from cordes.problems.written.toml_file import problem_from_toml
 
 FILE = """schema = 1\nkind = "linear"\n[domain]\ntype = "box"\nlower = [-1, -1]\nupper = [1, 1]
 [equation]\nA = [["2", "sign(x1*x2)"], ["sign(x1*x2)", "2"]]\nf = 2\ninterfaces = ["x1", "x2"]\n"""

@@ -17,9 +17,9 @@ import jax.numpy as jnp
 import numpy as np
 from judging import Tally
 
-from cordes.formulas.toml import FUNCTIONS, Expression, parse
-from cordes.problems import toml_file
-from cordes.problems.toml_file import problem_from_toml
+from cordes.formulas.written.toml import FUNCTIONS, Expression, parse
+from cordes.problems.written import toml_file
+from cordes.problems.written.toml_file import problem_from_toml
 
 NAMES = ["x1", "x2", "x3", "x", "r", "t", "pi", "e", "a", "a1", "s", "bump", "x0", "x99999999", "y"]
 NAMES += ["__class__", "__import__", "eval", "open", "lambda", "nan"]

@@ -22,7 +22,7 @@ from forging import damaged, forged_facts
 from judging import Tally
 
 import cordes
-from cordes.problems.toml_file import problem_from_toml
+from cordes.problems.written.toml_file import problem_from_toml
 from cordes_check.__main__ import NO_PROOF, PROVED, REFUSED, outcome
 
 # Kilobytes of addresses, and seconds, that the checker may have for one of the attacks.

@@ -16,7 +16,7 @@ from cordes.ansatz.ansatz import Ansatz
 from cordes.ansatz.singular import SingularFunctions, SingularPoint, curves, find_singular_points
 from cordes.ansatz.singular.curves_in_time import Curve, bent
 from cordes.ansatz.singular.kinks import KinkPart, kink_parts, kinked
-from cordes.ansatz.singular.layers import Layer, layered
+from cordes.ansatz.singular.layers import FaceLayer, layered
 from cordes.ansatz.singular.similarity import (
     Front,
     Fronts,
@@ -27,7 +27,7 @@ from cordes.arguments import check_fields, flag, number, one_of, positive
 from cordes.domains.cylinder import Cylinder
 from cordes.domains.domain import Fit
 from cordes.errors import OptionError, shown
-from cordes.problems.compatibility import incompatible_faces
+from cordes.problems.kinks.compatibility import incompatible_faces
 from cordes.problems.problem import AbstractProblem
 
 INPUTS = ("coordinates", "interfaces", "powers")
@@ -149,12 +149,12 @@ def _fronts(problem: AbstractProblem) -> Fronts:
     return prepared(problem, "fronts", made)
 
 
-def _layers(problem: AbstractProblem) -> tuple[Layer, ...]:
+def _layers(problem: AbstractProblem) -> tuple[FaceLayer, ...]:
     """Those of faces on which the equation does not hold at the start."""
 
-    def made() -> tuple[Layer, ...]:
+    def made() -> tuple[FaceLayer, ...]:
         return tuple(
-            Layer(face, problem.matrix_at_start(face)) for face in incompatible_faces(problem)
+            FaceLayer(face, problem.matrix_at_start(face)) for face in incompatible_faces(problem)
         )
 
     return prepared(problem, "layers", made)

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.stats import qmc
 
 from cordes.ansatz.points import Points
-from cordes.ansatz.singular.layers import Layer
+from cordes.ansatz.singular.layers import FaceLayer
 from cordes.ansatz.singular.similarity import Front, SimilarityFunctions
 from cordes.domains.cylinder import Cylinder
 
@@ -52,7 +52,7 @@ def _around(domain: Cylinder, front: Front, count: int, seed: int) -> np.ndarray
     return _moved(domain, front.matrix, places, slopes, xi, since)
 
 
-def _beside(domain: Cylinder, layer: Layer, count: int, seed: int) -> np.ndarray:
+def _beside(domain: Cylinder, layer: FaceLayer, count: int, seed: int) -> np.ndarray:
     """The same inside of a face."""
     d = domain.base.dimension
     u = _sobol(count, d + 2, seed)

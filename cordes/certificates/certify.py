@@ -26,7 +26,7 @@ from cordes.certificates.residual.candidate import (
 from cordes.certificates.residual.jumps import kink_across_rays
 from cordes.certificates.residual.kinks import pole_at_kinks
 from cordes.certificates.residual.measured import TooFineError
-from cordes.certificates.theorems.barrier import NO_QUADRATURE
+from cordes.certificates.theorems.barriers.barrier import NO_QUADRATURE
 from cordes.certificates.transport.certify import certify_transport
 from cordes.certificates.useful import without_useless
 from cordes.errors import OptionError, shown

@@ -40,7 +40,7 @@ from cordes.certificates.residual.measured import (
 )
 from cordes.certificates.residual.norms import Quadrature
 from cordes.certificates.theorem import Citation, Theorem
-from cordes.certificates.theorems.barrier import network_bound
+from cordes.certificates.theorems.barriers.barrier import network_bound
 from cordes.certificates.theorems.contraction import AbstractCoverage, Coverage
 from cordes.certificates.theorems.derivatives import derivatives
 from cordes.certificates.theorems.drift import drift_bounds

@@ -10,10 +10,10 @@ from cordes.certificates.certificate import Certificate
 from cordes.certificates.reason import Reason, Why
 from cordes.certificates.residual.candidate import AbstractCandidate
 from cordes.certificates.residual.measured import pilot_points_of
+from cordes.certificates.theorems.barriers.traversal import traversals
 from cordes.certificates.theorems.contraction import Coverage
 from cordes.certificates.theorems.energy import Local
 from cordes.certificates.theorems.maximum import Operators, Profile, profiles
-from cordes.certificates.theorems.traversal import traversals
 from cordes.problems.features import features_of
 from cordes.problems.linear import Linear
 from cordes.problems.problem import AbstractProblem

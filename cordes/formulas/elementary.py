@@ -84,7 +84,7 @@ ARITHMETIC: dict[str, Callable[..., Any]] = {
 }
 
 
-class Comparison(NamedTuple):
+class ComparisonRule(NamedTuple):
     """`values` compares with NumPy; `sign` is that of formulas, `file` that of problem files, and
     `opposite` the sign of what holds where this does not."""
 
@@ -94,13 +94,13 @@ class Comparison(NamedTuple):
     opposite: str
 
 
-COMPARISONS: dict[str, Comparison] = {
-    "lt": Comparison(np.less, "<", "<", "≥"),
-    "le": Comparison(np.less_equal, "≤", "<=", ">"),
-    "gt": Comparison(np.greater, ">", ">", "≤"),
-    "ge": Comparison(np.greater_equal, "≥", ">=", "<"),
-    "eq": Comparison(np.equal, "=", "==", "≠"),
-    "ne": Comparison(np.not_equal, "≠", "!=", "="),
+COMPARISONS: dict[str, ComparisonRule] = {
+    "lt": ComparisonRule(np.less, "<", "<", "≥"),
+    "le": ComparisonRule(np.less_equal, "≤", "<=", ">"),
+    "gt": ComparisonRule(np.greater, ">", ">", "≤"),
+    "ge": ComparisonRule(np.greater_equal, "≥", ">=", "<"),
+    "eq": ComparisonRule(np.equal, "=", "==", "≠"),
+    "ne": ComparisonRule(np.not_equal, "≠", "!=", "="),
 }
 # The same by their signs.
 COMPARED = {each.sign: each for each in COMPARISONS.values()}

@@ -27,7 +27,7 @@ class Known(NamedTuple):
 Operand = int | Known
 
 
-class Operation(NamedTuple):
+class SwitchedOperation(NamedTuple):
     """One operation, with the numbers of its results."""
 
     primitive: Any
@@ -53,7 +53,9 @@ class Switch:
     """One operand, or the difference of two, as a function of a point: what it needs of the whole
     formula and no more."""
 
-    def __init__(self, operations: list[Operation], operands: tuple[Operand, ...], index: int):
+    def __init__(
+        self, operations: list[SwitchedOperation], operands: tuple[Operand, ...], index: int
+    ):
         self.operations, self.operands, self.index = operations, operands, index
 
     def __call__(self, x: Any) -> Any:
@@ -76,9 +78,9 @@ class _Flat:
     they have."""
 
     def __init__(self, closed: Any):
-        self.operations: list[Operation] = []
+        self.operations: list[SwitchedOperation] = []
         self.switches: list[tuple[tuple[Operand, ...], int]] = []
-        self.made: dict[int, Operation] = {}
+        self.made: dict[int, SwitchedOperation] = {}
         self.count = 1
         self._walk(closed.jaxpr, [Known(each) for each in closed.consts], [0])
 
@@ -105,7 +107,7 @@ class _Flat:
                 self._note(name, equation, inputs)
                 numbers = list(range(self.count, self.count + len(equation.outvars)))
                 self.count += len(numbers)
-                operation = Operation(equation.primitive, params, inputs, numbers)
+                operation = SwitchedOperation(equation.primitive, params, inputs, numbers)
                 self.operations.append(operation)
                 self.made.update(dict.fromkeys(numbers, operation))
                 results = list(numbers)
@@ -141,7 +143,7 @@ class _Flat:
                 return [factor for other in each for factor in self._factors(other)]
         return [operand]
 
-    def needed(self, operands: tuple[Operand, ...]) -> list[Operation]:
+    def needed(self, operands: tuple[Operand, ...]) -> list[SwitchedOperation]:
         """The operations that some results depend on, in their order."""
         wanted = {each for each in operands if isinstance(each, int)}
         found = []

@@ -7,9 +7,9 @@ from typing import Any
 from cordes.arguments import as_path
 from cordes.errors import FileError, OptionError, shown
 from cordes.gallery import gallery
-from cordes.problems.files import load_problem
 from cordes.problems.problem import AbstractProblem
-from cordes.problems.toml_file import problem_from_toml
+from cordes.problems.written.files import load_problem
+from cordes.problems.written.toml_file import problem_from_toml
 
 # Names that kinds of problems have until somebody gives them one.
 UNNAMED = ("linear", "hjb", "monge-ampere", "transport")

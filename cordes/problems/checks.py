@@ -19,9 +19,9 @@ from cordes.formulas.intervals.suprema import outside_of
 from cordes.formulas.regularity import kink
 from cordes.formulas.regularity.distances import without_root
 from cordes.jet import Jet
-from cordes.problems.boundary_kinks import BoundaryShape, KinkWarning, boundary_shape
 from cordes.problems.coefficients import at_points, check_finite, checked_sample, sample
-from cordes.problems.jumps import Jump, find_jumps
+from cordes.problems.kinks.boundary_kinks import BoundaryShape, KinkWarning, boundary_shape
+from cordes.problems.kinks.jumps import Jump, find_jumps
 from cordes.runtime.plain import show
 
 if TYPE_CHECKING:

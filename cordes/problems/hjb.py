@@ -31,7 +31,7 @@ from cordes.problems.coefficients import (
 from cordes.problems.condition import best_lambda, cordes_multiplier, epsilon_at
 from cordes.problems.conditions import refuse_free
 from cordes.problems.evolution import refuse_times
-from cordes.problems.initial_kinks import Kink, sharpened
+from cordes.problems.kinks.initial_kinks import InitialKink, sharpened
 from cordes.problems.problem import AbstractProblem, Coefficients, at_states
 from cordes.runtime.blocks import BLOCK
 from cordes.runtime.plain import show
@@ -279,7 +279,7 @@ class HJB(AbstractProblem):
         spread = np.linspace(0, len(self.controls) - 1, count)
         return self.controls[np.unique(spread.round().astype(int))]
 
-    def smoothing(self, kink: Kink) -> Callable[[Array], Array]:
+    def smoothing(self, kink: InitialKink) -> Callable[[Array], Array]:
         start = self.values.start
         if kink.normal is None or not kink.active:
             a = self.controls[0]

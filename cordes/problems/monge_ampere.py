@@ -26,9 +26,9 @@ from cordes.domains import Box
 from cordes.domains.domain import AbstractDomain
 from cordes.errors import CoefficientError, OptionError, unknown
 from cordes.jet import Jet
-from cordes.problems.boundary_curvature import Rough, rough_point
 from cordes.problems.checks import CHECK_POINTS, warn_about_jumps
 from cordes.problems.coefficients import as_function, at_points, checked_sample, sample
+from cordes.problems.kinks.boundary_curvature import Rough, rough_point
 from cordes.problems.problem import AbstractProblem, Coefficients, at_states
 from cordes.runtime.plain import show
 

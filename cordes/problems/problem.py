@@ -30,7 +30,6 @@ from cordes.errors import (
 )
 from cordes.jet import Jet, contract
 from cordes.natural_names import missing
-from cordes.problems.boundary_kinks import BoundaryShape, KinkWarning
 from cordes.problems.checks import (
     check_boundary_data,
     check_domain,
@@ -40,8 +39,9 @@ from cordes.problems.checks import (
 from cordes.problems.coefficients import DiagonalPlusRank, as_function, at_points, check_exact
 from cordes.problems.conditions import check_data, placed
 from cordes.problems.evolution import Clockwork, Values, best_rate, clockwork, values_of
-from cordes.problems.found_interfaces import found_interfaces
-from cordes.problems.initial_kinks import SMOOTH, Kink, Start, start_of
+from cordes.problems.kinks.boundary_kinks import BoundaryShape, KinkWarning
+from cordes.problems.kinks.found_interfaces import found_interfaces
+from cordes.problems.kinks.initial_kinks import SMOOTH, InitialKink, Start, start_of
 from cordes.runtime.memory import largest_that_fits, require_memory
 from cordes.runtime.plain import show
 
@@ -275,7 +275,7 @@ class AbstractProblem(abc.ABC):
         values: Any = self.g
         return values
 
-    def smoothing(self, kink: Kink) -> Callable[[Array], Array]:
+    def smoothing(self, kink: InitialKink) -> Callable[[Array], Array]:
         """The matrix A(x) that smooths a kink of the initial values first."""
         start = self.values.start
         return lambda x: self.of_space(self.A(jnp.append(x, start)))

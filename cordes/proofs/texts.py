@@ -21,8 +21,8 @@ from flint import arb
 from cordes.domains import Box
 from cordes.domains.domain import AbstractDomain
 from cordes.formulas.terms import Unwritable
-from cordes.formulas.text import as_text
-from cordes.formulas.writing import write
+from cordes.formulas.written.text import as_text
+from cordes.formulas.written.writing import write
 from cordes.problems.hjb import HJB
 from cordes.problems.linear import Linear
 from cordes.problems.monge_ampere import MongeAmpere
@@ -137,7 +137,7 @@ def _written(problem: AbstractProblem) -> str:
 def check_same(equation: Equation, problem: AbstractProblem, points: np.ndarray) -> None:
     """NotProvedError unless the checker reads in the text the coefficients that were solved, and
     the boundary values."""
-    coefficients = jax.jit(problem.f if isinstance(problem, MongeAmpere) else problem.at)
+    coefficients = jax.jit(problem.f if problem.convex else problem.at)
     g, outside = jax.jit(problem.g), problem.domain.boundary_points(len(points), seed=78)[0]
     for x in points:
         for found, expected in zip(
@@ -192,7 +192,7 @@ def _loss(equation: Equation, cell: Cell, place: Place, control: int) -> float:
 
 def _solved(problem: AbstractProblem, coefficients: Callable, x: np.ndarray) -> list[list[float]]:
     d = len(x)
-    if isinstance(problem, MongeAmpere):
+    if problem.convex:
         return [[float(coefficients(jnp.asarray(x)))]]
     found = []
     for a in [()] if problem.controls is None else [(jnp.asarray(a),) for a in problem.controls]:

@@ -191,7 +191,7 @@ def _collocate(problem: AbstractProblem, grids: list[Grid]) -> list[dict[str, np
         shapes.append((len(x), len(y), len(gauss) ** 2))
     # All grids in one call, because every new number of points is compiled anew.
     flat, names = np.concatenate(points), ("A", "b", "c", "f")
-    all_of_them = jax.jit(jax.vmap(lambda x: [getattr(problem, name)(x) for name in names]))
+    all_of_them = jax.jit(jax.vmap(lambda x: list(problem.at(x))))
     tables: list[dict[str, np.ndarray]] = [{} for _ in grids]
     for name, values in zip(names, all_of_them(flat), strict=True):
         values = np.asarray(values, dtype=np.float64)

@@ -29,8 +29,8 @@ from cordes.solvers.rows.system import AbstractSystem
 from cordes.solvers.solver import AbstractSolver
 from cordes.solvers.train import (
     Budget,
-    Course,
     Pace,
+    TrainingCourse,
     Weights,
     cast,
     epochs,
@@ -179,7 +179,7 @@ class Adam(AbstractSolver):
         optimiser: optax.GradientTransformation,
         first: dict[str, float],
         budget: Budget,
-    ) -> Course:
+    ) -> TrainingCourse:
         """The course of a run whose compiled `advance` takes parameters and the optimiser's memory
         through a chunk of epochs, with their losses if they are known; `measure` is the residual on
         fresh points."""

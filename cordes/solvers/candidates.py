@@ -31,7 +31,7 @@ PAIRS, PAIRS_SEED, APART = 2048, 7_770_007, 1e-3
 RESOLVING = 3.3
 
 
-class Kind(NamedTuple):
+class CandidateKind(NamedTuple):
     """A kind of random features: the deviation of the hidden weights, which inputs have some, and
     the share of the deviation that each coordinate gets (none: all the same)."""
 
@@ -44,7 +44,7 @@ class Kind(NamedTuple):
         """About how many features resolve waves of these frequencies."""
         return RESOLVING * float(np.prod(self.frequency * np.array(self.axes)))
 
-    def raised(self, factor: float = GROWTH) -> "Kind":
+    def raised(self, factor: float = GROWTH) -> "CandidateKind":
         return self._replace(frequency=factor * self.frequency)
 
     def active(self, system: AbstractSystem) -> np.ndarray:
@@ -55,14 +55,14 @@ class Kind(NamedTuple):
         return seen.active(self.inputs) * (shares if self.axes else 1.0)
 
 
-class Contest(Protocol):
+class Contestants(Protocol):
     """What candidates see of a search for the best network."""
 
     system: AbstractSystem
     scale: float
 
     @property
-    def kind(self) -> Kind: ...
+    def kind(self) -> CandidateKind: ...
     @property
     def residual(self) -> float: ...
     @property
@@ -80,25 +80,25 @@ def input_choices(system: AbstractSystem) -> list[str]:
 
 
 def first_candidates(
-    search: Contest, frequency: float | None, choices: list[str] | None = None
-) -> Iterator[Kind]:
+    search: Contestants, frequency: float | None, choices: list[str] | None = None
+) -> Iterator[CandidateKind]:
     """At the first size, inputs compete with the middle frequency, then frequencies with the best
     inputs; each choice sees what the last one gave."""
     low, middle, high = FIRST_FREQUENCIES
     system = search.system
     promising = PROMISING_JUMP if system.jump_meets_boundary else PROMISING
     for inputs in choices or input_choices(system):
-        yield Kind(frequency or middle, inputs)
+        yield CandidateKind(frequency or middle, inputs)
         if search.residual < promising * search.scale:
             break
     if frequency is None:
         inputs, before = search.kind.inputs, search.residual
-        yield Kind(high, inputs)
+        yield CandidateKind(high, inputs)
         if search.residual == before:
-            yield Kind(low, inputs)
+            yield CandidateKind(low, inputs)
 
 
-def later_candidates(search: Contest, frequency: float | None) -> Iterator[Kind]:
+def later_candidates(search: Contestants, frequency: float | None) -> Iterator[CandidateKind]:
     """At a larger size the frequency may only rise; where it is that of the data it need not."""
     best = search.kind
     if not (frequency or best.axes):
@@ -106,7 +106,7 @@ def later_candidates(search: Contest, frequency: float | None) -> Iterator[Kind]
     yield best
 
 
-def waves(search: Contest, frequency: float | None) -> Iterator[Kind]:
+def waves(search: Contestants, frequency: float | None) -> Iterator[CandidateKind]:
     """The frequencies of the data along each axis, where all others have found nothing; then half
     the highest along all axes, since a boundary that bends turns waves."""
     seen = search.system.ansatz.inputs
@@ -114,7 +114,7 @@ def waves(search: Contest, frequency: float | None) -> Iterator[Kind]:
         found = data_frequencies(search.system)
         highest, inputs, before = float(np.max(found)), search.kind.inputs, search.kind
         for frequency, axes in ((highest, found / highest), (highest / 2, np.ones(len(found)))):
-            kind = Kind(frequency, inputs, tuple(axes))
+            kind = CandidateKind(frequency, inputs, tuple(axes))
             if search.blind and kind != before:
                 yield kind
 

@@ -29,7 +29,13 @@ from cordes.runtime.memory import (
     require_memory,
 )
 from cordes.solutions.answer import Answer
-from cordes.solvers.candidates import BLIND, Kind, first_candidates, later_candidates, waves
+from cordes.solvers.candidates import (
+    BLIND,
+    CandidateKind,
+    first_candidates,
+    later_candidates,
+    waves,
+)
 from cordes.solvers.rows.rank_revealing import solve_rank_revealing
 from cordes.solvers.rows.system import AbstractSystem
 from cordes.solvers.solver import AbstractSolver
@@ -51,13 +57,13 @@ LARGEST, HOPELESS = 4000, 2
 EVEN = 0.75
 
 
-class Fitted(NamedTuple):
+class FittedFeatures(NamedTuple):
     """One fitted network with its residual on fresh points."""
 
     network: AbstractNetwork
     amplitudes: np.ndarray
     residual: float
-    kind: Kind
+    kind: CandidateKind
 
 
 def usual_size(dimension: int) -> int:
@@ -97,7 +103,7 @@ class Search:
     system: AbstractSystem
     tol: float | None
     seed: int
-    best: Fitted | None = None
+    best: FittedFeatures | None = None
     highest: float = 0.0
     needed: set[float] = dataclasses.field(default_factory=set)
     points: int = 0
@@ -121,7 +127,7 @@ class Search:
         return self.best.residual if self.best else np.inf
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> CandidateKind:
         """That of the best network so far."""
         assert self.best is not None
         return self.best.kind
@@ -162,14 +168,14 @@ class Search:
         self,
         network: RandomFeatures,
         solution: np.ndarray,
-        kind: Kind,
+        kind: CandidateKind,
         fresh: np.ndarray | None = None,
-    ) -> Fitted:
+    ) -> FittedFeatures:
         fresh = feature_matrix(network, self.fresh) if fresh is None else fresh
         residual = distribution.norm(fresh @ solution - np.asarray(self.fresh.target))
         width = network.coefficients.shape[0]
         fitted = network.with_parameters(solution[:width])
-        return Fitted(fitted, solution[width:], residual, kind)
+        return FittedFeatures(fitted, solution[width:], residual, kind)
 
     def answer(self, result: Result, history: list[dict]) -> Answer:
         """The best network so far."""
@@ -210,7 +216,7 @@ class Search:
         """The rows of the loss, of which each process has a part."""
         return distribution.share(self.system.loss_rows(points, self.seed))
 
-    def attempt(self, rows: Rows, width: int, kind: Kind) -> None:
+    def attempt(self, rows: Rows, width: int, kind: CandidateKind) -> None:
         """Fit one random network and keep it if it is the best."""
         self.highest = max(self.highest, kind.frequency)
         if kind.axes:
@@ -352,7 +358,7 @@ class LeastSquares(AbstractSolver):
         return late_end(search.residual, search.tol, self.small * search.scale)
 
 
-def _continued(start: Weights) -> tuple[RandomFeatures, np.ndarray, Kind]:
+def _continued(start: Weights) -> tuple[RandomFeatures, np.ndarray, CandidateKind]:
     """An earlier answer as a candidate: its kind is read off its weights."""
     network = start.network
     assert isinstance(network, RandomFeatures)
@@ -370,7 +376,7 @@ def _continued(start: Weights) -> tuple[RandomFeatures, np.ndarray, Kind]:
     spread = np.std(weight[:d], axis=1)
     axes = spread / np.max(spread) if np.min(spread) < EVEN * np.max(spread) else ()
     frequency = np.max(spread) if len(axes) else np.std(weight[used])
-    return network, solution, Kind(float(frequency), inputs, tuple(axes))
+    return network, solution, CandidateKind(float(frequency), inputs, tuple(axes))
 
 
 def _facts(search: Search, width: int, clock: Clock) -> dict:

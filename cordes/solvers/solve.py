@@ -15,7 +15,6 @@ from cordes.gallery.names import as_problem
 from cordes.problems.checks import check_unchanged
 from cordes.problems.condition import warn_if_violated
 from cordes.problems.features import features_of
-from cordes.problems.linear import Linear
 from cordes.problems.problem import AbstractProblem
 from cordes.results import Result
 from cordes.runtime.clock import Clock
@@ -215,9 +214,9 @@ class LinearRun:
 
 def _refuse_tiny(problem: AbstractProblem) -> None:
     """Certificates have no squares of A, but the multiplier and singular functions do."""
-    if isinstance(problem, Linear):
+    if problem.linear:
         center = problem.domain.center
-        A = np.asarray(problem.A(jnp.asarray(center)))
+        A = np.asarray(problem.at(jnp.asarray(center)).A)
         if np.max(np.abs(A)) < SMALLEST_SOLVED:
             raise CoefficientError(
                 f"A({show(center)}) = {show(A)} is so small that its square is zero: multiply the "

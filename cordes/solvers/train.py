@@ -176,7 +176,7 @@ class Pace(NamedTuple):
     patience: Patience | None = None
 
 
-class Course(NamedTuple):
+class TrainingCourse(NamedTuple):
     """Where a run ended: the best weights by the residual on fresh points, this residual, and why
     it stopped before its steps were used up, if it did."""
 
@@ -201,7 +201,7 @@ def train(
     pace: Pace,
     budget: Budget,
     expected: float = 0.0,
-) -> Course:
+) -> TrainingCourse:
     """Advance chunk by chunk until the residual meets the tolerance, the time or the patience is
     used up, or somebody interrupts; the best weights are kept.
 
@@ -238,7 +238,7 @@ def train(
                 break
     except KeyboardInterrupt:
         result = Result.interrupted
-    return Course(best, smallest, result, history)
+    return TrainingCourse(best, smallest, result, history)
 
 
 def _stagnates(patience: Patience | None, done: int, progressed: int) -> bool:

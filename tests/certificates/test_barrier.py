@@ -19,11 +19,11 @@ from cordes.certificates.residual.candidate import (
 from cordes.certificates.residual.cells import CellMesh
 from cordes.certificates.residual.measured import adaptive_nodes
 from cordes.certificates.residual.norms import Quadrature, Sample
-from cordes.certificates.theorems import barrier as module
-from cordes.certificates.theorems import barrier_training
-from cordes.certificates.theorems.barrier import Trained, network_bound
-from cordes.certificates.theorems.barrier_features import TILE, BarrierFeatures, Window
-from cordes.certificates.theorems.barrier_training import (
+from cordes.certificates.theorems.barriers import barrier as module
+from cordes.certificates.theorems.barriers import barrier_training
+from cordes.certificates.theorems.barriers.barrier import Trained, network_bound
+from cordes.certificates.theorems.barriers.barrier_features import TILE, BarrierFeatures, Window
+from cordes.certificates.theorems.barriers.barrier_training import (
     Task,
     minimise,
     orthonormal,

@@ -8,7 +8,7 @@ from monge_ampere_cases import DISK, NOWHERE, SMOOTH, SQUARE, certified, hidden,
 
 import cordes
 from cordes.certificates.monge_ampere import certify as module
-from cordes.certificates.monge_ampere.sides import Sides
+from cordes.certificates.monge_ampere.sides import DeterminantSides
 from cordes.certificates.residual.candidate import FunctionCandidate
 from cordes.certificates.residual.convexity import (
     Convexity,
@@ -59,7 +59,7 @@ def test_the_shift_belongs_to_its_side():
     points = np.array([[0.0, 0.0], [0.6, 0.0], [0.999999, 0.0]])
     factor = (1 - np.sum(points**2, axis=1)) ** 0.75 / np.sqrt(np.pi)
     for above, below in ((2.0, 0.0), (0.0, 2.0), (0.3, 0.5)):
-        sides = Sides(Norm(0, above), Norm(0, below), 0.4, np.zeros(2), 1.0, 0.0)
+        sides = DeterminantSides(Norm(0, above), Norm(0, below), 0.4, np.zeros(2), 1.0, 0.0)
         upper = 0.2 * np.sum(points**2, axis=1) + above * factor
         lower = 0.2 * (1 - np.sum(points**2, axis=1)) + below * factor
         assert sides.pointwise(DISK, points) == pytest.approx(np.maximum(upper, lower), rel=1e-9)

@@ -8,9 +8,9 @@ import pytest
 
 import cordes
 from cordes.certificates.enclosed import controls, determinant, interpolation
+from cordes.certificates.enclosed.answers.interpolation import limits_between
 from cordes.certificates.enclosed.controls import controlled_measure
 from cordes.certificates.enclosed.determinant import convex_measure
-from cordes.certificates.enclosed.interpolation import limits_between
 from cordes.certificates.enclosed.refinement import CHEAP
 from cordes.certificates.enclosed.weights import multiplier
 from cordes.certificates.residual.candidate import FunctionCandidate

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import cordes
-from cordes.certificates.hjb.energy import Pairs, Seen
+from cordes.certificates.hjb.energy import Pairs, SeenControls
 from cordes.formulas.regularity import kink
 
 SQUARE = cordes.Box([0, 0], [1, 1])
@@ -473,7 +473,9 @@ def test_what_is_not_a_number_for_a_control_of_the_first_block():
     # Past the checks, which would refuse it.
     vars(problem)["f"] = f
     points = np.array([[0.5, 0.5], [1e-5, 0.5]])
-    best = Pairs(problem).best(points, Seen.nothing(2, 2), [lambda at: np.ones(len(at.trace))])[0]
+    best = Pairs(problem).best(
+        points, SeenControls.nothing(2, 2), [lambda at: np.ones(len(at.trace))]
+    )[0]
     assert np.isnan(best.lower).tolist() == np.isnan(best.upper).tolist() == [False, True]
 
 

@@ -10,15 +10,20 @@ import pytest
 from scipy.linalg import eigh
 
 from cordes.certificates.theorems import comparison
-from cordes.certificates.theorems.comparison import Comparison, Profile, course, krylov_tso_constant
+from cordes.certificates.theorems.comparison import (
+    Comparison,
+    ProfileInTime,
+    course,
+    krylov_tso_constant,
+)
 from cordes.certificates.theorems.energy_in_time import (
     Consequences,
-    InTime,
+    SchemeInTime,
     normalised_in_time,
     smallest_frequency,
     time_root,
 )
-from cordes.certificates.theorems.stopping import Side, in_time
+from cordes.certificates.theorems.stopping import ComparisonSide, in_time
 from cordes.domains import Box
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
@@ -145,7 +150,9 @@ def decay_ratio(rng, still):
     hidden = max(abs(mu - omega * rate) - s * math.sqrt(alpha * rate**2 + size), 0.0)
     square = -math.expm1(-2 * rate * length) / (2 * rate) if rate else length
     norm, start = hidden * math.sqrt(square), math.sqrt(mu)
-    known = Consequences(InTime(omega, lambda_, alpha, weights), s, eigenvalue, length, 1.0, start)
+    known = Consequences(
+        SchemeInTime(omega, lambda_, alpha, weights), s, eigenvalue, length, 1.0, start
+    )
     return known.at_end(norm) / (start * math.exp(-rate * length))
 
 
@@ -184,7 +191,7 @@ def test_krylov_tso_constants():
 
 def test_comparison_is_attained_by_functions_of_time():
     """w_t = -c₀w + R(t) with steps: M1 says what it is, at and between the times."""
-    profile = Profile(np.array([0.0, 0.5, 2.0]), np.array([3.0, 1.0]), np.zeros(2))
+    profile = ProfileInTime(np.array([0.0, 0.5, 2.0]), np.array([3.0, 1.0]), np.zeros(2))
     for rate in (-0.7, 0.0, 0.7):
         path = course(profile, rate, Comparison(0.2, 0.0))
         t = np.linspace(0, 2, 200_001)
@@ -203,12 +210,12 @@ def test_noise_above_the_obstacle_costs_nothing_with_the_best_eta():
     """w = ψ + 10⁻¹⁰ where one stops, F[ψ] = -2: without η the bound says 2."""
     x = np.linspace(0, 1, 1000)
     noise = 1e-10 * np.abs(np.sin(50 * x))
-    side = Side(np.full(1000, 2.0), noise, 0.0)
-    nothing = Side(np.zeros(1000), np.full(1000, FAR), 0.0)
+    side = ComparisonSide(np.full(1000, 2.0), noise, 0.0)
+    nothing = ComparisonSide(np.zeros(1000), np.full(1000, FAR), 0.0)
     time, edges = np.linspace(0, 1, 1000), np.linspace(0, 1, 5)
     best = in_time(nothing, side, time, edges, 0.0)
     assert 1e-10 * 0.99 <= best.bounds.below <= 3e-10
-    without = Side(np.where(noise > 0, 2.0, 0.0), np.full(1000, FAR), 0.0)
+    without = ComparisonSide(np.where(noise > 0, 2.0, 0.0), np.full(1000, FAR), 0.0)
     assert in_time(nothing, without, time, edges, 0.0).bounds.below >= 1.9
 
 

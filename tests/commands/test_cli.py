@@ -15,7 +15,7 @@ import cordes.commands.solve
 import cordes.solvers.certified
 import cordes.studies.bench
 from cordes.gallery.paper_tables import TABLES, tightest
-from cordes.problems.files import load_problem
+from cordes.problems.written.files import load_problem
 from cordes.references import chebyshev
 
 KEYS = {

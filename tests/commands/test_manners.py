@@ -26,8 +26,8 @@ from cordes.commands.completion import gallery_names
 from cordes.commands.new import new_problem
 from cordes.commands.templates import KINDS, TEMPLATES
 from cordes.errors import CordesError
-from cordes.problems.files import load_problem
-from cordes.problems.toml_file import _EQUATIONS
+from cordes.problems.written.files import load_problem
+from cordes.problems.written.toml_file import _EQUATIONS
 from cordes.runtime.packages import numbers
 
 ROOT = Path(__file__).parents[2]

@@ -7,7 +7,7 @@ import pytest
 import cordes
 from cordes.domains.plane.region import Region
 from cordes.errors import DomainError, FileError
-from cordes.problems.toml_file import problem_from_toml
+from cordes.problems.written.toml_file import problem_from_toml
 from cordes.reports.kit.planes import make_plane
 
 L_SHAPE = [(0, 0), (2, 0), (2, 1), (1, 1), (1, 2), (0, 2)]

@@ -8,7 +8,7 @@ import pytest
 from cordes.domains import Box
 from cordes.formulas.regularity import jump, kink
 from cordes.formulas.regularity.distances import without_root
-from cordes.formulas.toml import parse
+from cordes.formulas.written.toml import parse
 
 SQUARE = Box([-1, -1], [1, 1])
 POINTS = SQUARE.interior_points(64, seed=3)

@@ -10,9 +10,9 @@ import pytest
 
 import cordes
 from cordes.formulas.terms import Unwritable, symbol
-from cordes.formulas.text import LONGEST, FormulaText, as_text, exact
-from cordes.formulas.toml import MAX_LENGTH, parse
-from cordes.formulas.writing import write
+from cordes.formulas.written.text import LONGEST, FormulaText, as_text, exact
+from cordes.formulas.written.toml import MAX_LENGTH, parse
+from cordes.formulas.written.writing import write
 
 XY = ("x1", "x2")
 

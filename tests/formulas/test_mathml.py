@@ -9,10 +9,10 @@ import pytest
 from formula_reading import MisreadError, Reading
 from formula_text import APPLY, TIMES, plain, shown, wave
 
-from cordes.formulas.mathml import constant, formula, typeset
 from cordes.formulas.terms import Unwritable, add, multiply, number, symbol
-from cordes.formulas.toml import parse
-from cordes.formulas.writing import Written, verify, write
+from cordes.formulas.written.mathml import constant, formula, typeset
+from cordes.formulas.written.toml import parse
+from cordes.formulas.written.writing import Written, verify, write
 from cordes.reports.pages.sources import source_text
 
 X1, X2 = "<msub><mi>x</mi><mn>1</mn></msub>", "<msub><mi>x</mi><mn>2</mn></msub>"

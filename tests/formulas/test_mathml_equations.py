@@ -11,10 +11,10 @@ from formula_text import Method, compare_as_read, plain, wave
 
 import cordes
 from cordes.commands.templates import fill_in
-from cordes.formulas.mathml import constant
+from cordes.formulas.written.mathml import constant
 from cordes.problems.coefficients import DiagonalPlusRank
 from cordes.problems.problem import AbstractProblem
-from cordes.problems.toml_file import problem_from_toml
+from cordes.problems.written.toml_file import problem_from_toml
 from cordes.reports.pages import coefficients
 from cordes.reports.pages.equation import equation, shape_of
 from cordes.reports.pages.sources import source_text

@@ -9,9 +9,9 @@ import pytest
 from formula_text import TIMES, Method, shown
 from jax.numpy import sin
 
-from cordes.formulas.mathml import typeset
 from cordes.formulas.terms import Unwritable
-from cordes.formulas.writing import write
+from cordes.formulas.written.mathml import typeset
+from cordes.formulas.written.writing import write
 
 K, k = 5, 7
 

@@ -6,7 +6,7 @@ import pytest
 
 import cordes
 from cordes.formulas.switches import switches
-from cordes.problems.found_interfaces import found_interfaces
+from cordes.problems.kinks.found_interfaces import found_interfaces
 
 SQUARE = cordes.Box([0, 0], [1, 1])
 

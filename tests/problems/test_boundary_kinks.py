@@ -8,7 +8,7 @@ import pytest
 
 import cordes
 from cordes.errors import CoefficientError
-from cordes.problems.boundary_kinks import KinkWarning, boundary_shape
+from cordes.problems.kinks.boundary_kinks import KinkWarning, boundary_shape
 
 SQUARE = cordes.Box([-1, -1], [1, 1])
 DISK = cordes.Ball([0.0, 0.0], 1.0)

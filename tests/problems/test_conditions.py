@@ -6,7 +6,7 @@ import pytest
 
 import cordes
 from cordes.domains.walls import Walled
-from cordes.problems.toml_file import problem_from_toml
+from cordes.problems.written.toml_file import problem_from_toml
 from cordes.reports.pages.equation import equation
 
 BOX = cordes.Box([0, 0], [1, 2])

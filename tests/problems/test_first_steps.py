@@ -7,7 +7,7 @@ import pytest
 
 import cordes
 from cordes.errors import CordesError
-from cordes.problems.toml_file import problem_from_toml
+from cordes.problems.written.toml_file import problem_from_toml
 
 SQUARE = cordes.Box([0, 0], [1, 1])
 EYE = np.eye(2)

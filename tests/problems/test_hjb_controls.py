@@ -18,7 +18,7 @@ from cordes.certificates.hjb.coverage import (
     choose_common,
     depends_on,
 )
-from cordes.certificates.hjb.equation import Compared
+from cordes.certificates.hjb.equation import ComparedControls
 from cordes.certificates.residual.candidate import FunctionCandidate
 from cordes.certificates.residual.measured import pilot_points_of
 from cordes.certificates.theorems.contraction import AbstractCoverage
@@ -186,7 +186,7 @@ def test_a_violation_between_the_sampled_points_is_found():
 
     problem = cordes.HJB(SQUARE, [0.0, 1.0], A, lambda x, a: 1.0 + a)
     points = pilot_points_of(SQUARE)
-    compared = Compared(problem, FunctionCandidate(problem, bump), points)
+    compared = ComparedControls(problem, FunctionCandidate(problem, bump), points)
     rows, controls = np.tile(points, (2, 1)), np.repeat(problem.controls, len(points), axis=0)
     local = Local(*(np.asarray(part) for part in problem.pairs(rows, controls)[:3]))
     coverage = ControlCoverage(problem, rows, local, compared.pairs, points)

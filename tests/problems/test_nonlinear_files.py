@@ -11,10 +11,10 @@ import pytest
 
 import cordes
 from cordes.errors import CoefficientError, FileError, OptionError
-from cordes.formulas.toml import Expression, is_reserved, parse
+from cordes.formulas.written.toml import Expression, is_reserved, parse
 from cordes.jet import Jet, jet_of
-from cordes.problems.files import load_problem
-from cordes.problems.toml_file import problem_from_toml
+from cordes.problems.written.files import load_problem
+from cordes.problems.written.toml_file import problem_from_toml
 
 PAGE = Path(__file__).parents[2] / "docs" / "toml.md"
 SQUARE = 'type = "box"\nlower = [0, 0]\nupper = [1, 1]'

@@ -72,7 +72,7 @@ def test_a_problem_of_functions_with_names_goes_through_a_pickle():
 
 def test_problems_of_the_gallery_and_of_toml_go_by_their_source():
     assert pickle.loads(pickle.dumps(cordes.gallery["ex4.5-hjb"])) is cordes.gallery["ex4.5-hjb"]
-    from cordes.problems.toml_file import problem_from_toml
+    from cordes.problems.written.toml_file import problem_from_toml
 
     again = pickle.loads(pickle.dumps(problem_from_toml(TOML, "mine")))
     assert again.source == {"toml": TOML}

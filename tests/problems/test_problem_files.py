@@ -13,9 +13,9 @@ import pytest
 
 import cordes  # noqa: F401  (float64)
 from cordes.errors import CoefficientError, CordesError, DomainError, FileError
-from cordes.formulas.toml import FUNCTIONS, Expression, parse
-from cordes.problems.files import load_problem
-from cordes.problems.toml_file import problem_from_toml
+from cordes.formulas.written.toml import FUNCTIONS, Expression, parse
+from cordes.problems.written.files import load_problem
+from cordes.problems.written.toml_file import problem_from_toml
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 POINT = np.array([0.3, -0.7])

@@ -9,8 +9,8 @@ import pytest
 
 import cordes
 from cordes.errors import FileError
-from cordes.problems.files import load_problem
-from cordes.problems.toml_file import problem_from_toml
+from cordes.problems.written.files import load_problem
+from cordes.problems.written.toml_file import problem_from_toml
 from cordes.readers import archive
 from cordes.readers.archive import read_arrays, read_json
 from cordes.readers.toml_text import MAX_TEXT, read_toml

@@ -17,7 +17,7 @@ from cordes import storage
 from cordes.domains import boundary_fit
 from cordes.errors import FileError
 from cordes.formulas.fingerprint import fingerprint
-from cordes.problems.files import load_problem
+from cordes.problems.written.files import load_problem
 from cordes.reports.facts import certificate_of
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -9,7 +9,7 @@ import pytest
 import cordes
 from cordes.ansatz.networks import Inputs, RandomFeatures
 from cordes.solutions.answer import Weights
-from cordes.solvers.candidates import Kind, data_frequencies
+from cordes.solvers.candidates import CandidateKind, data_frequencies
 from cordes.solvers.least_squares import LARGEST, _continued
 from cordes.solvers.rows.system import System
 
@@ -110,7 +110,7 @@ def test_the_kind_of_an_answer_is_read_off_its_weights():
     """So that a solve that goes on keeps its frequencies."""
     inputs = Inputs(UNIT)
     for axes in ((), (1.0, 0.3)):
-        kind = Kind(12.0, "coordinates", axes)
+        kind = CandidateKind(12.0, "coordinates", axes)
         active = np.array(axes or (1.0, 1.0))
         network = RandomFeatures(inputs, 400, kind.frequency, 0, active)
         found = _continued(Weights(network, np.zeros(0)))[2]

@@ -11,7 +11,7 @@ import pytest
 
 from cordes.cli import run
 from cordes.gallery.paper_tables import TABLES
-from cordes.reports.kit.drawings import Curve, curves
+from cordes.reports.kit.drawings import PlotCurve, curves
 from cordes.studies.command import compare
 from cordes.studies.pages.study import milestone_grid, spread, write_all_report, write_study_report
 from cordes.studies.pages.words import (
@@ -153,7 +153,7 @@ def test_the_table_has_a_row_for_each_of_the_paper(studies):
 def test_curves_are_drawn_where_they_are():
     """A decade is as long as the next one: 10 lies in the middle between 1 and 100, up and
     across."""
-    drawn = curves([Curve("one", [1, 10, 100], [1.0, 10.0, 100.0])], "x", "y")
+    drawn = curves([PlotCurve("one", [1, 10, 100], [1.0, 10.0, 100.0])], "x", "y")
     points = [
         [float(part) for part in pair.split(",")]
         for pair in re.findall(r'points="([^"]*)"', drawn)[0].split()

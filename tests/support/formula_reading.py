@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from cordes.formulas.mathml import ROUNDED
+from cordes.formulas.written.mathml import ROUNDED
 
 STEP = 1e-3
 # The names are those that stand on pages, the functions NumPy's own.

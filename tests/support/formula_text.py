@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 from formula_reading import Reading
 
-from cordes.formulas.mathml import letter, mathml, typeset
-from cordes.formulas.writing import verify, write
+from cordes.formulas.written.mathml import letter, mathml, typeset
+from cordes.formulas.written.writing import verify, write
 
 TIMES, APPLY = "<mo>&#x2062;</mo>", "<mo>&#x2061;</mo>"
 # How far a formula may lie from its function, as a share of the largest value.

@@ -16,7 +16,7 @@ from cordes.formulas.intervals import enclose
 from cordes.formulas.lookups.lines import grid_lines
 from cordes.formulas.rectangles.program import Neighbourhoods, RectangleProgram
 from cordes.formulas.regularity import jump, kink
-from cordes.problems.toml_file import problem_from_toml
+from cordes.problems.written.toml_file import problem_from_toml
 from cordes.tables.interpolate import PIECES
 
 SQUARE, STRIP = Box([0, 0], [1, 1]), Box([-1, 0.5], [2, 1])

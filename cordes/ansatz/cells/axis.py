@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 
-class Interval(NamedTuple):
+class AxisInterval(NamedTuple):
     """A piece: its ends, and how often functions vanish there."""
 
     lower: float
@@ -47,13 +47,13 @@ class Axis(NamedTuple):
     periodic: bool = False
 
     @property
-    def intervals(self) -> list[Interval]:
+    def intervals(self) -> list[AxisInterval]:
         last, plain = len(self.lines) - 2, int(self.vanishing)
         first_end, last_end = (
             2 if self.periodic or kappa is not None else plain for kappa in self.natural
         )
         return [
-            Interval(low, high, (first_end if k == 0 else 2, last_end if k == last else 2))
+            AxisInterval(low, high, (first_end if k == 0 else 2, last_end if k == last else 2))
             for k, (low, high) in enumerate(zip(self.lines[:-1], self.lines[1:], strict=True))
         ]
 
@@ -79,7 +79,7 @@ class Axis(NamedTuple):
         own = [range(self._count(each)) for each in self.intervals]
         return np.array([*inside, *range(len(self.ends)), *(n for each in own for n in each)], int)
 
-    def _count(self, interval: Interval) -> int:
+    def _count(self, interval: AxisInterval) -> int:
         return max(self.degree + 1 - sum(interval.zeros), 0)
 
     def tables(self, x: np.ndarray) -> list[np.ndarray]:

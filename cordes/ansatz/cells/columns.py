@@ -45,7 +45,7 @@ class Place(NamedTuple):
         return (self.lower + self.upper) / 2
 
 
-class Frame(NamedTuple):
+class ColumnFrame(NamedTuple):
     """The box to which polynomials are scaled, their degree, and the side of an interface that they
     are on."""
 
@@ -75,7 +75,7 @@ class RichColumns:
         self.heights = [height_of(phi) for phi in self.interfaces]
         self._near: dict[tuple[bool, ...], SingularFunctions] = {}
         self._sizes: dict[tuple, float] = {}
-        self._frames: dict[tuple, Frame] = {}
+        self._frames: dict[tuple, ColumnFrame] = {}
 
     def count(self, place: Place) -> int:
         frames = [self.frame(place, k) for k in np.flatnonzero(place.interfaces).tolist()]
@@ -111,7 +111,7 @@ class RichColumns:
             parts.append(_derivatives(self.near(place), x))
         return np.concatenate(parts, axis=2)
 
-    def frame(self, place: Place, interface: int | None = None) -> Frame:
+    def frame(self, place: Place, interface: int | None = None) -> ColumnFrame:
         """Where polynomials are: in the part of the cell that lies in the domain; or, beside an
         interface, on its smaller side, so that what is small there is no difference of what is
         large."""
@@ -121,10 +121,10 @@ class RichColumns:
                 self._frames[key] = self._frame(place, interface)
         return self._frames[key]
 
-    def _frame(self, place: Place, interface: int | None) -> Frame:
+    def _frame(self, place: Place, interface: int | None) -> ColumnFrame:
         cut = [k for k in np.flatnonzero(place.outer).tolist() if self.levels[k].bounds(place)]
         degree = self.degree if interface is None else self.extra
-        whole = Frame(place.lower, place.upper, degree)
+        whole = ColumnFrame(place.lower, place.upper, degree)
         if interface is None and not cut:
             return whole
         reach = REACH * (place.upper - place.lower)
@@ -144,12 +144,14 @@ class RichColumns:
         lower = np.maximum(np.min(x, axis=0) - step, place.lower - reach)
         upper = np.minimum(np.max(x, axis=0) + step, place.upper + reach)
         share = min(float(np.max((upper - lower) / (place.upper - place.lower))), 1.0)
-        return Frame(lower, upper, fewer(degree, share), sign)
+        return ColumnFrame(lower, upper, fewer(degree, share), sign)
 
     def interfaces_at(self, interface: int, x: np.ndarray) -> np.ndarray:
         return np.asarray(in_blocks(self.heights[interface], (x,)).value)
 
-    def _polynomials(self, frame: Frame, x: np.ndarray, factor: np.ndarray | None) -> np.ndarray:
+    def _polynomials(
+        self, frame: ColumnFrame, x: np.ndarray, factor: np.ndarray | None
+    ) -> np.ndarray:
         axes, degree = [], frame.degree
         for low, high, own in zip(frame.lower, frame.upper, x.T, strict=True):
             s, scale = (2 * own - low - high) / (high - low), 2 / (high - low)
@@ -253,7 +255,7 @@ def _key(place: Place) -> tuple:
     return (*place.lower.tolist(), *place.upper.tolist())
 
 
-def _scaled(x: Any, frame: Frame) -> list[Any]:
+def _scaled(x: Any, frame: ColumnFrame) -> list[Any]:
     ends = zip(frame.lower, frame.upper, strict=True)
     return [(2 * x[k] - low - high) / (high - low) for k, (low, high) in enumerate(ends)]
 

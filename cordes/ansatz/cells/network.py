@@ -154,11 +154,11 @@ class CellPolynomials(AbstractHostNetwork):
 
     def _blended(self, x: np.ndarray, sizes: bool) -> np.ndarray:
         step = max(HELD // self.squares[0].size, 256)
-        local = Local(self, sizes)
+        local = LocalPolynomials(self, sizes)
         parts = [self._chunk(x[k : k + step], local) for k in range(0, len(x), step)]
         return np.concatenate(parts, axis=1)
 
-    def _chunk(self, x: np.ndarray, local: "Local") -> np.ndarray:
+    def _chunk(self, x: np.ndarray, local: "LocalPolynomials") -> np.ndarray:
         """The derivatives (rows, N)."""
         home = locate(self.path, x)
         point, cell, window = self._weights(x, home)
@@ -231,7 +231,7 @@ class CellPolynomials(AbstractHostNetwork):
         return jnp.sum(weight * local) / jnp.sum(weight)
 
 
-class Local:
+class LocalPolynomials:
     """The functions of single cells; `sizes`: the sums of the sizes of their terms."""
 
     def __init__(self, network: CellPolynomials, sizes: bool = False):

@@ -36,7 +36,7 @@ ROOT = np.sqrt(2 * np.pi)
 NUMBERS = 14
 
 
-class Piece(NamedTuple):
+class PotentialPiece(NamedTuple):
     """Σ coefficients·(1, x, e^x, e^{-x})."""
 
     coefficients: tuple[float, float, float, float]
@@ -49,14 +49,16 @@ class Piece(NamedTuple):
         _, slope, up, down = self.coefficients
         return slope + up * np.exp(x) - down * np.exp(-x)
 
-    def minus_operator(self, a: float, b: float, c: float) -> "Piece":
+    def minus_operator(self, a: float, b: float, c: float) -> "PotentialPiece":
         """-(a p'' + b p' - c p)."""
         one, slope, up, down = self.coefficients
-        return Piece((c * one - b * slope, c * slope, -(a + b - c) * up, -(a - b - c) * down))
+        return PotentialPiece(
+            (c * one - b * slope, c * slope, -(a + b - c) * up, -(a - b - c) * down)
+        )
 
-    def mirrored(self) -> "Piece":
+    def mirrored(self) -> "PotentialPiece":
         one, slope, up, down = self.coefficients
-        return Piece((one, -slope, down, up))
+        return PotentialPiece((one, -slope, down, up))
 
 
 class Kernel(NamedTuple):
@@ -66,7 +68,7 @@ class Kernel(NamedTuple):
     b: float
     c: float
 
-    def below(self, piece: Piece, x: Any, t: Any, s: Any, module: Any = np) -> Any:
+    def below(self, piece: PotentialPiece, x: Any, t: Any, s: Any, module: Any = np) -> Any:
         """e^{-ct} E[p(Y); Y < s], Y normal around x + bt with the variance 2at."""
         normal = _normal(module)
         root = module.sqrt(2 * self.a * t)
@@ -82,7 +84,7 @@ class Kernel(NamedTuple):
                 total = total + coefficient * growth * normal.share(z - sign * root)
         return module.exp(-self.c * t) * total
 
-    def slope_below(self, piece: Piece, x: Any, t: Any, s: Any) -> Any:
+    def slope_below(self, piece: PotentialPiece, x: Any, t: Any, s: Any) -> Any:
         """Its derivative by x."""
         normal, root = _normal(np), np.sqrt(2 * self.a * t)
         middle = x + self.b * t
@@ -100,7 +102,7 @@ class Kernel(NamedTuple):
                 total = total + coefficient * growth * inner
         return np.exp(-self.c * t) * total
 
-    def bend_below(self, piece: Piece, x: Any, t: Any, s: Any) -> Any:
+    def bend_below(self, piece: PotentialPiece, x: Any, t: Any, s: Any) -> Any:
         """Its second derivative by x."""
         normal, root = _normal(np), np.sqrt(2 * self.a * t)
         middle = x + self.b * t
@@ -137,12 +139,12 @@ class Stopping(NamedTuple):
     """What is integrated: the kernel, the pieces of ψ below and above their kink, and h."""
 
     kernel: Kernel
-    stopped: Piece
-    other: Piece
+    stopped: PotentialPiece
+    other: PotentialPiece
     kink: float
 
     @property
-    def gain(self) -> Piece:
+    def gain(self) -> PotentialPiece:
         """h."""
         return self.stopped.minus_operator(*self.kernel)
 
@@ -270,7 +272,7 @@ class ExercisePotential(AbstractHostNetwork):
         if len(edges) < 2 or len(numbers) != NUMBERS:
             raise OptionError("potential does not hold the numbers of one.")
         coefficients = arrays["coefficients"].reshape(len(edges) - 1, -1)
-        stopped, other = Piece(tuple(numbers[3:7])), Piece(tuple(numbers[7:11]))
+        stopped, other = PotentialPiece(tuple(numbers[3:7])), PotentialPiece(tuple(numbers[7:11]))
         stopping = Stopping(Kernel(*numbers[:3]), stopped, other, numbers[11])
         return cls(inputs, Panels(edges, coefficients), stopping, *numbers[12:])
 

@@ -31,7 +31,7 @@ from cordes.ansatz.singular.exponents import complex_roots
 from cordes.ansatz.singular.points import SingularPoint
 from cordes.domains.domain import AbstractDomain
 from cordes.errors import CoefficientError
-from cordes.problems.boundary_kinks import Kink, one_sided
+from cordes.problems.kinks.boundary_kinks import BoundaryKink, one_sided
 from cordes.problems.problem import AbstractProblem
 from cordes.runtime.plain import show
 
@@ -60,7 +60,7 @@ class KinkPart:
     """One kink: its coordinates X and Y, A around it, and the coefficients cₘ of the functions.
     `others` are the points of a smooth boundary, beside the kink, where X and Y vanish too."""
 
-    def __init__(self, domain: AbstractDomain, kink: Kink):
+    def __init__(self, domain: AbstractDomain, kink: BoundaryKink):
         self.location, (t1, t2) = kink.location, kink.tangent
         self.frame = np.array([[t1, t2], [-t2, t1]])
         self.flat = domain.vertices is not None
@@ -84,7 +84,7 @@ class KinkPart:
             else self.distance(x) / self.slope
         )
 
-    def fit(self, g: Callable, kink: Kink, size: float) -> None:
+    def fit(self, g: Callable, kink: BoundaryKink, size: float) -> None:
         """The coefficients cₘ: differences of the Taylor coefficients of g (over the guard) in X
         before and after the kink."""
 
@@ -262,7 +262,7 @@ def _steadiest(X: np.ndarray, values: np.ndarray) -> KinkSide:
     return min((side for side in found if side.error <= best), key=lambda side: side.growth)
 
 
-def _opposite(domain: AbstractDomain, kink: Kink, inwards: np.ndarray) -> np.ndarray:
+def _opposite(domain: AbstractDomain, kink: BoundaryKink, inwards: np.ndarray) -> np.ndarray:
     """The other point of a smooth boundary on the normal at a kink."""
     lower, upper = domain.bounding_box
     low, high = 1e-6 * np.max(upper - lower), 2 * np.linalg.norm(upper - lower)

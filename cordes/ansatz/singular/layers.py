@@ -25,13 +25,13 @@ from cordes.ansatz.singular.similarity import (
 from cordes.domains.cylinder import Cylinder
 from cordes.domains.domain import AbstractDomain
 from cordes.domains.unit_cube import gauss_rule
-from cordes.problems.compatibility import Face, faces_of
+from cordes.problems.kinks.compatibility import BoundaryFace, faces_of
 
 
-class Layer(NamedTuple):
+class FaceLayer(NamedTuple):
     """A face with the matrix that carries what happens there inside, a function of x."""
 
-    face: Face
+    face: BoundaryFace
     matrix: Callable[[Array], Array]
 
     def distance(self, x: Array) -> Array:
@@ -45,7 +45,7 @@ class Layer(NamedTuple):
         return gap * jnp.sum(weights / sizes)
 
 
-def layered(domain: Cylinder, layers: Sequence[Layer]) -> list[Modulation]:
+def layered(domain: Cylinder, layers: Sequence[FaceLayer]) -> list[Modulation]:
     """The factors of the networks. At a corner of two such faces each has the layer of the other as
     a factor."""
     if not layers:
@@ -86,13 +86,13 @@ def layered(domain: Cylinder, layers: Sequence[Layer]) -> list[Modulation]:
     return [rising, *(each for k in range(len(layers)) for each in beside(k))]
 
 
-def _depth(base: AbstractDomain, face: Face) -> float:
+def _depth(base: AbstractDomain, face: BoundaryFace) -> float:
     """How deep the domain is behind a face."""
     low, high = base.bounding_box
     corners = np.array(np.meshgrid(*zip(low, high, strict=True))).reshape(len(low), -1).T
     return float(np.max(corners @ face.normal) - face.offset)
 
 
-def _same(one: Face, other: Face) -> float:
+def _same(one: BoundaryFace, other: BoundaryFace) -> float:
     """How nearly two faces are one."""
     return float(one.normal @ other.normal) - abs(one.offset - other.offset)

@@ -27,8 +27,8 @@ from cordes.ansatz.singular.curves_in_time import Curve
 from cordes.domains.cylinder import Cylinder
 from cordes.domains.unit_cube import gauss_rule
 from cordes.jet import Jet, contract, jet_of, product
-from cordes.problems.initial_kinks import Kink, Start
-from cordes.problems.initial_pieces import Compared, differences, smoothed
+from cordes.problems.kinks.initial_kinks import InitialKink, Start
+from cordes.problems.kinks.initial_pieces import ComparedPieces, differences, smoothed
 from cordes.runtime.blocks import in_blocks
 
 # The first moment, as a share of the time: before it nothing has been smoothed.
@@ -56,7 +56,7 @@ def normal_density(z: Any) -> Any:
 class Front(NamedTuple):
     """A kink with the matrix that smooths it, a function of x."""
 
-    kink: Kink
+    kink: InitialKink
     matrix: Matrix
     initial: Callable[..., Array]
 
@@ -110,11 +110,11 @@ class Fronts(NamedTuple):
         root = jnp.sqrt(2 * jnp.maximum(t - self.time, FIRST))
         known = {front.kink.number: front.distance(x) for front in self.fronts}
 
-        def compare(number: int, p: Any, q: Any) -> Compared:
+        def compare(number: int, p: Any, q: Any) -> ComparedPieces:
             if number not in known:
-                return Compared(1.0 if self.start.first[number] else 0.0, 0.0)
+                return ComparedPieces(1.0 if self.start.first[number] else 0.0, 0.0)
             y, m = known[number]
-            return Compared(normal_share(y / root), m * root * normal_density(y / root))
+            return ComparedPieces(normal_share(y / root), m * root * normal_density(y / root))
 
         return jnp.asarray(smoothed(self.initial, x, compare), float)
 
@@ -174,7 +174,7 @@ def compiled(modulation: Modulation) -> Compiled:
     return Compiled(jax.jit(rows), jax.jit(values), jax.jit(jet))
 
 
-class Part(NamedTuple):
+class SimilarityPart(NamedTuple):
     """One modulation with its parameters and its network, whose coefficients are amplitudes."""
 
     modulation: Modulation
@@ -214,7 +214,9 @@ class SimilarityFunctions:
         found: list[tuple[Any, Any]] = [(each, ()) for each in modulated]
         found += [(bending, curve.parameters) for curve in curves]
         self.parts = [
-            Part(modulation, parameters, RandomFeatures(inputs, width, FREQUENCY, SEED + k))
+            SimilarityPart(
+                modulation, parameters, RandomFeatures(inputs, width, FREQUENCY, SEED + k)
+            )
             for k, (modulation, parameters) in enumerate(found)
         ]
         self.counts = tuple(width for _ in self.parts)
@@ -263,7 +265,7 @@ class SimilarityFunctions:
             total = total + factor * network.value(x)
         return total
 
-    def _weighted(self, amplitudes: Any) -> list[tuple[Part, Any]]:
+    def _weighted(self, amplitudes: Any) -> list[tuple[SimilarityPart, Any]]:
         """The parts with their networks, whose coefficients are now the amplitudes."""
         ends = np.cumsum((0, *self.counts))
         return [

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from cordes.certificates.enclosed.answers.features import AbstractFeatures
 from cordes.certificates.enclosed.charts import AbstractAtlas, ChartCells, Identity
-from cordes.certificates.enclosed.features import AbstractFeatures
 from cordes.certificates.theorems.energy import Local
 from cordes.formulas.rectangles import Rectangle
 

@@ -153,7 +153,7 @@ class Triangles(AbstractAtlas):
 
 
 @final
-class InTime(AbstractAtlas):
+class AtlasInTime(AbstractAtlas):
     """The charts of a domain, and the time."""
 
     def __init__(self, base: AbstractAtlas, start: float, end: float):
@@ -186,7 +186,7 @@ def atlas(domain: AbstractDomain) -> AbstractAtlas:
         case _ if is_box(domain) and domain.dimension in START:
             return Identity(domain)
         case Cylinder() if domain.dimension in START:
-            return InTime(atlas(domain.base), domain.start, domain.end)
+            return AtlasInTime(atlas(domain.base), domain.start, domain.end)
         case Ball() if domain.dimension in START:
             return Round(np.asarray(domain.center), domain.radius * np.eye(domain.dimension))
         case Ellipsoid() if domain.dimension in START:

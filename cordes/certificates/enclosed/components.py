@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from cordes.certificates.enclosed.abstract import RHO
+from cordes.certificates.enclosed.answers.features import Operator
 from cordes.certificates.enclosed.charts import ChartCells, atlas
-from cordes.certificates.enclosed.features import Operator
 from cordes.certificates.enclosed.integrand import decided, factors, larger_by, sines_of
 from cordes.certificates.residual.candidate import (
     AbstractCandidate,

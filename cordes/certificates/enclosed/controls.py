@@ -39,9 +39,9 @@ from cordes.certificates.enclosed.abstract import (
     Weight,
     stacked,
 )
+from cordes.certificates.enclosed.answers.interpolation import limits_between
 from cordes.certificates.enclosed.charts import ChartCells
 from cordes.certificates.enclosed.components import Components
-from cordes.certificates.enclosed.interpolation import limits_between
 from cordes.certificates.enclosed.measure import left_out
 from cordes.certificates.enclosed.refinement import SHARE, CellBudget, Refinement, refined
 from cordes.certificates.residual.candidate import CHUNK, EPSILON, AbstractCandidate
@@ -49,7 +49,7 @@ from cordes.certificates.residual.norms import Norm
 from cordes.certificates.theorems.energy import Local
 from cordes.formulas.intervals import UnsupportedOperation
 from cordes.problems.hjb import HJB
-from cordes.problems.lines import lines_of
+from cordes.problems.kinks.lines import lines_of
 from cordes.problems.problem import Coefficients
 
 Array = np.ndarray

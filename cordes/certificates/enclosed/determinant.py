@@ -31,9 +31,9 @@ from cordes.certificates.enclosed.abstract import (
     Weight,
     stacked,
 )
+from cordes.certificates.enclosed.answers.interpolation import limits_between
 from cordes.certificates.enclosed.charts import ChartCells
 from cordes.certificates.enclosed.components import Components
-from cordes.certificates.enclosed.interpolation import limits_between
 from cordes.certificates.enclosed.measure import EnclosedMeasure
 from cordes.certificates.enclosed.refinement import CellBudget, Refinement, of_cells, refined
 from cordes.certificates.enclosed.weights import determinant
@@ -48,7 +48,7 @@ from cordes.certificates.residual.norms import Norm
 from cordes.formulas.intervals import Interval
 from cordes.formulas.rectangles import Rectangle
 from cordes.problems.coefficients import at_points
-from cordes.problems.lines import lines_of
+from cordes.problems.kinks.lines import lines_of
 from cordes.problems.monge_ampere import MongeAmpere
 from cordes.problems.problem import Coefficients
 

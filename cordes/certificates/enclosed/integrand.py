@@ -20,10 +20,10 @@ from cordes.certificates.enclosed.abstract import (
     Weight,
     stacked,
 )
+from cordes.certificates.enclosed.answers.features import AbstractFeatures, Features, Operator
+from cordes.certificates.enclosed.answers.polynomials import EnclosedPolynomials
 from cordes.certificates.enclosed.blended.boxes import CellBoxes
 from cordes.certificates.enclosed.charts import AbstractAtlas, ChartCells, Identity, atlas
-from cordes.certificates.enclosed.features import AbstractFeatures, Features, Operator
-from cordes.certificates.enclosed.polynomials import Polynomials
 from cordes.certificates.residual.candidate import (
     AbstractCandidate,
     AnswerCandidate,
@@ -184,7 +184,7 @@ def sines_of(solution: Any) -> tuple[AbstractFeatures | None, Array]:
     if np.any(solution.amplitudes):
         raise UnsupportedOperation("singular functions")
     if isinstance(network, Pieces):
-        return Polynomials(network), np.arange(len(network.axes))
+        return EnclosedPolynomials(network), np.arange(len(network.axes))
     if isinstance(network, CellPolynomials):
         if not network.is_alone:
             raise UnsupportedOperation("cells that are blended")

@@ -11,8 +11,8 @@ from cordes.certificates.enclosed.integrand import Integrand
 from cordes.certificates.enclosed.measure import EnclosedMeasure
 from cordes.certificates.enclosed.refinement import CellBudget, Refinement, refined
 from cordes.certificates.residual.candidate import AbstractCandidate, AnswerCandidate
+from cordes.problems.kinks.lines import lines_of
 from cordes.problems.linear import Linear
-from cordes.problems.lines import lines_of
 
 
 @np.errstate(all="ignore")

@@ -5,10 +5,10 @@ hides."""
 
 import numpy as np
 
+from cordes.certificates.enclosed.answers.interpolation import limits_between
 from cordes.certificates.enclosed.controls import ControlMeasure, OnCells
-from cordes.certificates.enclosed.interpolation import limits_between
 from cordes.certificates.enclosed.weights import UNIT
-from cordes.certificates.theorems.comparison import Profile
+from cordes.certificates.theorems.comparison import ProfileInTime
 
 Array = np.ndarray
 
@@ -40,7 +40,7 @@ def limits_on_cells(measure: ControlMeasure) -> tuple[Array, Array, Array, Array
     return found[0], found[1], found[2], found[3]
 
 
-def profile_of(lower: Array, upper: Array, begins: Array, stops: Array) -> Profile:
+def profile_of(lower: Array, upper: Array, begins: Array, stops: Array) -> ProfileInTime:
     """The largest of what is known of the cells at each time."""
     times = np.unique(np.concatenate([begins, stops]))
     first, last = np.searchsorted(times, begins), np.searchsorted(times, stops)
@@ -48,4 +48,4 @@ def profile_of(lower: Array, upper: Array, begins: Array, stops: Array) -> Profi
     for low, high, one, other in zip(lower, upper, first, last, strict=True):
         np.maximum(above[one:other], high, out=above[one:other])
         np.maximum(below[one:other], -low, out=below[one:other])
-    return Profile(times, above, below)
+    return ProfileInTime(times, above, below)

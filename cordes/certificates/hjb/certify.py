@@ -25,7 +25,7 @@ from cordes.certificates.enclosed.weights import multiplier
 from cordes.certificates.hjb.coverage import ContinuumCoverage, ControlCoverage, local_of
 from cordes.certificates.hjb.equation import (
     AbstractControlEquation,
-    Compared,
+    ComparedControls,
     ContinuumEquation,
     ControlledEquation,
     ControlState,
@@ -81,7 +81,7 @@ def certify_hjb(
     if reason := refusal(problem, candidate):
         return Certificate(reasons=(reason,))
     pilot_points = pilot_points_of(problem.domain)
-    compared = Compared(problem, candidate, pilot_points)
+    compared = ComparedControls(problem, candidate, pilot_points)
     pilot = compared.evaluate(pilot_points)
     if reason := unusable(problem, pilot, pilot_points):
         return Certificate(reasons=(reason,))

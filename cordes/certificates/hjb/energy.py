@@ -75,7 +75,7 @@ def rounding_of(candidate: AbstractCandidate, points: np.ndarray) -> Rounding:
     return Rounding(*(Jet(*part) for part in parts))
 
 
-class Seen(NamedTuple):
+class SeenControls(NamedTuple):
     """What is known of an answer at points: its derivatives with bounds of their rounding, or,
     where the controls are few, ±(L^a u - f^a) itself (N, m) with a bound of its rounding, which is
     sharper."""
@@ -86,9 +86,9 @@ class Seen(NamedTuple):
     rounding: np.ndarray | None = None
 
     @staticmethod
-    def nothing(n: int, d: int) -> "Seen":
+    def nothing(n: int, d: int) -> "SeenControls":
         zero: Any = (np.zeros(n), np.zeros((n, d)), np.zeros((n, d, d)))
-        return Seen(Jet(*zero), Jet(*zero))
+        return SeenControls(Jet(*zero), Jet(*zero))
 
 
 class Best(NamedTuple):
@@ -198,11 +198,11 @@ class Pairs:
     # All controls ---------------------------------------------------------------------------------
 
     def equations(
-        self, x: np.ndarray, seen: Seen, matrix: np.ndarray
+        self, x: np.ndarray, seen: SeenControls, matrix: np.ndarray
     ) -> Iterator[tuple[int, Invariants, np.ndarray, np.ndarray]]:
         """For one block of controls after the other: invariants, defects and their rounding, the
         pairs one point after the other."""
-        empty = Seen.nothing(*x.shape)
+        empty = SeenControls.nothing(*x.shape)
         arrays: Any = (*(seen.jet or empty.jet), *(seen.error or empty.error))  # pyright: ignore
         blocks = self._over_blocks("equation", inverse_root(matrix), x, *arrays)
         for first, (*parts, defect, rounding) in blocks:
@@ -216,7 +216,7 @@ class Pairs:
     def best(
         self,
         x: np.ndarray,
-        seen: Seen,
+        seen: SeenControls,
         multipliers: list[Multiplier],
         matrix: np.ndarray | None = None,
     ) -> list[Best]:
@@ -241,7 +241,7 @@ class Pairs:
                 )
         return found
 
-    def largest_rounding(self, x: np.ndarray, seen: Seen) -> np.ndarray:
+    def largest_rounding(self, x: np.ndarray, seen: SeenControls) -> np.ndarray:
         blocks = self.equations(x, seen, np.eye(x.shape[1]))
         return np.max([np.max(rounding, axis=1) for *_, rounding in blocks], axis=0)
 
@@ -252,7 +252,7 @@ class Pairs:
         largest sum; `scale` (N,) multiplies the equations."""
         n, d = x.shape
         largest, total, worst = None, np.full(n, -np.inf), np.zeros(n, int)
-        for first, at, defect, _ in self.equations(x, Seen.nothing(n, d), matrix):
+        for first, at, defect, _ in self.equations(x, SeenControls.nothing(n, d), matrix):
             if scale is not None:
                 at = Invariants(d, *(part * np.repeat(scale, defect.shape[1]) for part in at[1:]))
             columns = scheme.defects(at).reshape(*defect.shape, -1)

@@ -21,7 +21,13 @@ from cordes.certificates.hjb.coverage import (
     choose_common,
     local_of,
 )
-from cordes.certificates.hjb.energy import ROUNDING_OF_EQUATIONS, Best, Pairs, Seen, rounding_of
+from cordes.certificates.hjb.energy import (
+    ROUNDING_OF_EQUATIONS,
+    Best,
+    Pairs,
+    SeenControls,
+    rounding_of,
+)
 from cordes.certificates.reason import Reason, Why
 from cordes.certificates.residual.candidate import (
     CHUNK,
@@ -65,7 +71,7 @@ class ControlState(NamedTuple):
     multiplier d/tr A^a inside; the best control of the first; the smallest det(A^a)^{1/d}; by how
     much a sampled control beats the maximiser, relative to the terms of the equation."""
 
-    seen: Seen
+    seen: SeenControls
     plain: Best
     scaled: Best
     control: np.ndarray
@@ -73,7 +79,7 @@ class ControlState(NamedTuple):
     beaten: np.ndarray
 
 
-class Compared:
+class ComparedControls:
     """An answer to which all controls are applied: few of them one by one, many by its derivatives,
     whose rounding is measured at the pilot points."""
 
@@ -82,15 +88,15 @@ class Compared:
         direct = problem.maximiser is None and len(problem.controls) <= DIRECT
         self.rounding = None if direct else rounding_of(candidate, pilot_points)
 
-    def see(self, x: np.ndarray) -> Seen:
+    def see(self, x: np.ndarray) -> SeenControls:
         if self.rounding is None:
             parts = [
                 [self._applied(x[k : k + CHUNK], a) for k in range(0, len(x), CHUNK)]
                 for a in self.problem.controls
             ]
-            return Seen(None, None, *np.stack([np.hstack(part) for part in parts], axis=2))
+            return SeenControls(None, None, *np.stack([np.hstack(part) for part in parts], axis=2))
         jet = Jet(*(np.asarray(part) for part in self.candidate.jet(x)))  # pyright: ignore
-        return Seen(jet, self.rounding.at(jet))
+        return SeenControls(jet, self.rounding.at(jet))
 
     def _applied(self, x: np.ndarray, a: np.ndarray) -> np.ndarray:
         """±(L^a u - f^a) and its rounding for one control, (2, N)."""
@@ -112,7 +118,7 @@ class Compared:
         return ControlState(seen, plain, scaled, control, root, beaten)
 
     def _by_maximiser(
-        self, x: np.ndarray, seen: Seen, control: np.ndarray, sampled: Best
+        self, x: np.ndarray, seen: SeenControls, control: np.ndarray, sampled: Best
     ) -> tuple[Best, Best, np.ndarray]:
         """The supremum over the continuum. At another state, the true one, another control may be
         best: the rounding is that of the worst control."""
@@ -169,7 +175,7 @@ class AbstractControlEquation(AbstractEquation):
     """An answer compared with all controls, at the points of a measure and at pilot points."""
 
     problem: HJB
-    compared: Compared
+    compared: ComparedControls
     measure: Measure
     evaluated: ControlState
     pilot: ControlState

@@ -33,7 +33,7 @@ from cordes.certificates.enclosed.refinement import CHEAP, TIGHT, CellBudget
 from cordes.certificates.monge_ampere.sides import (
     SEARCH_SEED,
     Densities,
-    Sides,
+    DeterminantSides,
     check_density,
     root_differences,
 )
@@ -122,7 +122,7 @@ def bounds(
         return Certificate(reasons=(why.reason,))
 
 
-def _proved(enclosed: ConvexMeasure, sides: Sides) -> Sides:
+def _proved(enclosed: ConvexMeasure, sides: DeterminantSides) -> DeterminantSides:
     """With norms that are enclosed, unless points show much less; if they miss a part of it they
     count for nothing."""
     larger, smaller = enclosed.norms()
@@ -302,7 +302,9 @@ class _Attempt:
         watched = Watched(evaluate, indicator, *own)
         return measured(self.problem, watched, sampling, singular)
 
-    def _norms(self, measure: Measure, local: Densities, shift: float, gap: float) -> Sides:
+    def _norms(
+        self, measure: Measure, local: Densities, shift: float, gap: float
+    ) -> DeterminantSides:
         upper, lower = root_differences(local, shift)
         both = measure.norm(np.maximum(upper, lower), self.dimension)
         # One side alone has kinks where the difference changes its sign; the cells are refined for
@@ -311,11 +313,11 @@ class _Attempt:
             norm if norm.converged else both
             for norm in (measure.norm(values, self.dimension) for values in (upper, lower))
         )
-        return Sides(above, below, shift, *circumscribed(self.domain), gap)
+        return DeterminantSides(above, below, shift, *circumscribed(self.domain), gap)
 
     # What can go wrong
 
-    def _check_convergence(self, sides: Sides, largest: float) -> None:
+    def _check_convergence(self, sides: DeterminantSides, largest: float) -> None:
         """What n and 2n points make of the norms matters as far as it changes the whole bound."""
         spread = 0.0 if largest == 0 else math.inf
         if 0 < largest < math.inf:
@@ -326,7 +328,7 @@ class _Attempt:
             sentence += f" differ by {100 * spread:.2g} %; {UNRESOLVED_REMEDY}"
             raise NoBoundError(Why.not_converged, sentence, spread=spread)
 
-    def _check_use(self, convexity: Convexity, sides: Sides, largest: float) -> None:
+    def _check_use(self, convexity: Convexity, sides: DeterminantSides, largest: float) -> None:
         interior = self.domain.interior_points(SEARCH_POINTS, SEARCH_SEED)
         x = np.concatenate([interior, edge_points(self.domain)])
         reach = float(np.ptp(self.candidate.value(x)[0]))
@@ -348,7 +350,7 @@ class _Attempt:
     # The result
 
     def _assemble(
-        self, measure: Measure, sides: Sides, largest: float, convexity: Convexity | None
+        self, measure: Measure, sides: DeterminantSides, largest: float, convexity: Convexity | None
     ) -> Certificate:
         domain = self.domain
         theorem = Citation(Theorem.T4)

@@ -35,7 +35,7 @@ class Densities(NamedTuple):
     rounding: np.ndarray
 
 
-class Sides(NamedTuple):
+class DeterminantSides(NamedTuple):
     """Norms of the two sides; `shift` is δ, and `center` and `radius` belong to a ball around the
     domain."""
 

@@ -14,14 +14,14 @@ import numpy as np
 from cordes.certificates.certificate import Certificate
 from cordes.certificates.obstacle.points import too_narrow
 from cordes.certificates.obstacle.potential import certify_potential, potential_of
-from cordes.certificates.parabolic.operators import CoverageInTime, Looked, Operators
+from cordes.certificates.parabolic.operators import CoverageInTime, LookedInTime, OperatorsInTime
 from cordes.certificates.reason import Reason, Why
 from cordes.certificates.residual.candidate import AbstractCandidate, not_finite
 from cordes.certificates.residual.hypotheses import boundary_gap, refusal
 from cordes.certificates.residual.measured import pilot_points_of
 from cordes.certificates.theorem import Citation, Theorem
 from cordes.certificates.theorems.stopping import (
-    Side,
+    ComparisonSide,
     Stopped,
     in_time,
     with_barrier,
@@ -55,9 +55,9 @@ def certify_obstacle(
     if reason := _discontinuous(problem):
         return Certificate(reasons=(reason,))
     base = problem.base_problem
-    operators = Operators(base)
+    operators = OperatorsInTime(base)
     pilot = pilot_points_of(problem.domain)
-    looked = Looked(operators, candidate, pilot)
+    looked = LookedInTime(operators, candidate, pilot)
     coverage = CoverageInTime(operators, pilot)
     points = _points(problem)
     points = np.concatenate([points, _near_the_rim(problem, candidate, points)])
@@ -155,7 +155,7 @@ def _near_the_rim(
     return moved[problem.domain.contains(moved)]
 
 
-class Seen(NamedTuple):
+class SeenStopping(NamedTuple):
     """At points: limits of F[w], w - ψ and Ψ - w with the rounding taken off; infinite where there
     is no such obstacle."""
 
@@ -165,7 +165,9 @@ class Seen(NamedTuple):
     under: np.ndarray
 
 
-def _seen(problem: Obstacle, looked: Looked, candidate: AbstractCandidate, x: np.ndarray) -> Seen:
+def _seen(
+    problem: Obstacle, looked: LookedInTime, candidate: AbstractCandidate, x: np.ndarray
+) -> SeenStopping:
     seen = looked.at(x)
     low = np.max(seen.defect - seen.rounding, axis=1)
     high = np.max(seen.defect + seen.rounding, axis=1)
@@ -178,24 +180,24 @@ def _seen(problem: Obstacle, looked: Looked, candidate: AbstractCandidate, x: np
         over = value - rounding - sample(problem.lower, x)
     if problem.upper is not None:
         under = sample(problem.upper, x) - value - rounding
-    return Seen(low, high, over, under)
+    return SeenStopping(low, high, over, under)
 
 
-def _sides(seen: Seen, boundary: float) -> tuple[Side, Side]:
+def _sides(seen: SeenStopping, boundary: float) -> tuple[ComparisonSide, ComparisonSide]:
     """Above, u - w, the residual counts where w is below Ψ, and w may be below ψ; below, w - u, it
     is the other way round."""
     above, below = np.maximum(seen.high, 0.0), np.maximum(-seen.low, 0.0)
     short, excess = float(np.max(-seen.over)), float(np.max(-seen.under))
     return (
-        Side(above, seen.under, max(short, boundary)),
-        Side(below, seen.over, max(excess, boundary)),
+        ComparisonSide(above, seen.under, max(short, boundary)),
+        ComparisonSide(below, seen.over, max(excess, boundary)),
     )
 
 
 def _compared(
     problem: Obstacle,
-    operators: Operators,
-    sides: tuple[Side, Side],
+    operators: OperatorsInTime,
+    sides: tuple[ComparisonSide, ComparisonSide],
     points: np.ndarray,
     rate: float,
 ) -> Stopped | Reason:

@@ -16,7 +16,7 @@ from cordes.certificates.residual.hypotheses import Gap
 from cordes.certificates.theorem import Citation, Modifier, Theorem
 from cordes.certificates.theorems.comparison import (
     Comparison,
-    Course,
+    CourseInTime,
     course,
     krylov_tso_constant,
 )
@@ -35,7 +35,7 @@ GLOSSES = {
 }
 
 
-class Bound(NamedTuple):
+class BoundInTime(NamedTuple):
     """A bound, by which theorem, and how it is known."""
 
     value: float
@@ -55,12 +55,12 @@ class AtTime(NamedTuple):
     Linf: float | None
 
 
-class Part(NamedTuple):
+class SlabPart(NamedTuple):
     """A slab with the theorems that are applied to it."""
 
     slab: Slab
     consequences: Consequences | None
-    course: Course | None
+    course: CourseInTime | None
 
     @property
     def norm(self) -> float:
@@ -73,7 +73,7 @@ class InTimeBounds:
     """What is known at each time."""
 
     problem: AbstractProblem
-    parts: tuple[Part, ...]
+    parts: tuple[SlabPart, ...]
     more: float
     krylov_tso: float | None
     levels: dict[str, str]
@@ -113,7 +113,7 @@ class InTimeBounds:
         )
 
 
-def _until(part: Part, since: float) -> Consequences:
+def _until(part: SlabPart, since: float) -> Consequences:
     """The theorem on the first part of its slab."""
     known = part.consequences
     assert known is not None
@@ -122,13 +122,13 @@ def _until(part: Part, since: float) -> Consequences:
     return Consequences(*fields)
 
 
-class Bounds(NamedTuple):
+class BoundsInTime(NamedTuple):
     """All of them."""
 
-    L2: Bound | None
+    L2: BoundInTime | None
     H1: float | None
     H2: float | None
-    Linf: Bound | None
+    Linf: BoundInTime | None
     energy: tuple[float, float] | None
     lambda_: float | None
     level: str
@@ -140,7 +140,7 @@ class Bounds(NamedTuple):
     reasons: tuple[Reason, ...]
 
 
-def bounds_of(problem: AbstractProblem, slabs: Sequence[Slab], gap: Gap) -> Bounds:
+def bounds_of(problem: AbstractProblem, slabs: Sequence[Slab], gap: Gap) -> BoundsInTime:
     """The smallest bound of each norm."""
     reaction, reaction_level = _reaction(slabs)
     class_, why = class_of(problem, slabs)
@@ -172,7 +172,7 @@ def bounds_of(problem: AbstractProblem, slabs: Sequence[Slab], gap: Gap) -> Boun
     if whole and first is not None:
         cited |= {"H1": _citation(first), "H2": _citation(first), "energy": _citation(first)}
     kt = next((each.value for each in tops if each.by.theorem is Theorem.KT), None)
-    return Bounds(
+    return BoundsInTime(
         _raised(square, more * math.sqrt(problem.domain.volume)),
         slope,
         curved,
@@ -189,10 +189,10 @@ def bounds_of(problem: AbstractProblem, slabs: Sequence[Slab], gap: Gap) -> Boun
     )
 
 
-def _parts(slabs: Sequence[Slab], rate: float | None) -> list[Part]:
+def _parts(slabs: Sequence[Slab], rate: float | None) -> list[SlabPart]:
     """The slabs one after the other: each begins with the error that the one before it ends
     with."""
-    parts: list[Part] = []
+    parts: list[SlabPart] = []
     error, start = Comparison(0.0, 0.0), 0.0
     before: Energy | None = None
     for slab in slabs:
@@ -212,11 +212,11 @@ def _parts(slabs: Sequence[Slab], rate: float | None) -> list[Part]:
         before = None if known is None else energy
         path = None if rate is None else course(slab.profile, rate, error.plus(slab.step))
         error = error if path is None else path.end
-        parts.append(Part(slab, known, path))
+        parts.append(SlabPart(slab, known, path))
     return parts
 
 
-def _handed_on(before: Energy | None, after: Energy, start: float, last: Part | None) -> float:
+def _handed_on(before: Energy | None, after: Energy, start: float, last: SlabPart | None) -> float:
     """N of the next slab from that of the last one: with other M and λ, by ‖∇v‖ and ‖v‖."""
     if before is None or last is None or last.consequences is None:
         return 0.0
@@ -235,14 +235,14 @@ def _sum(values: Sequence[float]) -> float:
     return math.sqrt(sum(value**2 for value in values)) * (1 + 1e-12)
 
 
-def _square(energies: Sequence[Part]) -> Bound:
+def _square(energies: Sequence[SlabPart]) -> BoundInTime:
     first = energies[0].slab.energy
     assert first is not None
     value = _sum([part.consequences.L2(part.norm) for part in energies])  # pyright: ignore
-    return Bound(value, _citation(first), _energy_level(energies))
+    return BoundInTime(value, _citation(first), _energy_level(energies))
 
 
-def _energy_level(energies: Sequence[Part]) -> str:
+def _energy_level(energies: Sequence[SlabPart]) -> str:
     return min((_level_of(part.slab) for part in energies), key=_rank)
 
 
@@ -264,7 +264,7 @@ def _citation(energy: Energy) -> Citation:
     return cited if energy.scheme.shift == 0 else cited.with_(Modifier.growing)
 
 
-def _bracket(parts: Sequence[Part]) -> tuple[float, float] | None:
+def _bracket(parts: Sequence[SlabPart]) -> tuple[float, float] | None:
     """Of ‖ωv_t - Δv + λv‖, where it is the same expression all the time."""
     if len(parts) > 1:
         return None
@@ -275,7 +275,7 @@ def _bracket(parts: Sequence[Part]) -> tuple[float, float] | None:
     return energy.norm.lower / (1 + s), energy.norm.upper / (1 - s)
 
 
-def _raised(bound: Bound | None, more: float) -> Bound | None:
+def _raised(bound: BoundInTime | None, more: float) -> BoundInTime | None:
     return None if bound is None else bound._replace(value=bound.value + more)
 
 
@@ -314,12 +314,12 @@ def class_of(problem: AbstractProblem, slabs: Sequence[Slab]) -> tuple[str | Non
 
 def _tops(
     problem: AbstractProblem,
-    parts: Sequence[Part],
+    parts: Sequence[SlabPart],
     class_: str | None,
     reaction: tuple[float, str],
-) -> tuple[list[Bound], list[Reason]]:
+) -> tuple[list[BoundInTime], list[Reason]]:
     """All bounds of the largest error."""
-    found: list[Bound] = []
+    found: list[BoundInTime] = []
     d = problem.space.dimension
     energies = [part for part in parts if part.consequences is not None]
     if class_ is not None:
@@ -328,7 +328,7 @@ def _tops(
             levels.append(_contraction_level(energies))
         value = max(part.course.largest for part in parts if part.course is not None)
         by = Citation(Theorem.M1, f"class {class_}")
-        found.append(Bound(value, by, min(levels, key=_rank)))
+        found.append(BoundInTime(value, by, min(levels, key=_rank)))
     if len(energies) == len(parts) and d == 1 and walled_part(problem.domain) is None:
         width = _width(problem)
         value = max(
@@ -337,29 +337,29 @@ def _tops(
         )
         first = energies[0].slab.energy
         assert first is not None
-        found.append(Bound(value, _citation(first), _energy_level(energies)))
+        found.append(BoundInTime(value, _citation(first), _energy_level(energies)))
     reasons = []
     if class_ is not None and class_ in "SC":
         kt = _krylov_tso(problem, parts, energies, class_, reaction)
-        if isinstance(kt, Bound):
+        if isinstance(kt, BoundInTime):
             found.append(kt)
         elif kt is not None:
             reasons.append(kt)
     return [bound for bound in found if math.isfinite(bound.value)], reasons
 
 
-def _contraction_level(energies: Sequence[Part]) -> str:
+def _contraction_level(energies: Sequence[SlabPart]) -> str:
     sources = [part.slab.energy.contraction.source for part in energies]  # pyright: ignore
     return "sampled" if "sampled" in sources else "enclosed"
 
 
 def _krylov_tso(
     problem: AbstractProblem,
-    parts: Sequence[Part],
-    energies: Sequence[Part],
+    parts: Sequence[SlabPart],
+    energies: Sequence[SlabPart],
     class_: str,
     reaction: tuple[float, str],
-) -> Bound | Reason | None:
+) -> BoundInTime | Reason | None:
     if reaction[0] < 0:
         sentence = f"KT needs c ≥ 0, and c may be {reaction[0]:.4g}"
         return Reason(Why.negative_reaction, sentence, {"smallest": reaction[0]})
@@ -377,13 +377,13 @@ def _krylov_tso(
     levels = ["enclosed" if part.slab.power.enclosed else part.slab.measure.level for part in parts]
     levels += [reaction[1], _contraction_level(energies)]
     levels += ["sampled" for _, source in determinants if source == "sampled"]
-    return Bound(value, Citation(Theorem.KT, f"class {class_}"), min(levels, key=_rank))
+    return BoundInTime(value, Citation(Theorem.KT, f"class {class_}"), min(levels, key=_rank))
 
 
 def _levels(
-    energies: Sequence[Part],
-    square: Bound | None,
-    top: Bound | None,
+    energies: Sequence[SlabPart],
+    square: BoundInTime | None,
+    top: BoundInTime | None,
     whole: bool,
     proved: bool,
 ) -> dict[str, str]:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from cordes.certificates.certificate import Certificate, Picture
-from cordes.certificates.parabolic.bounds import Bounds, bounds_of
+from cordes.certificates.parabolic.bounds import BoundsInTime, bounds_of
 from cordes.certificates.parabolic.slab import Slab, looked_at
 from cordes.certificates.reason import Reason, Why
 from cordes.certificates.residual.candidate import AbstractCandidate
@@ -57,7 +57,7 @@ def certificate_of(
     problem: AbstractProblem,
     candidate: AbstractCandidate,
     slabs: Sequence[Slab],
-    bounds: Bounds,
+    bounds: BoundsInTime,
     reasons: tuple[Reason, ...],
 ) -> Certificate:
     L2, Linf = bounds.L2, bounds.Linf

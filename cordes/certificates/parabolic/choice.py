@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cordes.certificates.parabolic.operators import Seen
+from cordes.certificates.parabolic.operators import SeenInTime
 from cordes.certificates.theorems.energy import (
     Invariants,
     Local,
@@ -16,7 +16,7 @@ from cordes.certificates.theorems.energy import (
 )
 from cordes.certificates.theorems.energy_in_time import (
     Consequences,
-    InTime,
+    SchemeInTime,
     normalised_in_time,
     time_root,
 )
@@ -33,22 +33,22 @@ MOST_GROWTH = 60.0
 STEEP, NEAR = 0.01, 0.5
 
 
-class Trial(NamedTuple):
+class TrialInTime(NamedTuple):
     """A scheme in the coordinates of M, with the bound of ‖v‖ that it promises."""
 
-    scheme: InTime
+    scheme: SchemeInTime
     matrix: np.ndarray
     eigenvalue: float
     contraction: float
     promise: float
 
 
-class Pilot:
+class PilotInTime:
     """The operators at pilot points in the coordinates of M, and what they give of the answer."""
 
     def __init__(
         self,
-        seen: Seen,
+        seen: SeenInTime,
         times: np.ndarray,
         matrix: np.ndarray,
         eigenvalue: float,
@@ -74,16 +74,16 @@ class Pilot:
         # Of the matrices after the change of variables.
         self.rate = best_rate(whole.whitened(matrix).A)
 
-    def contraction(self, scheme: InTime) -> float:
+    def contraction(self, scheme: SchemeInTime) -> float:
         return max(float(np.max(scheme.defects(part))) for part in (self.at, self.worst))
 
-    def norm(self, scheme: InTime) -> float:
+    def norm(self, scheme: SchemeInTime) -> float:
         """‖F_g‖ up to the volume."""
         g = scheme.multiplier(self.at).reshape(self.defect.shape)
         size = np.max(g * self.defect, axis=1) * np.exp(-scheme.shift * self.times)
         return math.sqrt(float(np.mean(size**2)))
 
-    def promise(self, scheme: InTime, contraction: float) -> float:
+    def promise(self, scheme: SchemeInTime, contraction: float) -> float:
         if not contraction < 1:
             return math.inf
         smallest = float(np.linalg.eigvalsh(self.matrix)[0])
@@ -91,7 +91,7 @@ class Pilot:
         known = Consequences(scheme, contraction, self.eigenvalue, self.length, smallest, start)
         return known.L2(max(self.norm(scheme), 1e-290))
 
-    def scheme(self, theta: np.ndarray, constant: bool) -> InTime:
+    def scheme(self, theta: np.ndarray, constant: bool) -> SchemeInTime:
         """From ω, β, α₂, α₁, α₀, λ as logarithms, the share of α_t in ω², and μ."""
         omega, beta, second, first, zeroth, lambda_ = (
             bounded_exponential(value) for value in theta[:6]
@@ -112,7 +112,7 @@ class Pilot:
         weights = normalised_in_time(
             (beta, second, first, zeroth), omega, lambda_, alpha, self.eigenvalue, d, gain
         )
-        return InTime(omega, lambda_, alpha, weights, shift)
+        return SchemeInTime(omega, lambda_, alpha, weights, shift)
 
     def starts(self) -> list[tuple[np.ndarray, bool]]:
         """Logarithms near the choice of Smears and Süli, near a small λ, and with a constant
@@ -155,7 +155,7 @@ class Pilot:
             (np.array([*np.log([middle, 1 / d, 1.0, 2 * guess, guess**2, guess]), 0.0, 0.0]), True),
         ]
 
-    def trials(self) -> list[Trial]:
+    def trials(self) -> list[TrialInTime]:
         """The best schemes from all starts, the most promising first."""
         found = []
         for start, constant in self.starts():
@@ -172,11 +172,13 @@ class Pilot:
             theta = min((start, best), key=objective)
             scheme = self.scheme(theta, constant)
             s = self.contraction(scheme)
-            found.append(Trial(scheme, self.matrix, self.eigenvalue, s, self.promise(scheme, s)))
+            found.append(
+                TrialInTime(scheme, self.matrix, self.eigenvalue, s, self.promise(scheme, s))
+            )
         return sorted(found, key=lambda trial: (trial.promise, trial.contraction))
 
 
-def steepness(scheme: InTime, contraction: float) -> float:
+def steepness(scheme: SchemeInTime, contraction: float) -> float:
     """What a search pays, as a logarithm, for a Q that is hard to bound in cells: near one, or with
     small weights, which make it steep."""
     shares = (scheme.alpha / scheme.omega**2, scheme.weights[0])

@@ -31,7 +31,7 @@ FULL_BUDGET = 4
 ROUNDING_OF_EQUATIONS = 8.0
 
 
-class Seen(NamedTuple):
+class SeenInTime(NamedTuple):
     """At points: the operators without the time, with axes (N, K, …), and what they give of the
     answer with a bound of its rounding, (N, K)."""
 
@@ -41,7 +41,7 @@ class Seen(NamedTuple):
 
 
 @final
-class Operators:
+class OperatorsInTime:
     """The operators of a problem in time. For those who know controls it is a problem with K
     controls: K = 1 for one without."""
 
@@ -96,22 +96,22 @@ class Operators:
         return not depends_on_place(given, self.domain.dimension, self.controls.shape[1:])
 
 
-class Looked:
+class LookedInTime:
     """An answer under the operators of a problem, at any points."""
 
-    def __init__(self, operators: Operators, candidate: AbstractCandidate, pilot: np.ndarray):
+    def __init__(self, operators: OperatorsInTime, candidate: AbstractCandidate, pilot: np.ndarray):
         self.operators, self.candidate = operators, candidate
         direct = operators.count <= DIRECT
         self.rounding = None if direct else rounding_of(candidate, pilot)
 
-    def at(self, x: np.ndarray) -> Seen:
+    def at(self, x: np.ndarray) -> SeenInTime:
         parts = [self._chunk(x[k : k + CHUNK]) for k in range(0, len(x), CHUNK)]
         local = Local(
             *(np.concatenate(each) for each in zip(*(p.local for p in parts), strict=True))
         )
-        return Seen(local, *(np.concatenate([part[k] for part in parts]) for k in (1, 2)))
+        return SeenInTime(local, *(np.concatenate([part[k] for part in parts]) for k in (1, 2)))
 
-    def _chunk(self, x: np.ndarray) -> Seen:
+    def _chunk(self, x: np.ndarray) -> SeenInTime:
         operators, found = self.operators, []
         jet = None if self.rounding is None else Jet(*map(np.asarray, self.candidate.jet(x)))
         error = None if jet is None or self.rounding is None else self.rounding.at(jet)
@@ -129,7 +129,7 @@ class Looked:
             local = operators.in_space(equation)
             found.append((*local, defect, rounding + 4 * EPSILON * np.abs(f)))
         A, b, c, defect, rounding = (np.stack(part, axis=1) for part in zip(*found, strict=True))
-        return Seen(Local(A, b, c), defect, rounding)
+        return SeenInTime(Local(A, b, c), defect, rounding)
 
 
 def _inherited(equation: Coefficients, jet: Jet, error: Jet) -> np.ndarray:
@@ -145,7 +145,7 @@ def _inherited(equation: Coefficients, jet: Jet, error: Jet) -> np.ndarray:
 class CoverageInTime(AbstractCoverage):
     """The operators over all of space and time."""
 
-    def __init__(self, operators: Operators, points: np.ndarray):
+    def __init__(self, operators: OperatorsInTime, points: np.ndarray):
         self.operators = operators
         self.always = " for every control" if operators.count > 1 else ""
         few = operators.count <= ENCLOSED

@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from cordes.certificates.parabolic.choice import Pilot
-from cordes.certificates.parabolic.operators import Operators, Seen
+from cordes.certificates.parabolic.choice import PilotInTime
+from cordes.certificates.parabolic.operators import OperatorsInTime, SeenInTime
 from cordes.certificates.theorems.energy import Local
 from cordes.domains.constants import first_eigenvalue
 from cordes.problems.condition import cordes_multiplier
@@ -21,7 +21,7 @@ def promised_rms(problem: AbstractProblem, multiplier: bool) -> float:
     at sampled points; comparison with a function of time where TP does not hold."""
     domain, space = problem.domain, problem.space
     points = domain.interior_points(SAMPLES, SEED, "sobol")
-    operators = Operators(problem)
+    operators = OperatorsInTime(problem)
     chosen = np.unique(np.linspace(0, operators.count - 1, CONTROLS).round().astype(int))
     parts = [operators.of_control(points, k) for k in chosen]
     unscaled = np.stack(
@@ -36,11 +36,11 @@ def promised_rms(problem: AbstractProblem, multiplier: bool) -> float:
     in_space = [operators.in_space(part) for part in parts]
     local = Local(*(np.stack(each, axis=1) for each in zip(*in_space, strict=True)))
     length = domain.length  # pyright: ignore[reportAttributeAccessIssue]
-    seen = Seen(local, unscaled, np.zeros_like(unscaled))
+    seen = SeenInTime(local, unscaled, np.zeros_like(unscaled))
     times = points[:, -1] - domain.start  # pyright: ignore[reportAttributeAccessIssue]
     identity = np.eye(space.dimension)
     eigenvalue = first_eigenvalue(space, identity)
-    trials = Pilot(seen, times, identity, eigenvalue, length, True).trials()
+    trials = PilotInTime(seen, times, identity, eigenvalue, length, True).trials()
     best = min((trial.promise for trial in trials), default=math.inf)
     if math.isfinite(best):
         return best

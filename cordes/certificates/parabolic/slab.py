@@ -12,8 +12,8 @@ from cordes.certificates.enclosed.controls import ControlMeasure, controlled_mea
 from cordes.certificates.enclosed.refinement import CHEAP, CellBudget
 from cordes.certificates.enclosed.suprema_in_time import limits_on_cells, profile_of
 from cordes.certificates.enclosed.weights import UNIT, invariants
-from cordes.certificates.parabolic.choice import Pilot, Trial
-from cordes.certificates.parabolic.operators import CoverageInTime, Looked, Operators
+from cordes.certificates.parabolic.choice import PilotInTime, TrialInTime
+from cordes.certificates.parabolic.operators import CoverageInTime, LookedInTime, OperatorsInTime
 from cordes.certificates.reason import Reason, Why, contraction_too_large
 from cordes.certificates.residual.candidate import (
     AbstractCandidate,
@@ -22,7 +22,7 @@ from cordes.certificates.residual.candidate import (
 )
 from cordes.certificates.residual.hypotheses import not_seen
 from cordes.certificates.residual.measured import (
-    Layer,
+    MeasuredLayer,
     Sampling,
     Watched,
     measured_closely,
@@ -30,10 +30,10 @@ from cordes.certificates.residual.measured import (
     refusal_of,
 )
 from cordes.certificates.residual.norms import Measure, Norm
-from cordes.certificates.theorems.comparison import Profile
+from cordes.certificates.theorems.comparison import ProfileInTime
 from cordes.certificates.theorems.contraction import Contraction
 from cordes.certificates.theorems.energy import Local, is_identity
-from cordes.certificates.theorems.energy_in_time import InTime
+from cordes.certificates.theorems.energy_in_time import SchemeInTime
 from cordes.certificates.theorems.preconditioner import preconditioners
 from cordes.domains.constants import first_eigenvalue
 from cordes.domains.cylinder import Cylinder
@@ -82,12 +82,12 @@ class Energy(NamedTuple):
     """TP as it was applied: with which scheme, the contraction over the whole slab, and the norm of
     the residual."""
 
-    trial: Trial
+    trial: TrialInTime
     contraction: Contraction
     norm: Norm
 
     @property
-    def scheme(self) -> InTime:
+    def scheme(self) -> SchemeInTime:
         return self.trial.scheme
 
     @property
@@ -112,13 +112,13 @@ class Slab:
     is the norm of F in L^{d+1}."""
 
     problem: AbstractProblem
-    operators: Operators
+    operators: OperatorsInTime
     coverage: CoverageInTime
     measure: Measure
     state: State
     energy: Energy | None
     failures: tuple[Reason, ...]
-    profile: Profile
+    profile: ProfileInTime
     profile_level: str
     power: Norm
     enclosed: ControlMeasure | None
@@ -168,9 +168,9 @@ def looked_at(
     """A slab and an answer on it; `still`: the answer starts with the values of the solution."""
     domain = problem.domain
     assert isinstance(domain, Cylinder)
-    operators = Operators(problem)
+    operators = OperatorsInTime(problem)
     pilot_points = pilot_points_of(domain)
-    looked = Looked(operators, candidate, pilot_points)
+    looked = LookedInTime(operators, candidate, pilot_points)
     seen = looked.at(pilot_points)
     bad = not_finite(seen.defect, seen.local.A.reshape(len(pilot_points), -1))
     if len(bad):
@@ -211,7 +211,7 @@ def looked_at(
     )
 
 
-def weight_of(scheme: InTime, matrix: np.ndarray, start: float) -> Weight:
+def weight_of(scheme: SchemeInTime, matrix: np.ndarray, start: float) -> Weight:
     """g e^{-μ(t - t₀)}, of coefficients that know the time."""
 
     def at(x: np.ndarray, local: Local) -> np.ndarray:
@@ -242,7 +242,7 @@ def _chosen(
     seen: Any,
     points: np.ndarray,
     still: bool,
-) -> tuple[Trial | None, Contraction | None, tuple[Reason, ...]]:
+) -> tuple[TrialInTime | None, Contraction | None, tuple[Reason, ...]]:
     """The theorem with the best promise whose contraction holds everywhere."""
     if problem.maximiser is not None:
         sentence = "no energy theorem is known for a continuum of controls in time"
@@ -254,7 +254,7 @@ def _chosen(
         eigenvalue = first_eigenvalue(space, matrix)
         if eigenvalue > 0 or walled_part(space) is not None:
             length = domain.length  # pyright: ignore
-            trials += Pilot(seen, times, matrix, eigenvalue, length, still).trials()
+            trials += PilotInTime(seen, times, matrix, eigenvalue, length, still).trials()
     trials.sort(key=lambda trial: (trial.promise, trial.contraction))
     failures, sampled = [], None
     for trial in trials[:TRIED]:
@@ -272,7 +272,7 @@ def _chosen(
     return None, None, tuple({str(failure): failure for failure in failures}.values())
 
 
-def _state(looked: Looked, trial: Trial | None, start: float, x: np.ndarray) -> State:
+def _state(looked: LookedInTime, trial: TrialInTime | None, start: float, x: np.ndarray) -> State:
     seen = looked.at(x)
     count = seen.defect.shape[1]
     g, time = np.ones_like(seen.defect), x[:, -1] - start
@@ -300,7 +300,7 @@ def _limits(state: State) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _enclosed(
-    operators: Operators, candidate: AbstractCandidate, weights: list[Weight]
+    operators: OperatorsInTime, candidate: AbstractCandidate, weights: list[Weight]
 ) -> ControlMeasure | None:
     """Cells from which nothing can hide, in up to three dimensions of space and time together."""
     if operators.domain.dimension > 3 or _polynomial(candidate):
@@ -329,14 +329,14 @@ def _norm(measure: Measure, state: State, enclosed: ControlMeasure | None, weigh
 
 def _profile(
     domain: Any, measure: Measure, state: State, enclosed: ControlMeasure | None
-) -> tuple[Profile, str]:
+) -> tuple[ProfileInTime, str]:
     """R^± in time: enclosed, or what points show in stretches of equal length."""
     edges = np.linspace(0.0, domain.length, STRETCHES + 1)
     place = np.clip(np.searchsorted(edges, state.time) - 1, 0, STRETCHES - 1)
     above, below = np.zeros(STRETCHES), np.zeros(STRETCHES)
     np.maximum.at(above, place, state.high)
     np.maximum.at(below, place, -state.low)
-    shown = Profile(domain.start + edges, above, below)
+    shown = ProfileInTime(domain.start + edges, above, below)
     if enclosed is not None:
         found = profile_of(*limits_on_cells(enclosed))
         if np.all(np.isfinite(found.above)) and np.all(np.isfinite(found.below)):
@@ -349,7 +349,7 @@ def _power(
     measure: Measure,
     state: State,
     enclosed: ControlMeasure | None,
-    profile: Profile,
+    profile: ProfileInTime,
     level: str,
 ) -> Norm:
     """‖F‖ in L^{d+1}: with ‖F‖^p ≤ sup|F|^{p-2} ‖F‖₂² where only the square is enclosed."""
@@ -372,7 +372,7 @@ def _unusable(
     candidate: AbstractCandidate,
     measure: Measure,
     state: State,
-    layers: list[Layer],
+    layers: list[MeasuredLayer],
     enclosed: bool,
 ) -> Reason | None:
     bad = not_finite(*state[:4])

@@ -16,7 +16,7 @@ from cordes.formulas.regularity import jump
 from cordes.formulas.regularity.search import suspected
 from cordes.formulas.trace import asks_for_equality
 from cordes.problems.hjb import HJB
-from cordes.problems.jumps import Jump, find_jumps
+from cordes.problems.kinks.jumps import Jump, find_jumps
 from cordes.problems.problem import AbstractProblem
 from cordes.runtime.plain import show
 from cordes.solutions.solution import Solution

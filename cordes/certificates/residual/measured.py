@@ -100,7 +100,7 @@ class Watched(NamedTuple):
     scales: tuple[np.ndarray, np.ndarray] | None = None
 
 
-class Layer(NamedTuple):
+class MeasuredLayer(NamedTuple):
     """A residual `size` at the point `x` that stands for more than the whole norm; the corner or
     singular point that it surrounds, None along a side."""
 
@@ -175,12 +175,12 @@ def measured_closely(
     sampling: Sampling,
     singular: np.ndarray,
     limits: Callable[[Any], tuple[np.ndarray, np.ndarray]],
-) -> tuple[Measure, Any, list[Layer]]:
+) -> tuple[Measure, Any, list[MeasuredLayer]]:
     """`measured`, and once more with small cells at the corners and singular points around which it
     sees too little; the layers that stay unseen. `limits` of the residual, from below and from
     above, come from what is evaluated."""
 
-    def looked_at(measure: Measure, evaluated: Any) -> tuple[Measure, Any, list[Layer]]:
+    def looked_at(measure: Measure, evaluated: Any) -> tuple[Measure, Any, list[MeasuredLayer]]:
         upper, layers = limits(evaluated)[1], []
         if np.all(np.isfinite(upper)):
             norm = measure.norm(upper).upper
@@ -236,7 +236,7 @@ def unseen_layers(
     singular: np.ndarray,
     least: Callable[[np.ndarray], np.ndarray],
     norm: float,
-) -> list[Layer]:
+) -> list[MeasuredLayer]:
     """Where the residual is so large next to the boundary, a corner or a singular point that what
     lies between holds more than the whole norm: a pole along a side, or a peak at a corner that
     begins where the cells end. Both rules agree there on a number that is not the norm. An answer
@@ -278,16 +278,18 @@ def _around(
     return x[inside], share[inside]
 
 
-def _worst(x: np.ndarray, volume: np.ndarray, least: Callable, norm: float) -> Layer | None:
+def _worst(x: np.ndarray, volume: np.ndarray, least: Callable, norm: float) -> MeasuredLayer | None:
     if not len(x):
         return None
     size = np.nan_to_num(least(x), nan=np.inf)
     layer = size * np.sqrt(volume)
     k = int(np.argmax(layer))
-    return Layer(float(size[k]), x[k], None) if layer[k] > norm else None
+    return MeasuredLayer(float(size[k]), x[k], None) if layer[k] > norm else None
 
 
-def _along_the_boundary(domain: AbstractDomain, least: Callable, norm: float) -> list[Layer]:
+def _along_the_boundary(
+    domain: AbstractDomain, least: Callable, norm: float
+) -> list[MeasuredLayer]:
     boundary, _ = domain.boundary_points(LAYER_POINTS, LAYER_SEED)
     for share in SHARES:
         x = moved_inside(domain, boundary, share)
@@ -299,11 +301,11 @@ def _along_the_boundary(domain: AbstractDomain, least: Callable, norm: float) ->
             layer = np.sqrt(domain.volume * share / 2 * np.mean(size**2))
         if layer > norm:
             k = int(np.argmax(size))
-            return [Layer(float(size[k]), x[k], None)]
+            return [MeasuredLayer(float(size[k]), x[k], None)]
     return []
 
 
-def refusal_of(layers: Sequence[Layer]) -> Reason | None:
+def refusal_of(layers: Sequence[MeasuredLayer]) -> Reason | None:
     """Why there is no bound."""
     if not layers:
         return None

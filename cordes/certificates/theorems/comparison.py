@@ -35,7 +35,7 @@ from cordes.domains.domain import AbstractDomain
 SLACK = 1e-12
 
 
-class Profile(NamedTuple):
+class ProfileInTime(NamedTuple):
     """R⁺ and R⁻ between times: `times` (n + 1,) since the start, bounds (n,) on each stretch."""
 
     times: np.ndarray
@@ -61,11 +61,11 @@ class Comparison(NamedTuple):
         return Comparison(self.above + more, self.below + more)
 
 
-class Course(NamedTuple):
+class CourseInTime(NamedTuple):
     """M1 from the first time of a profile on: what it says at the times of the profile. Between two
     of them the bound is monotone, since R does not change there."""
 
-    profile: Profile
+    profile: ProfileInTime
     rate: float
     at_times: Comparison
 
@@ -93,7 +93,7 @@ def step_of(rate: float, length: Any) -> tuple[Any, Any]:
     return decay * (1 + SLACK), weight * (1 + SLACK)
 
 
-def course(profile: Profile, rate: float, initial: Comparison) -> Course:
+def course(profile: ProfileInTime, rate: float, initial: Comparison) -> CourseInTime:
     """M1 from what is known of u - w at the first time."""
     decay, weight = step_of(rate, np.diff(profile.times))
     sides = []
@@ -102,7 +102,7 @@ def course(profile: Profile, rate: float, initial: Comparison) -> Course:
         for shrink, gain, bound in zip(decay, weight, bounds, strict=True):
             found.append(float(shrink * found[-1] + gain * bound))
         sides.append(np.array(found))
-    return Course(profile, rate, Comparison(*sides))
+    return CourseInTime(profile, rate, Comparison(*sides))
 
 
 def krylov_tso_constant(domain: AbstractDomain) -> float:

@@ -31,6 +31,7 @@ import numpy as np
 from cordes.certificates.enclosed.weights import UNIT, Weight, exponential, over_root
 from cordes.certificates.residual.norms import Norm, Quadrature
 from cordes.certificates.theorem import Citation, Modifier, Theorem
+from cordes.certificates.theorems.barriers.traversal import SLACK, Field, cells_of
 from cordes.certificates.theorems.contraction import AbstractCoverage
 from cordes.certificates.theorems.maximum import (
     Maximum,
@@ -39,7 +40,6 @@ from cordes.certificates.theorems.maximum import (
     determinant_root,
 )
 from cordes.certificates.theorems.pointwise import drifting_green_constant, green_constant
-from cordes.certificates.theorems.traversal import SLACK, Field, cells_of
 from cordes.domains.domain import AbstractDomain
 from cordes.formulas.intervals import UnsupportedOperation, enclose
 from cordes.formulas.regularity import jump, kink

@@ -39,7 +39,7 @@ from cordes.certificates.theorems.energy import Invariants, gradient_factor
 SLACK = 1e-12
 
 
-class InTime(NamedTuple):
+class SchemeInTime(NamedTuple):
     """TP with its parameters: ω, λ, α_t, the weights β, α₂, α₁, α₀ and the shift μ. With α_t = 0
     the multiplier is the constant ω."""
 
@@ -86,7 +86,7 @@ class InTime(NamedTuple):
 
 
 @cell_bound.register
-def _in_time_cells(scheme: InTime, ball: CoefficientBall, column: int) -> np.ndarray:
+def _in_time_cells(scheme: SchemeInTime, ball: CoefficientBall, column: int) -> np.ndarray:
     """√Q with the multiplier of the middle everywhere in the cell: that of the theorem is at least
     as good at each point."""
     d, (trace, reach) = ball.middle.A.shape[-1], ball.traces
@@ -181,7 +181,7 @@ class Consequences:
     with N(0) ≤ `start`: factors are of 𝓕, the norm of the residual. `smallest` is the smallest
     eigenvalue of M."""
 
-    scheme: InTime
+    scheme: SchemeInTime
     contraction: float
     eigenvalue: float
     length: float

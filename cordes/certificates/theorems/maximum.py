@@ -17,10 +17,10 @@ from cordes.certificates.reason import Reason, Why
 from cordes.certificates.residual.candidate import Evaluated
 from cordes.certificates.residual.norms import UNENCLOSED, Measure, Norm, Quadrature, bounded
 from cordes.certificates.theorem import Citation, Modifier, Theorem
+from cordes.certificates.theorems.barriers.traversal import Traversal, local_factor, traversals
 from cordes.certificates.theorems.contraction import AbstractCoverage
 from cordes.certificates.theorems.energy import Local
 from cordes.certificates.theorems.pointwise import drift_factor, exponential_barrier
-from cordes.certificates.theorems.traversal import Traversal, local_factor, traversals
 from cordes.domains.constants import circumscribed, largest_polar_factor, polar_factor
 from cordes.domains.domain import AbstractDomain
 from cordes.domains.walls import Walled

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cordes.certificates.theorems.comparison import Comparison, Profile, course
+from cordes.certificates.theorems.comparison import Comparison, ProfileInTime, course
 
 SLACK = 1e-12
 # Values of η that are tried, between rounding and the largest w - ψ.
@@ -33,7 +33,7 @@ TRIED = 60
 FAR = 1e299
 
 
-class Side(NamedTuple):
+class ComparisonSide(NamedTuple):
     """One side of the error at points: bounds of the residual that counts there, how far the answer
     is from the obstacle at which it does not count, infinite without one, and the largest of how
     far the answer is beyond the other obstacle and of the mismatch on the boundary."""
@@ -65,12 +65,16 @@ class Stopped(NamedTuple):
     eta: tuple[float, float]
 
 
-def _both(above: Side, below: Side, bound: Callable[[float, np.ndarray], float]) -> Stopped:
+def _both(
+    above: ComparisonSide, below: ComparisonSide, bound: Callable[[float, np.ndarray], float]
+) -> Stopped:
     (high, one), (low, other) = above.best(bound), below.best(bound)
     return Stopped(Comparison(high, low), (one, other))
 
 
-def in_time(above: Side, below: Side, time: np.ndarray, edges: np.ndarray, rate: float) -> Stopped:
+def in_time(
+    above: ComparisonSide, below: ComparisonSide, time: np.ndarray, edges: np.ndarray, rate: float
+) -> Stopped:
     """Over all times, from suprema over the stretches between `edges`."""
     growth = float(np.exp(max(-rate, 0.0) * (edges[-1] - edges[0])))
     place = np.clip(np.searchsorted(edges, time, side="right") - 1, 0, len(edges) - 2)
@@ -78,18 +82,20 @@ def in_time(above: Side, below: Side, time: np.ndarray, edges: np.ndarray, rate:
     def bound(first: float, residual: np.ndarray) -> float:
         suprema = np.zeros(len(edges) - 1)
         np.maximum.at(suprema, place, residual)
-        profile = Profile(edges, suprema, suprema)
+        profile = ProfileInTime(edges, suprema, suprema)
         return growth * first + course(profile, rate, Comparison(0.0, 0.0)).largest
 
     return _both(above, below, bound)
 
 
-def with_reaction(above: Side, below: Side, rate: float) -> Stopped:
+def with_reaction(above: ComparisonSide, below: ComparisonSide, rate: float) -> Stopped:
     """Without time, c ≥ `rate` > 0."""
     return _both(above, below, lambda first, residual: max(first, float(np.max(residual)) / rate))
 
 
-def with_barrier(above: Side, below: Side, trace: np.ndarray, radius: float) -> Stopped:
+def with_barrier(
+    above: ComparisonSide, below: ComparisonSide, trace: np.ndarray, radius: float
+) -> Stopped:
     """Without time, c ≥ 0 and b = 0: `trace` is the smallest tr A^a at each point."""
     return _both(
         above,

@@ -46,7 +46,7 @@ FLUX_ROUNDING = 64.0
 FLUX_RIDGE = 1e-11
 
 
-class Bounds(NamedTuple):
+class MapBounds(NamedTuple):
     """Everything that is bounded, for T_η; `moved` is ‖T - T_η‖ and `cost` ‖x - T_η‖."""
 
     chi: Norm
@@ -66,7 +66,7 @@ def bounds_of(
     target: Target,
     measure: Measure,
     local: MapValues,
-) -> Bounds:
+) -> MapBounds:
     """Everything that the theorem needs, from the map at the points of a measure."""
     doubt = mass_doubt(computed.problem.source_density, computed.domain)
     if not computed.problem.uniform:
@@ -98,7 +98,7 @@ def bounds_of(
     alpha = (1 - image.shrink) * curvature.alpha
     limits = [_costs(computed, *rule, alpha, slice_, doubt) for rule in rules]
     costs, duals = zip(*limits, strict=True)
-    return Bounds(chi, delta, factor, slice_, reached, moved, _sharpest(costs), _sharpest(duals))
+    return MapBounds(chi, delta, factor, slice_, reached, moved, _sharpest(costs), _sharpest(duals))
 
 
 def _costs(

@@ -44,7 +44,7 @@ from cordes.certificates.residual.hypotheses import SINGLE_PRECISION, roughness
 from cordes.certificates.residual.jumps import jumps_along_chords
 from cordes.certificates.residual.norms import Measure
 from cordes.certificates.theorem import Citation, Modifier, Theorem
-from cordes.certificates.transport.bounds import Bounds, bounds_of
+from cordes.certificates.transport.bounds import MapBounds, bounds_of
 from cordes.certificates.transport.map import EPSILON, ComputedMap, Curvature, MapValues
 from cordes.certificates.transport.target import (
     Image,
@@ -130,7 +130,7 @@ class Examined(NamedTuple):
     target: Target
     measure: Measure
     local: MapValues
-    found: Bounds
+    found: MapBounds
 
 
 def examined(
@@ -207,7 +207,7 @@ def _certificate(known: Examined) -> Certificate:
     )
 
 
-def _distance(curvature: Curvature, image: Image, found: Bounds) -> tuple[float, float]:
+def _distance(curvature: Curvature, image: Image, found: MapBounds) -> tuple[float, float]:
     """W₂ from the cost of the map and from the dual value, whichever is sharper."""
     alpha = (1 - image.shrink) * curvature.alpha
     low, high = found.dual

@@ -37,7 +37,7 @@ class IntervalPass:
         return interval
 
 
-class Switch(NamedTuple):
+class IntervalSwitch(NamedTuple):
     """For each element of an operation: its column, and its outcome as an affine function of the
     outcome of the column."""
 
@@ -75,7 +75,7 @@ class Switchboard:
             self.outcomes.append(outcomes)
         return self._columns[number]
 
-    def comparison(self, name: str, first: Array, second: Array) -> Switch:
+    def comparison(self, name: str, first: Array, second: Array) -> IntervalSwitch:
         """The switch of a comparison."""
         rows = []
         for pair in zip(first.ravel().tolist(), second.ravel().tolist(), strict=True):
@@ -83,7 +83,7 @@ class Switchboard:
             rows.append((self._column(number, (0, 1)), -1 if opposite else 1, int(opposite)))
         return _switch(rows, first.shape)
 
-    def sign(self, operand: Array, result: Array) -> Switch:
+    def sign(self, operand: Array, result: Array) -> IntervalSwitch:
         """The switch of a sign: ±1 where the operand is analytic, and then it is that of the
         comparison with zero; else -1, 0 or 1."""
         zero = self._numbering.constant(0.0)
@@ -97,9 +97,9 @@ class Switchboard:
         return _switch(rows, operand.shape)
 
 
-def _switch(rows: list[tuple[int, int, int]], shape: tuple[int, ...]) -> Switch:
+def _switch(rows: list[tuple[int, int, int]], shape: tuple[int, ...]) -> IntervalSwitch:
     """Column, scale and shift of each element as arrays."""
-    return Switch(*np.array(rows, dtype=np.int64).reshape(-1, 3).T.reshape(3, *shape))
+    return IntervalSwitch(*np.array(rows, dtype=np.int64).reshape(-1, 3).T.reshape(3, *shape))
 
 
 def compare(name: str, a: Interval, b: Interval, analytic: Any, same: Any) -> Interval:

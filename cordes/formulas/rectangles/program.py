@@ -18,7 +18,7 @@ import numpy as np
 from cordes.formulas.intervals.arithmetic import Interval
 from cordes.formulas.intervals.program import Program
 from cordes.formulas.intervals.rules import fixed
-from cordes.formulas.intervals.switches import IntervalPass, Switch
+from cordes.formulas.intervals.switches import IntervalPass, IntervalSwitch
 from cordes.formulas.movement import contraction
 from cordes.formulas.rectangles.arithmetic import Array, Rectangle, as_rectangle
 from cordes.formulas.rectangles.functions import FUNCTIONS
@@ -92,7 +92,7 @@ class RectangleProgram:
         self.rules = [_rule(step) for step in self.trace.steps]
         self.switches = [self._switch(step) for step in self.trace.steps]
 
-    def _switch(self, step: Step) -> Switch | None:
+    def _switch(self, step: Step) -> IntervalSwitch | None:
         """|a|, max and min choose between two formulas, as comparisons do."""
         if step.kind != "elementwise" or step.name not in ("abs", "max", "min"):
             return None
@@ -172,7 +172,7 @@ class Choice(NamedTuple):
     results: list[Interval]
     count: int
     state: IntervalPass
-    switch: Switch | None
+    switch: IntervalSwitch | None
 
     def above(self, a: Interval, b: Interval) -> tuple[Array, Array]:
         """Where a ≥ b and where a ≤ b on the cell, or by force."""

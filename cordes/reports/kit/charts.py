@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cordes.reports.kit.drawings import Axis
+from cordes.reports.kit.drawings import PlotAxis
 from cordes.reports.kit.page import figcaption
 
 WIDTH, HEIGHT = 460, 290
@@ -54,8 +54,8 @@ def line_chart(
     x_low, x_high = _limits(xs)
     y_low, y_high, ticks = _logarithmic_axis(ys) if logarithmic else _linear_axis(*_limits(ys))
 
-    across = Axis(x_low, x_high, LEFT, WIDTH - RIGHT)
-    up = Axis(y_low, y_high, HEIGHT - BOTTOM, TOP, logarithmic)
+    across = PlotAxis(x_low, x_high, LEFT, WIDTH - RIGHT)
+    up = PlotAxis(y_low, y_high, HEIGHT - BOTTOM, TOP, logarithmic)
     parts = [_grid(across, _linear_axis(x_low, x_high)[2], up, ticks)]
     lines = []
     for k, each in enumerate(kept):
@@ -144,7 +144,7 @@ def _logarithmic_axis(values: np.ndarray) -> tuple[float, float, list[float]]:
     return 10.0**bottom, 10.0**top, [10.0**k for k in range(bottom, top + 1, stride)]
 
 
-def _grid(across: Axis, x_ticks: list[float], up: Axis, y_ticks: list[float]) -> str:
+def _grid(across: PlotAxis, x_ticks: list[float], up: PlotAxis, y_ticks: list[float]) -> str:
     parts = []
     for tick in y_ticks:
         y = round(up(tick), 2)

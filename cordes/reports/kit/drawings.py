@@ -14,7 +14,7 @@ import numpy as np
 WIDTH, LEFT, RIGHT, TOP, BOTTOM = 400, 44, 10, 10, 34
 
 
-class Curve(NamedTuple):
+class PlotCurve(NamedTuple):
     """One line of `curves`, with the range around it, if any, in one of the theme's six colours."""
 
     name: str
@@ -25,7 +25,7 @@ class Curve(NamedTuple):
     series: int = 1
 
 
-class Axis(NamedTuple):
+class PlotAxis(NamedTuple):
     """From numbers to units of the drawing."""
 
     lower: float
@@ -56,8 +56,8 @@ def histogram(
     counted, _ = np.histogram(np.clip(values, edges[0], edges[-1]), edges, weights=weights)
     shares = counted / np.sum(weights)
     highest = float(np.max(shares))
-    along = Axis(float(edges[0]), float(edges[-1]), LEFT, WIDTH - RIGHT)
-    up = Axis(0.0, highest, height - BOTTOM, TOP)
+    along = PlotAxis(float(edges[0]), float(edges[-1]), LEFT, WIDTH - RIGHT)
+    up = PlotAxis(0.0, highest, height - BOTTOM, TOP)
     bars = []
     for k, share in enumerate(shares):
         left, right, top = along(edges[k]), along(edges[k + 1]), up(share)
@@ -80,7 +80,11 @@ def percent(share: float) -> str:
 
 
 def curves(
-    lines: Sequence[Curve], across: str, upward: str, marks: Sequence[float] = (), height: int = 250
+    lines: Sequence[PlotCurve],
+    across: str,
+    upward: str,
+    marks: Sequence[float] = (),
+    height: int = 250,
 ) -> str:
     """Positive numbers against positive numbers, both on logarithmic scales; `marks` are dotted
     levels. The pointer reads all curves at one place."""
@@ -90,8 +94,8 @@ def curves(
     if len(x_values) < 2 or not y_values:
         return ""
     low, high = min([*y_values, *marks]) / 1.3, max([*y_values, *marks]) * 1.3
-    along = Axis(x_values[0], x_values[-1], LEFT, WIDTH - RIGHT, logarithmic=True)
-    up = Axis(low, high, height - BOTTOM, TOP, logarithmic=True)
+    along = PlotAxis(x_values[0], x_values[-1], LEFT, WIDTH - RIGHT, logarithmic=True)
+    up = PlotAxis(low, high, height - BOTTOM, TOP, logarithmic=True)
     frame = _bottom(along, _decades(along), across, height) + _left(up, _decades(up))
     frame += "".join(_across("mark", f"{up(mark):.1f}") for mark in marks)
     drawn = "".join(draw(line, along, up) for draw in (_band, _path) for line in lines)
@@ -104,7 +108,7 @@ def curves(
     return f'{drawing}<p class="curve-keys">{key}</p>'
 
 
-def _decades(axis: Axis) -> list[tuple[float, str]]:
+def _decades(axis: PlotAxis) -> list[tuple[float, str]]:
     first = math.ceil(math.log10(axis.lower) - 1e-9)
     last = math.floor(math.log10(axis.upper) + 1e-9)
     step = max(1, -(-(last - first) // 6))
@@ -121,7 +125,7 @@ def _across(kind: str, y: str | int) -> str:
     return f'<line class="{kind}" x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y}" y2="{y}"/>'
 
 
-def _bottom(axis: Axis, ticks: Sequence[tuple[float, str]], label: str, height: int) -> str:
+def _bottom(axis: PlotAxis, ticks: Sequence[tuple[float, str]], label: str, height: int) -> str:
     base = height - BOTTOM
     parts = [_across("axis", base)]
     parts += [
@@ -135,25 +139,27 @@ def _bottom(axis: Axis, ticks: Sequence[tuple[float, str]], label: str, height: 
     return "".join(parts)
 
 
-def _left(axis: Axis, ticks: Sequence[tuple[float, str]]) -> str:
+def _left(axis: PlotAxis, ticks: Sequence[tuple[float, str]]) -> str:
     return "".join(_across("rule", f"{axis(place):.1f}") for place, _ in ticks) + "".join(
         f'<text x="{LEFT - 5}" y="{axis(place) + 4:.1f}" text-anchor="end">{name}</text>'
         for place, name in ticks
     )
 
 
-def _points(x: Sequence[float], y: Sequence[float | None], along: Axis, up: Axis) -> list[str]:
+def _points(
+    x: Sequence[float], y: Sequence[float | None], along: PlotAxis, up: PlotAxis
+) -> list[str]:
     return [
         f"{along(a):.1f},{up(b):.1f}" for a, b in zip(x, y, strict=True) if b is not None and b > 0
     ]
 
 
-def _path(line: Curve, along: Axis, up: Axis) -> str:
+def _path(line: PlotCurve, along: PlotAxis, up: PlotAxis) -> str:
     points = " ".join(_points(line.x, line.y, along, up))
     return f'<polyline class="line series-{line.series}" points="{points}"/>'
 
 
-def _band(line: Curve, along: Axis, up: Axis) -> str:
+def _band(line: PlotCurve, along: PlotAxis, up: PlotAxis) -> str:
     if not line.low:
         return ""
     outline = _points(line.x, line.high, along, up) + _points(line.x, line.low, along, up)[::-1]
@@ -161,7 +167,7 @@ def _band(line: Curve, along: Axis, up: Axis) -> str:
 
 
 def _reading(
-    lines: Sequence[Curve], places: Sequence[float], along: Axis, height: int, across: str
+    lines: Sequence[PlotCurve], places: Sequence[float], along: PlotAxis, height: int, across: str
 ) -> str:
     """A column around each place: wherever the pointer is, it is in one of them."""
     middles = [along(place) for place in places]

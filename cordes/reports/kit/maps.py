@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib import colormaps
 from PIL import Image
 
-from cordes.formulas.mathml import formula, letter
+from cordes.formulas.written.mathml import formula, letter
 from cordes.reports.kit.charts import short
 from cordes.reports.kit.page import embedded, figcaption, plain_title
 from cordes.reports.kit.planes import Plane, linear_limits, logarithmic_limits

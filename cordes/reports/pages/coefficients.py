@@ -10,7 +10,9 @@ import numpy as np
 
 from cordes.domains.domain import AbstractDomain
 from cordes.formulas.elementary import ELEMENTARY
-from cordes.formulas.mathml import (
+from cordes.formulas.naming import VARIABLE, NamedPart, parts_of, shared
+from cordes.formulas.terms import FormulaTerm, Unwritable, number, symbol, symbols_of
+from cordes.formulas.written.mathml import (
     APPLY,
     ROUNDED,
     brackets,
@@ -22,9 +24,7 @@ from cordes.formulas.mathml import (
     typeset,
     words,
 )
-from cordes.formulas.naming import VARIABLE, NamedPart, parts_of, shared
-from cordes.formulas.terms import FormulaTerm, Unwritable, number, symbol, symbols_of
-from cordes.formulas.writing import Written, verify, write
+from cordes.formulas.written.writing import Written, verify, write
 from cordes.problems.coefficients import DiagonalPlusRank
 from cordes.reports.pages.sources import source_text
 

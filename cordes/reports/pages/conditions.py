@@ -3,7 +3,7 @@
 from numbers import Real
 from typing import Any
 
-from cordes.formulas.mathml import constant, words
+from cordes.formulas.written.mathml import constant, words
 from cordes.problems.conditions import Condition, Dirichlet, Neumann, Robin, by_piece
 from cordes.problems.problem import AbstractProblem
 

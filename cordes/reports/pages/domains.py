@@ -8,8 +8,8 @@ import numpy as np
 
 from cordes.domains import Ball, Box, Ellipsoid, Polygon
 from cordes.domains.walls import Walled
-from cordes.formulas.mathml import absolute, brackets, constant, mathml, typeset, words
 from cordes.formulas.terms import Unwritable, add, divide, multiply, number, power, subtract, symbol
+from cordes.formulas.written.mathml import absolute, brackets, constant, mathml, typeset, words
 
 # Coordinates that are written out one by one.
 WRITTEN_OUT = 6

@@ -15,8 +15,8 @@ import numpy as np
 
 from cordes.domains.domain import AbstractDomain
 from cordes.domains.walls import walled_part
-from cordes.formulas.mathml import brackets, constant, formula, relation, row, words
-from cordes.formulas.toml import parse
+from cordes.formulas.written.mathml import brackets, constant, formula, relation, row, words
+from cordes.formulas.written.toml import parse
 from cordes.problems.hjb import HJB
 from cordes.problems.linear import Linear
 from cordes.problems.monge_ampere import MongeAmpere

@@ -8,12 +8,12 @@ import numpy as np
 from cordes.ansatz.cells.pieces import Pieces
 from cordes.results import Result
 from cordes.solutions.answer import Answer
-from cordes.solvers.cells.smooth import Fitted, Ladder, plain_place
+from cordes.solvers.cells.smooth import FittedPolynomials, Ladder, plain_place
 from cordes.solvers.rows.system import AbstractSystem
 from cordes.solvers.train import Budget, Weights, late_end
 
 
-class Polynomials:
+class FirstPolynomials:
     """Larger and larger degrees, as long as it is worth it. While they are tried, the ansatz of the
     system is theirs; `give_up` takes it back."""
 
@@ -40,7 +40,7 @@ class Polynomials:
             self.interrupted = True
         return self.ladder.good or self.best.residual <= target or self.interrupted
 
-    def step(self) -> Fitted:
+    def step(self) -> FittedPolynomials:
         """One fit."""
         clock = self.budget.clock
         began = clock.seconds
@@ -59,7 +59,7 @@ class Polynomials:
         return not self.late
 
     @property
-    def best(self) -> Fitted:
+    def best(self) -> FittedPolynomials:
         assert self.ladder.best is not None
         return self.ladder.best
 

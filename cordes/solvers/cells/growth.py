@@ -15,12 +15,12 @@ from cordes.problems.features import features_of
 from cordes.runtime.clock import check_deadline
 from cordes.solvers.cells.element import Element, element_of
 from cordes.solvers.cells.equation import Equation, equation_of, in_cells
-from cordes.solvers.cells.kinds import LATTICE, SINGULAR_FROM, Kind, Kinds, crossings
-from cordes.solvers.cells.look import Looked, look
-from cordes.solvers.cells.merge import Face, Merging, Part
+from cordes.solvers.cells.kinds import LATTICE, SINGULAR_FROM, CellKind, Kinds, crossings
+from cordes.solvers.cells.look import LookedCells, look
+from cordes.solvers.cells.merge import CellFace, MergedPart, Merging
 from cordes.solvers.cells.plain import Reduced, reduce_plain
 from cordes.solvers.cells.rich import RichCell, reduce_rich
-from cordes.solvers.cells.sides import Sides
+from cordes.solvers.cells.sides import CellSides
 from cordes.solvers.cells.smooth import lines_and_ends
 from cordes.solvers.rows.system import AbstractSystem
 
@@ -45,7 +45,7 @@ class Growth:
         self.levels = levels_of(self.system.domain)
         self.plain: dict[bytes, Reduced] = {}
         self.rich: dict[bytes, tuple[tuple, Reduced]] = {}
-        self.parts: dict[bytes, tuple[int, tuple, Part]] = {}
+        self.parts: dict[bytes, tuple[int, tuple, MergedPart]] = {}
         self.unknowns = 0
         self.use(self.system)
 
@@ -73,7 +73,7 @@ class Growth:
         before = None if fresh else self.kinds.active
         self.kinds = Kinds(system.domain, self.columns, before)
         self.element: Element = element_of(self.degree, d)
-        self.sides = Sides(system.domain, self.columns, self.element)
+        self.sides = CellSides(system.domain, self.columns, self.element)
         self.merging = Merging(self.element)
         self.rich.clear()
         self.parts.clear()
@@ -148,10 +148,12 @@ class Growth:
         for n, cell, each in zip(wanted, cells, found, strict=True):
             self.rich[keys[n]] = (cell.sides, cell.place.points.tobytes()), each
 
-    def _parts(self, keys: list[bytes], kinds: list[Kind], faces: dict) -> list[Part | None]:
+    def _parts(
+        self, keys: list[bytes], kinds: list[CellKind], faces: dict
+    ) -> list[MergedPart | None]:
         """What is joined; a part is the same object as long as it is the same."""
         known, self.parts = self.parts, {}
-        found: list[Part | None] = []
+        found: list[MergedPart | None] = []
         outer = self.tree.outer
         for n, key in enumerate(keys):
             if kinds[n].outside:
@@ -165,13 +167,13 @@ class Growth:
                 before = (
                     id(reduced),
                     own or (),
-                    part or Part(own or (), reduced.slopes, reduced.more),
+                    part or MergedPart(own or (), reduced.slopes, reduced.more),
                 )
             self.parts[key] = before
             found.append(before[2])
         return found
 
-    def _plain_part(self, n: int, outer: np.ndarray, reduced: Reduced) -> Part:
+    def _plain_part(self, n: int, outer: np.ndarray, reduced: Reduced) -> MergedPart:
         """Without its faces on the boundary, where values are zero."""
         cell, modes, more = self.tree.cells[n], self.element.modes, self.element.extra
         faces, numbers, extra = [], [], []
@@ -179,7 +181,7 @@ class Growth:
             axis = face // 2
             rest = np.delete(cell, axis, axis=0).ravel()
             place = int(cell[axis, face % 2])
-            faces.append(Face(axis, place, tuple(int(end) for end in rest), modes))
+            faces.append(CellFace(axis, place, tuple(int(end) for end in rest), modes))
             numbers.append(np.arange(face * modes, (face + 1) * modes))
             extra.append(np.arange(face * more, (face + 1) * more))
         rows, others = (np.concatenate([*each, np.zeros(0, int)]) for each in (numbers, extra))
@@ -188,14 +190,14 @@ class Growth:
             reduced.slopes[np.ix_(rows, columns)],
             reduced.more[np.ix_(others, columns)],
         )
-        return Part(tuple(faces), slopes, values)
+        return MergedPart(tuple(faces), slopes, values)
 
     # The answer -----------------------------------------------------------------------------------
 
     def _network(
         self,
         keys: list[bytes],
-        kinds: list[Kind],
+        kinds: list[CellKind],
         places: dict[int, Place],
         values: dict[bytes, np.ndarray],
     ) -> CellPolynomials:
@@ -239,7 +241,7 @@ class Growth:
 
     # Where to split -------------------------------------------------------------------------------
 
-    def look(self) -> Looked:
+    def look(self) -> LookedCells:
         assert self.network is not None
         return look(self.network, self.equation, self.element, self.system.domain)
 

@@ -23,7 +23,7 @@ LATTICE, LEAST_SHARE = 17, 0.01
 SINGULAR_FROM, WORST, NEAR, FELT = 1 / 8, 3.0, 0.5, 0.3
 
 
-class Kind(NamedTuple):
+class CellKind(NamedTuple):
     """What is near a cell: pieces of the boundary, interfaces and singular points; whether it lies
     outside of the domain."""
 
@@ -46,7 +46,7 @@ class Kinds:
         # Which of them have shown that they are singular.
         none = np.zeros(len(self.locations), bool)
         self.active = none if active is None else active
-        self.known: dict[bytes, Kind] = {}
+        self.known: dict[bytes, CellKind] = {}
 
     def activate(self, tree: Tree, indicator: np.ndarray) -> np.ndarray:
         """Singular points whose cells are the worst of all get their functions: these cells."""
@@ -68,7 +68,7 @@ class Kinds:
         size = tree.upper - tree.lower
         return np.any(upper - lower <= SINGULAR_FROM * size * (1 + 1e-12), axis=1)
 
-    def of(self, tree: Tree) -> list[Kind]:
+    def of(self, tree: Tree) -> list[CellKind]:
         keys = [cell.tobytes() for cell in tree.cells]
         new = [n for n, key in enumerate(keys) if key not in self.known]
         if new:
@@ -76,14 +76,14 @@ class Kinds:
                 self.known[keys[n]] = kind
         return [self.known[key] for key in keys]
 
-    def _look(self, tree: Tree, new: list[int]) -> list[Kind]:
+    def _look(self, tree: Tree, new: list[int]) -> list[CellKind]:
         lower, upper = (corner[new] for corner in tree.boxes)
         count, none = len(new), np.zeros((len(new), 0), bool)
         box = isinstance(self.domain, Box)
         if box and not self.columns.heights and not np.any(self.active):
             outer = tree.outer[new]
             points = np.zeros((count, len(self.locations)), bool)
-            return [Kind(*each, False) for each in zip(outer, none, points, strict=True)]
+            return [CellKind(*each, False) for each in zip(outer, none, points, strict=True)]
         reach = REACH * (upper - lower)
         low, high = lower - reach, upper + reach
         lattice = in_cells(low, high, np.linspace(-1, 1, LATTICE))
@@ -100,9 +100,11 @@ class Kinds:
             own = in_cells(lower, upper, np.linspace(-1, 1, LATTICE)).reshape(flat.shape)
             inside = self.domain.contains(own).reshape(count, -1)
             outside = np.mean(inside, axis=1) <= LEAST_SHARE
-        return [Kind(*each) for each in zip(outer, crossed, near, outside.tolist(), strict=True)]
+        return [
+            CellKind(*each) for each in zip(outer, crossed, near, outside.tolist(), strict=True)
+        ]
 
-    def places(self, tree: Tree, kinds: list[Kind]) -> dict[int, Place]:
+    def places(self, tree: Tree, kinds: list[CellKind]) -> dict[int, Place]:
         """The rich cells."""
         lower, upper = tree.boxes
         cut = not isinstance(self.domain, Box)

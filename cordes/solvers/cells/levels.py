@@ -10,7 +10,7 @@ from cordes.ansatz.cells.network import CellPolynomials
 from cordes.results import Result
 from cordes.solutions.answer import Answer
 from cordes.solvers.cells.growth import Growth
-from cordes.solvers.cells.look import Looked
+from cordes.solvers.cells.look import LookedCells
 from cordes.solvers.train import Budget, late_end
 
 # Cells beyond which nothing is split any more.
@@ -48,13 +48,13 @@ class CellLevels:
         self.solver, self.budget, self.growth = solver, budget, growth
         self.best: CellPolynomials | None = None
         self.last: CellPolynomials | None = None
-        self.looked: Looked | None = None
+        self.looked: LookedCells | None = None
         self.residual, self.points, self.late = math.inf, 0, False
         # The smallest indicator, the error that is expected, and how many levels were no better.
         self.smallest, self.expected, self.lasted, self.idle = math.inf, math.inf, 0.0, 0
         self.history: list[dict[str, Any]] = []
 
-    def level(self) -> Looked:
+    def level(self) -> LookedCells:
         """Solve on the cells as they are now, and look at what is left."""
         growth, began = self.growth, self.budget.clock.seconds
         growth.solve()
@@ -111,7 +111,7 @@ class CellLevels:
         growth.split(marked, looked.tails)
         return True
 
-    def _expect(self, looked: Looked, network: CellPolynomials) -> None:
+    def _expect(self, looked: LookedCells, network: CellPolynomials) -> None:
         """The error: what has changed since the last level is the error of that, and this one has
         as much less as its indicator is smaller."""
         if self.last is None or self.looked is None:
@@ -121,13 +121,13 @@ class CellLevels:
         before, now = (float(np.max(each.indicator)) for each in (self.looked, looked))
         self.expected = change * min(now / max(before, 1e-300), 1.0)
 
-    def _done(self, looked: Looked) -> bool:
+    def _done(self, looked: LookedCells) -> bool:
         if self.budget.tol is not None:
             return not looked.residual > self.budget.tol
         settled = self.expected <= SETTLED * looked.largest
         return settled or not looked.residual > ROUNDING * looked.scale
 
-    def _marked(self, looked: Looked) -> np.ndarray:
+    def _marked(self, looked: LookedCells) -> np.ndarray:
         """Where the error is made; with a tolerance also where most of the residual is, which is
         what a certificate sees."""
         marked = looked.indicator > FRACTION * np.max(looked.indicator)
@@ -155,7 +155,7 @@ def probes(network: CellPolynomials) -> np.ndarray:
     return lower + (upper - lower) * PROBE
 
 
-def _largest(marked: np.ndarray, looked: Looked, count: int) -> np.ndarray:
+def _largest(marked: np.ndarray, looked: LookedCells, count: int) -> np.ndarray:
     """Only so many of the cells that are marked."""
     order = np.argsort(np.where(marked, -looked.indicator, 0.0))
     few = np.zeros_like(marked)

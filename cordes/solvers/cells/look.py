@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cordes.ansatz.cells.jets import all_orders
-from cordes.ansatz.cells.network import CellPolynomials, Local
+from cordes.ansatz.cells.network import CellPolynomials, LocalPolynomials
 from cordes.ansatz.cells.reference import gauss
 from cordes.ansatz.cells.tree import locate
 from cordes.ansatz.cells.windows import REACH
@@ -27,7 +27,7 @@ OF_VALUES, OF_SLOPES = 120 / 7, 10 / 7 * 4
 BEYOND = 1e-9
 
 
-class Looked(NamedTuple):
+class LookedCells(NamedTuple):
     """What fresh points say of each cell: the integral of the squared residual, the indicator of
     the error, the tail of its polynomial along each axis (n, d), its volume in the domain.
     `scale` is the root mean square of the target, `residual` that of the residual, `largest` the
@@ -44,7 +44,7 @@ class Looked(NamedTuple):
 
 def look(
     network: CellPolynomials, equation: Equation, element: Element, domain: AbstractDomain
-) -> Looked:
+) -> LookedCells:
     lower, upper = network.tree.boxes
     d, degree = network.tree.dimension, network.degree
     t, weights = gauss(degree + MORE_POINTS)
@@ -69,7 +69,7 @@ def look(
     indicator = h**2 * np.max(np.abs(residual) * (share > 0), axis=1) / 4
     indicator = np.maximum(indicator, np.maximum(h * slope / 2, value))
     whole = float(np.sum(volume))
-    return Looked(
+    return LookedCells(
         squares + blended,
         indicator,
         _tails(network.squares),
@@ -102,7 +102,7 @@ def _own(
     found *= scales(lower, upper)[:, None]
     rich = network.rich.numbers
     if len(rich):
-        local = Local(network)
+        local = LocalPolynomials(network)
         own = local.at(x[rich].reshape(-1, x.shape[2]), np.repeat(rich, x.shape[1]))
         found[rich] = own.T.reshape(len(rich), x.shape[1], -1)
     return found[:, :, 0], found
@@ -116,7 +116,7 @@ def _jumps(
     tree, d = network.tree, network.tree.dimension
     lower, upper = tree.boxes
     t, weights = gauss(ON_FACES)
-    local, path = Local(network), network.path
+    local, path = LocalPolynomials(network), network.path
     largest = np.zeros((2, tree.count))
     blended = np.zeros(tree.count)
     pure = [all_orders(d).index(tuple(2 * int(k == axis) for k in range(d))) for axis in range(d)]

@@ -19,7 +19,7 @@ from cordes.solvers.cells.plain import solved_each
 Array = np.ndarray
 
 
-class Face(NamedTuple):
+class CellFace(NamedTuple):
     """A part of a plane across an axis: its place and its ends along the other axes, in units, and
     how many modes it has."""
 
@@ -28,7 +28,7 @@ class Face(NamedTuple):
     ends: tuple[int, ...]
     modes: int
 
-    def holds(self, other: "Face") -> bool:
+    def holds(self, other: "CellFace") -> bool:
         pairs = zip(self.ends[::2], self.ends[1::2], other.ends[::2], other.ends[1::2], strict=True)
         return all(low <= start and end <= high for low, high, start, end in pairs)
 
@@ -40,12 +40,12 @@ class Face(NamedTuple):
         return total
 
 
-class Part(NamedTuple):
+class MergedPart(NamedTuple):
     """Something with outer faces: how the slopes on them (outwards, low modes of all faces one
     after another), and what the values there have beside their low modes, depend on the low modes
     of the values, (n, 1 + n) and (e, 1 + n)."""
 
-    faces: tuple[Face, ...]
+    faces: tuple[CellFace, ...]
     slopes: Array
     more: Array
 
@@ -54,7 +54,7 @@ class Node:
     """A part of the domain that is one cell, or made of two: then `inner` says how the values on
     the plane between, as each of the two sees them, depend on those of its outer faces."""
 
-    def __init__(self, mark: tuple[int, ...], part: Part, leaf: bytes | None = None):
+    def __init__(self, mark: tuple[int, ...], part: MergedPart, leaf: bytes | None = None):
         self.mark, self.part, self.leaf = mark, part, leaf
         self.plane: tuple[int, int] | None = None
         self.children: tuple[Node, ...] = ()
@@ -79,7 +79,7 @@ class Share(NamedTuple):
     """Of one of two parts: its faces on the plane between, in the order of the larger ones; the
     numbers of the values on them and on the others, and of what these have beside."""
 
-    faces: list[Face]
+    faces: list[CellFace]
     between: Array
     outside: Array
     more_between: Array
@@ -93,7 +93,7 @@ class Merging:
         self.element = element
         self.root: Node | None = None
 
-    def joined(self, whole: Array, cells: Array, leaves: Sequence[Part | None]) -> Node:
+    def joined(self, whole: Array, cells: Array, leaves: Sequence[MergedPart | None]) -> Node:
         """The tree of all cells; None stands for those outside of the domain."""
         check_deadline()
         inside = np.array([k for k, leaf in enumerate(leaves) if leaf is not None], int)
@@ -105,7 +105,7 @@ class Merging:
         box: Array,
         cells: Array,
         inside: Array,
-        leaves: Sequence[Part | None],
+        leaves: Sequence[MergedPart | None],
         before: Node | None,
     ) -> Node:
         mark = tuple(id(leaves[k]) for k in inside)
@@ -152,12 +152,12 @@ class Merging:
             for of_larger, of_outer in zip(seen.of_larger, seen.of_outer, strict=True)
         ) or (values, values)
         faces = tuple(f for part in parts for f in part.faces if (f.axis, f.place) != plane)
-        node = Node(mark, Part(faces, *blocks.outside(inner)))
+        node = Node(mark, MergedPart(faces, *blocks.outside(inner)))
         node.plane, node.children = plane, (below, above)
         node.shares, node.inner = shares, inner
         return node
 
-    def _share(self, part: Part, own: list[Face], larger: list[Face]) -> Share:
+    def _share(self, part: MergedPart, own: list[CellFace], larger: list[CellFace]) -> Share:
         """In the order of the larger faces, so that faces that are the same need no matrix."""
         own = sorted(own, key=lambda face: (_holder(face, larger), face.ends))
         starts, extras, total, beside = {}, {}, 0, 0
@@ -173,7 +173,7 @@ class Merging:
         others = np.setdiff1d(np.arange(total), between), np.setdiff1d(np.arange(beside), more)
         return Share(own, between, others[0], more, others[1])
 
-    def _seen(self, blocks: "_Blocks", larger: list[Face]) -> "_Seen":
+    def _seen(self, blocks: "_Blocks", larger: list[CellFace]) -> "_Seen":
         """What each part has on its own faces: v = P t + K h, where t are the low modes on the
         larger faces, and h is what the values on a larger face have beside, if it is one of the
         other part: h = m + M v + N (values on outer faces)."""
@@ -208,7 +208,7 @@ class Merging:
         cut = np.split(solved, [counts[0]])
         return _Seen(tuple(s[:, :size] for s in cut), tuple(s[:, size:] for s in cut))
 
-    def _gather(self, own: list[Face], larger: list[Face]) -> Array:
+    def _gather(self, own: list[CellFace], larger: list[CellFace]) -> Array:
         """Modes on larger faces of what is given on faces."""
         found = np.zeros((sum(f.modes for f in larger), sum(f.modes for f in own)))
         starts = np.cumsum([0, *(f.modes for f in larger)])
@@ -235,7 +235,7 @@ class _Blocks:
     """The matrices of two parts, cut into what belongs to the plane between and to the outer faces;
     columns are (1, values on the outer faces of both)."""
 
-    def __init__(self, parts: tuple[Part, Part], shares: tuple[Share, ...]):
+    def __init__(self, parts: tuple[MergedPart, MergedPart], shares: tuple[Share, ...]):
         self.parts, self.shares = parts, shares
         counts = [len(share.outside) for share in shares]
         self.width = 1 + sum(counts)
@@ -283,7 +283,7 @@ class _Blocks:
         return found
 
 
-def _inside(face: Face, whole: Face) -> tuple[float, ...]:
+def _inside(face: CellFace, whole: CellFace) -> tuple[float, ...]:
     """The ends of a face as those of a part of [-1, 1]^(d-1)."""
     found = []
     for k in range(0, len(face.ends), 2):
@@ -292,16 +292,16 @@ def _inside(face: Face, whole: Face) -> tuple[float, ...]:
     return tuple(found)
 
 
-def _larger(below: list[Face], above: list[Face]) -> list[Face]:
+def _larger(below: list[CellFace], above: list[CellFace]) -> list[CellFace]:
     """Of the faces on both sides of a plane those that lie in no other."""
-    found: list[Face] = []
+    found: list[CellFace] = []
     for face in sorted({*below, *above}, key=lambda face: (-face.size, face.modes)):
         if not any(other.holds(face) for other in found):
             found.append(face)
     return sorted(found, key=lambda face: face.ends)
 
 
-def _holder(face: Face, larger: list[Face]) -> int:
+def _holder(face: CellFace, larger: list[CellFace]) -> int:
     return next(k for k, other in enumerate(larger) if other.holds(face))
 
 

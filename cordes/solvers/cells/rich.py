@@ -32,7 +32,7 @@ BEYOND = 1e-3
 EXTRA = 2
 
 
-class Side(NamedTuple):
+class InterfaceSide(NamedTuple):
     """A part of a side of a cell: the axis across, lower or upper, its ends, and how many modes are
     asked for."""
 
@@ -47,7 +47,7 @@ class RichCell(NamedTuple):
     """Where a cell is, its sides, and which points of the domain its rows may have (None: all)."""
 
     place: Place
-    sides: tuple[Side, ...]
+    sides: tuple[InterfaceSide, ...]
     contains: Callable[[np.ndarray], np.ndarray] | None = None
 
 
@@ -188,7 +188,7 @@ def _on_sides(
     return tuple(np.concatenate([none, *each]) for each in (values, slopes, more, edges))  # pyright: ignore
 
 
-def side_points(place: Place, side: Side, t: np.ndarray) -> np.ndarray:
+def side_points(place: Place, side: InterfaceSide, t: np.ndarray) -> np.ndarray:
     """Points of [-1, 1] on a side."""
     x = np.empty((len(t), 2))
     x[:, side.axis] = (place.upper if side.upper else place.lower)[side.axis]

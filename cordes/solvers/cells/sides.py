@@ -14,9 +14,9 @@ from cordes.domains import Box
 from cordes.domains.domain import AbstractDomain
 from cordes.runtime.blocks import in_blocks
 from cordes.solvers.cells.element import Element
-from cordes.solvers.cells.kinds import Kind
-from cordes.solvers.cells.merge import Face
-from cordes.solvers.cells.rich import Side
+from cordes.solvers.cells.kinds import CellKind
+from cordes.solvers.cells.merge import CellFace
+from cordes.solvers.cells.rich import InterfaceSide
 
 # Points of a side between which a sign may change once, and steps to the place where it does.
 SAMPLES, STEPS = 33, 14
@@ -25,7 +25,7 @@ SAMPLES, STEPS = 33, 14
 SAME, SHORTEST = 1e-6, 1e-3
 
 
-class Sides:
+class CellSides:
     """Finds the crossings of lines of the tree with interfaces and the boundary; what was found on
     a line stays."""
 
@@ -35,8 +35,8 @@ class Sides:
         self._looked: set[tuple[int, int, int, int]] = set()
 
     def of(
-        self, tree: Tree, kinds: list[Kind], rich: list[int]
-    ) -> dict[int, tuple[tuple[Face, ...], tuple[Side, ...]]]:
+        self, tree: Tree, kinds: list[CellKind], rich: list[int]
+    ) -> dict[int, tuple[tuple[CellFace, ...], tuple[InterfaceSide, ...]]]:
         """The faces of rich cells, as the tree has them and as the cells do."""
         outer, segments = tree.outer, []
         for n in rich:
@@ -47,7 +47,7 @@ class Sides:
                         segments.append((n, axis, upper, int(place), int(ends[0]), int(ends[1])))
         self._cross(tree, segments)
         gone = self._gone(tree, kinds)
-        parts: dict[int, list[tuple[Face, Side]]] = {n: [] for n in rich}
+        parts: dict[int, list[tuple[CellFace, InterfaceSide]]] = {n: [] for n in rich}
         for n, axis, upper, place, start, end in segments:
             for low, high in self._parts(axis, place, start, end):
                 if self._open(tree, axis, place, low, high, gone):
@@ -70,12 +70,12 @@ class Sides:
         whole: tuple[int, int],
         low: int,
         high: int,
-    ) -> tuple[Face, Side]:
+    ) -> tuple[CellFace, InterfaceSide]:
         share = (high - low) / (whole[1] - whole[0])
         modes = fewer(self.element.modes, share)
         ends = tree.place(1 - axis, np.array([low, high]))
-        side = Side(axis, upper, float(ends[0]), float(ends[1]), modes)
-        return Face(axis, place, (low, high), modes), side
+        side = InterfaceSide(axis, upper, float(ends[0]), float(ends[1]), modes)
+        return CellFace(axis, place, (low, high), modes), side
 
     def _parts(self, axis: int, place: int, start: int, end: int) -> list[tuple[int, int]]:
         inside = [u for u in self.found[axis, place] if start < u < end]
@@ -95,7 +95,7 @@ class Sides:
         x[0, 1 - axis] = tree.place(1 - axis, np.array([middle]))[0]
         return bool(self.domain.contains(x)[0])
 
-    def _gone(self, tree: Tree, kinds: list[Kind]) -> dict:
+    def _gone(self, tree: Tree, kinds: list[CellKind]) -> dict:
         """Sides of cells that are outside, by line."""
         found = defaultdict(list)
         for n, kind in enumerate(kinds):
@@ -115,7 +115,7 @@ class Sides:
             return
         table = np.array(new, dtype=np.int64)
         for function in self._functions():
-            line = _Lines(tree, table, function)
+            line = _SideLines(tree, table, function)
             for row, share in line.roots():
                 axis, place, start, end = new[row]
                 self._note(axis, place, start + int(share * (end - start)), end - start)
@@ -135,7 +135,7 @@ class Sides:
             known.append(unit)
 
 
-class _Lines(NamedTuple):
+class _SideLines(NamedTuple):
     """Segments (axis, place, start, end) in units, and a function on them."""
 
     tree: Tree

@@ -17,7 +17,7 @@ from cordes.ansatz.singular import SingularFunctions
 from cordes.domains import Box
 from cordes.domains.unit_cube import gauss_rule, tensor_rule
 from cordes.domains.walls import Walled, directions_of
-from cordes.problems.lines import lines_of
+from cordes.problems.kinks.lines import lines_of
 from cordes.problems.problem import AbstractProblem
 from cordes.solvers.rows.rank_revealing import solve_well_posed
 from cordes.solvers.rows.system import AbstractSystem
@@ -46,7 +46,7 @@ LEAST_SHARE = 1e-5
 LOOKS, HOPED, GOOD, ROUNDING, FALLS = 3, 1e-7, 1e-8, 1e-12, 0.3
 
 
-class Fitted(NamedTuple):
+class FittedPolynomials(NamedTuple):
     """A fitted function with its residual on fresh points, and the share of each axis in what the
     last ranks have."""
 
@@ -106,8 +106,8 @@ class Ladder:
         if long:
             self.looks, self.share, self.most = LOOKS_OF_LONG, SHARE_OF_LONG, 2 * self.most
         self.steps = [0] * len(self.lines)
-        self.best: Fitted | None = None
-        self.last: Fitted | None = None
+        self.best: FittedPolynomials | None = None
+        self.last: FittedPolynomials | None = None
         # What was left by each size, in numbers along an axis.
         self.trail: dict[float, float] = {}
         self.renew()
@@ -172,7 +172,7 @@ class Ladder:
         self.steps = before
         return False
 
-    def fit(self) -> Fitted:
+    def fit(self) -> FittedPolynomials:
         axes = self.axes
         points = self._points(axes)
         rows = self.system.rows(points)
@@ -184,7 +184,7 @@ class Ladder:
         left = left + self.fresh.singular @ solution[count:] - self.fresh.target
         weights = np.abs(solution[:count]) * np.linalg.norm(matrix[:, :count], axis=0)
         residual, tails = float(np.linalg.norm(left)), _tails(axes, weights)
-        fitted = Fitted(network, solution[count:], residual, len(points.x), tails)
+        fitted = FittedPolynomials(network, solution[count:], residual, len(points.x), tails)
         self.last = fitted
         self.trail[self.count ** (1 / len(axes))] = residual
         if self.best is None or not residual >= self.best.residual:

@@ -6,7 +6,7 @@ from typing import Any
 from cordes.ansatz.cells.network import CellPolynomials
 from cordes.results import Result
 from cordes.solutions.answer import Answer
-from cordes.solvers.cells.first import Polynomials
+from cordes.solvers.cells.first import FirstPolynomials
 from cordes.solvers.cells.levels import CellLevels
 from cordes.solvers.rows.system import AbstractSystem
 from cordes.solvers.train import Budget, Weights
@@ -23,12 +23,12 @@ class CellsWay:
 
     def __init__(self, solver: Any, system: AbstractSystem, budget: Budget, start: Weights | None):
         self.solver, self.system, self.budget = solver, system, budget
-        self.first: Polynomials | None = None
+        self.first: FirstPolynomials | None = None
         self.levels: CellLevels | None = None
         self.start, self.ended, self.interrupted = start, False, False
         split = start is not None and isinstance(start.network, CellPolynomials)
         if solver.begins_with_polynomials(system) and not split:
-            self.first = Polynomials(system, budget, start)
+            self.first = FirstPolynomials(system, budget, start)
             # Where there are too many lines, those of a table, polynomials are given up at once.
             if solver.splits(system.problem) and not self.first.ladder.fits():
                 self.first.give_up()

@@ -7,6 +7,7 @@ the curve is where its slope is that of the obstacle: a Volterra equation, solve
 on one panel of time after the other, from the start on.
 """
 
+import functools
 from itertools import pairwise
 from typing import Any
 
@@ -20,7 +21,7 @@ from cordes.ansatz.networks.exercise_potential import (
     ExercisePotential,
     Kernel,
     Panels,
-    Piece,
+    PotentialPiece,
     Stopping,
     gauss_points,
     integral,
@@ -28,7 +29,7 @@ from cordes.ansatz.networks.exercise_potential import (
 from cordes.ansatz.networks.inputs import Inputs
 from cordes.problems.coefficients import sample
 from cordes.problems.obstacle import Obstacle
-from cordes.problems.parabolic import Parabolic
+from cordes.problems.problem import AbstractProblem
 from cordes.results import Result
 from cordes.solutions.answer import Answer, Weights
 from cordes.solvers.rows.system import AbstractSystem
@@ -45,13 +46,19 @@ class NotThisWayError(Exception):
     """The problem is none of these, or the curve was not found."""
 
 
-def stopping_of(problem: Any) -> tuple[Stopping, float] | None:
+@functools.singledispatch
+def stopping_of(problem: AbstractProblem) -> tuple[Stopping, float] | None:
     """The pieces of a problem that can be solved this way, and on which side one stops: 1 for below
     the curve. None for others."""
-    base = getattr(problem, "base_problem", None)
+    return None
+
+
+@stopping_of.register
+def _stopping(problem: Obstacle) -> tuple[Stopping, float] | None:
+    base: Any = problem.base_problem
     if not (
-        isinstance(problem, Obstacle)
-        and isinstance(base, Parabolic)
+        base.clock is not None
+        and base.linear
         and base.constant_coefficients
         and problem.space.dimension == 1
         and problem.upper is None
@@ -90,7 +97,7 @@ def stopping_of(problem: Any) -> tuple[Stopping, float] | None:
     return None
 
 
-def _piece(x: np.ndarray, values: np.ndarray, scale: float) -> Piece | None:
+def _piece(x: np.ndarray, values: np.ndarray, scale: float) -> PotentialPiece | None:
     """Values as a sum of 1, x, e^x and e^{-x}, with as few of them as do."""
     if len(x) < 8:
         return None
@@ -103,7 +110,7 @@ def _piece(x: np.ndarray, values: np.ndarray, scale: float) -> Piece | None:
             coefficients = np.zeros(4)
             coefficients[list(chosen)] = found
             small = np.abs(coefficients) * np.max(np.abs(columns), axis=0) <= EQUAL * scale
-            return Piece(tuple(_rounded(np.where(small, 0.0, coefficients)).tolist()))
+            return PotentialPiece(tuple(_rounded(np.where(small, 0.0, coefficients)).tolist()))
     return None
 
 
@@ -120,7 +127,7 @@ def _rounded(values: np.ndarray) -> np.ndarray:
         )
 
 
-class Curve:
+class ExerciseCurve:
     """The panels, found one after the other."""
 
     def __init__(self, stopping: Stopping, length: float):
@@ -257,7 +264,7 @@ def _beginning(stopping: Stopping) -> float:
     return float(found)
 
 
-def exercise_potential(problem: Obstacle) -> ExercisePotential | None:
+def exercise_potential(problem: AbstractProblem) -> ExercisePotential | None:
     """The answer, for problems that can be solved this way."""
     known = stopping_of(problem)
     if known is None:
@@ -265,7 +272,7 @@ def exercise_potential(problem: Obstacle) -> ExercisePotential | None:
     domain: Any = problem.domain
     stopping, side = known
     try:
-        panels = Curve(stopping, domain.length).find()
+        panels = ExerciseCurve(stopping, domain.length).find()
     except (NotThisWayError, np.linalg.LinAlgError):
         return None
     return ExercisePotential(Inputs(domain), panels, stopping, side, domain.start)
@@ -297,8 +304,5 @@ class PotentialRun:
 
 def potential_run(system: AbstractSystem, budget: Budget) -> PotentialRun | None:
     """The run for problems that can be solved this way."""
-    problem = system.problem
-    if not isinstance(problem, Obstacle) or not system.hard:
-        return None
-    network = exercise_potential(problem)
+    network = exercise_potential(system.problem) if system.hard else None
     return None if network is None else PotentialRun(system, network, budget)

@@ -12,9 +12,9 @@ from cordes.ansatz.cells.network import CellPolynomials
 from cordes.results import Result
 from cordes.solutions.answer import Answer
 from cordes.solvers.adam import Adam
-from cordes.solvers.candidates import GROWTH, Kind, first_candidates, waves
+from cordes.solvers.candidates import GROWTH, CandidateKind, first_candidates, waves
 from cordes.solvers.cells.cells import Cells
-from cordes.solvers.cells.first import Polynomials
+from cordes.solvers.cells.first import FirstPolynomials
 from cordes.solvers.cells.levels import CellLevels
 from cordes.solvers.cells.smooth import ROUNDING as LEAST
 from cordes.solvers.gauss_newton import GaussNewton
@@ -71,7 +71,7 @@ class FeatureSteps:
         usual = usual_size(dimension)
         self.reserve = [width for width in self.widths if demands.staged and width > usual]
         self.widths = [width for width in self.widths if width not in self.reserve]
-        self.kind: Kind | None = None
+        self.kind: CandidateKind | None = None
         self.grown, self.stages = False, 0
         self.singular, self.inputs, self.confined = demands.singular, inputs, False
         self.followed = 0
@@ -91,7 +91,7 @@ class FeatureSteps:
         self.kind, self.grown = search.kind, False
         return search.answer(Result.converged, [])
 
-    def _choices(self, search: Search) -> Iterator[Kind]:
+    def _choices(self, search: Search) -> Iterator[CandidateKind]:
         """Frequencies and inputs that compete now; each choice sees what the last one gave."""
         given = self.solver.frequency
         if self.kind is None:
@@ -148,7 +148,7 @@ class CellSteps:
     def __init__(self, solver: Cells, budget: Budget, singular: bool):
         """`singular`: corners may have singular functions, once the equation there is known."""
         self.solver, self.budget, self.singular = solver, budget, singular
-        self.first: Polynomials | None = None
+        self.first: FirstPolynomials | None = None
         self.levels: CellLevels | None = None
 
     @property
@@ -171,7 +171,7 @@ class CellSteps:
     def _begin(self, system: AbstractSystem, start: Weights | None) -> None:
         split = start is not None and isinstance(start.network, CellPolynomials)
         if self.solver.begins_with_polynomials(system) and not split:
-            self.first = Polynomials(system, self.budget, start)
+            self.first = FirstPolynomials(system, self.budget, start)
         else:
             self._split(system, start)
 

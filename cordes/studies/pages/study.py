@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cordes.reports.kit.drawings import Curve, curves
+from cordes.reports.kit.drawings import PlotCurve, curves
 from cordes.reports.kit.page import (
     Section,
     grid_table,
@@ -280,7 +280,7 @@ def _curve(facts: Mapping[str, Any], key: str, upward: str) -> str:
     lines = []
     for name, found in facts["curves"].items():
         low, high = found.get(f"{key}_range", ((), ()))
-        lines.append(Curve(name, found["epochs"], found[key], low, high, SERIES[name]))
+        lines.append(PlotCurve(name, found["epochs"], found[key], low, high, SERIES[name]))
     targets = sorted({row["target"] for row in facts["milestones"]}) if key == "l2" else ()
     return curves(lines, "epoch", upward, targets)
 

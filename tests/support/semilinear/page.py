@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from cordes.certificates.certificate import Certificate
-from cordes.formulas.mathml import words
+from cordes.formulas.written.mathml import words
 from cordes.reports.pages.claims import Claims, rests_on
 from cordes.reports.pages.equation import EquationShape, shape_of
 from semilinear.problem import Semilinear

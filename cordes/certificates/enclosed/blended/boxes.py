@@ -11,7 +11,7 @@ from cordes.ansatz.cells.jets import all_orders
 from cordes.ansatz.cells.network import CellPolynomials
 from cordes.ansatz.cells.reference import differentiation
 from cordes.ansatz.cells.tree import locate
-from cordes.certificates.enclosed.features import AbstractFeatures, Operator, under
+from cordes.certificates.enclosed.answers.features import AbstractFeatures, Operator, under
 from cordes.formulas.intervals import UnsupportedOperation
 from cordes.formulas.rectangles import Rectangle
 

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.spatial import KDTree
 
 from cordes.certificates.residual.norms import Quadrature
-from cordes.certificates.theorems.barrier_features import MOST_SPOTS, SPOTS
+from cordes.certificates.theorems.barriers.barrier_features import MOST_SPOTS, SPOTS
 from cordes.certificates.theorems.maximum import MaximumPrinciple
 from cordes.domains.unit_ball import ball_volume
 

@@ -28,7 +28,7 @@ from cordes.domains.plane.arcs import Arc
 from cordes.domains.plane.region import Region
 from cordes.errors import CoefficientError
 from cordes.formulas.intervals import UnsupportedOperation, enclose
-from cordes.problems.jumps import kink_in_space
+from cordes.problems.kinks.jumps import kink_in_space
 from cordes.runtime.blocks import in_blocks
 from cordes.runtime.plain import show
 
@@ -62,7 +62,7 @@ class KinkWarning(UserWarning):
     """Boundary values are rough in a way that the answer cannot follow."""
 
 
-class Kink(NamedTuple):
+class BoundaryKink(NamedTuple):
     """A point of the boundary, the unit tangent there with the domain on its left, points of the
     boundary before and after it, up to where g is smooth (2, n, 2)."""
 
@@ -75,7 +75,7 @@ class BoundaryShape(NamedTuple):
     """The kinks of g that an answer can follow, the stretches of the boundary between these and the
     corners as functions of one number in [0, 1], and what it cannot follow."""
 
-    kinks: tuple[Kink, ...] = ()
+    kinks: tuple[BoundaryKink, ...] = ()
     stretches: tuple[Callable[..., Any], ...] = ()
     rough: str | None = None
 
@@ -257,7 +257,7 @@ class _KinkSearch:
     # What the suspects are.
 
     def shape(self, pieces: list[BoundaryPiece], found: list[_Found]) -> BoundaryShape:
-        kinks: list[Kink] = []
+        kinks: list[BoundaryKink] = []
         stretches: list[Callable[..., Any]] = []
         for piece, (suspects, narrow) in zip(pieces, found, strict=True):
             for place, width in narrow:
@@ -295,7 +295,7 @@ class _KinkSearch:
 
     def _kink(
         self, piece: BoundaryPiece, place: float, gaps: tuple[float, float]
-    ) -> tuple[float, Kink] | str:
+    ) -> tuple[float, BoundaryKink] | str:
         """The kink near a parameter, exactly there where the two sides meet; or why it is none that
         can be handled."""
         width = JOINED / 4
@@ -329,7 +329,7 @@ class _KinkSearch:
             ]
         )
         location = piece.curve(np.array([place]))[0]
-        return place, Kink(location, piece.tangent(location), sides)
+        return place, BoundaryKink(location, piece.tangent(location), sides)
 
     def _reach(self, piece: BoundaryPiece, place: float, sign: int, length: float) -> float:
         """How far from a suspect g is a polynomial of moderate degree on one side."""

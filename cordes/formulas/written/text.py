@@ -10,7 +10,7 @@ import numpy as np
 from cordes.formulas.elementary import COMPARED, WRITTEN
 from cordes.formulas.naming import shared
 from cordes.formulas.terms import FormulaTerm, Unwritable
-from cordes.formulas.writing import Written
+from cordes.formulas.written.writing import Written
 
 # How tightly operations bind, and the signs of those with two sides.
 ANY, SUM, PRODUCT, SIGN, POWER, ATOM = 0, 1, 2, 3, 4, 5

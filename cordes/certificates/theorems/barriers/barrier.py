@@ -22,8 +22,8 @@ from cordes.certificates.residual.candidate import AbstractCandidate, Evaluated
 from cordes.certificates.residual.cells import CellMesh
 from cordes.certificates.residual.measured import adaptive_nodes
 from cordes.certificates.residual.norms import Norm, Quadrature
-from cordes.certificates.theorems.barrier_features import BarrierFeatures
-from cordes.certificates.theorems.barrier_training import (
+from cordes.certificates.theorems.barriers.barrier_features import BarrierFeatures
+from cordes.certificates.theorems.barriers.barrier_training import (
     Task,
     minimise,
     orthonormal,

@@ -20,7 +20,7 @@ from jax import Array
 from cordes.domains import Ball, Box, Ellipsoid, Polygon
 from cordes.domains.domain import AbstractDomain
 from cordes.errors import CordesError, FileError, shown, unknown
-from cordes.formulas.toml import Expression, is_reserved, parse
+from cordes.formulas.written.toml import Expression, is_reserved, parse
 from cordes.natural_names import missing
 from cordes.problems.hjb import HJB
 from cordes.problems.linear import Linear
@@ -29,7 +29,7 @@ from cordes.problems.obstacle import Obstacle
 from cordes.problems.parabolic import Parabolic
 from cordes.problems.problem import AbstractProblem
 from cordes.problems.toml_boundary import boundary_of
-from cordes.problems.toml_time import OBSTACLES, TIME, TIMES, check_times, timed, with_time
+from cordes.problems.written.toml_time import OBSTACLES, TIME, TIMES, check_times, timed, with_time
 from cordes.readers.toml_text import check_operations, read_toml
 from cordes.tables.interpolate import interpolate
 

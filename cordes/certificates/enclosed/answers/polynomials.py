@@ -13,7 +13,7 @@ from numpy.polynomial import legendre
 from cordes.ansatz.cells.axis import Axis
 from cordes.ansatz.cells.jets import all_orders
 from cordes.ansatz.cells.pieces import Pieces
-from cordes.certificates.enclosed.features import AbstractFeatures, Operator, under
+from cordes.certificates.enclosed.answers.features import AbstractFeatures, Operator, under
 from cordes.formulas.rectangles import Rectangle
 
 Array = np.ndarray
@@ -23,7 +23,7 @@ ROUNDING = 1e-13
 SLACK = 1e-9
 
 
-class Polynomials(AbstractFeatures):
+class EnclosedPolynomials(AbstractFeatures):
     """Those of an answer, as functions of its scaled coordinates z."""
 
     nodes = 1

@@ -33,7 +33,7 @@ GREEK_NAMES = (
 GREEK = {name: chr(0x3B1 + k) for k, name in enumerate(GREEK_NAMES.split(",")) if name}
 
 
-class Piece(NamedTuple):
+class Fragment(NamedTuple):
     """The MathML of a term, how tightly it binds, and of sin(x) the name and the argument."""
 
     mathml: str
@@ -50,89 +50,91 @@ def mathml(one: FormulaTerm, looks: Mapping[FormulaTerm, str] | None = None) -> 
     return _piece(one, looks or {}).mathml
 
 
-def _piece(one: FormulaTerm, looks: Mapping[FormulaTerm, str]) -> Piece:
+def _piece(one: FormulaTerm, looks: Mapping[FormulaTerm, str]) -> Fragment:
     if one in looks:
-        return Piece(looks[one])
+        return Fragment(looks[one])
     if one.head in _WHOLE:
         return _WHOLE[one.head](one, looks)
     return _OPERATIONS[one.head](*(_piece(argument, looks) for argument in one.arguments))
 
 
-def _product(one: Piece, two: Piece) -> Piece:
+def _product(one: Fragment, two: Fragment) -> Fragment:
     """A point between what would read as one number, a gap beside words and functions, else
     nothing."""
     left, right = one.within(PRODUCT), two.within(PRODUCT)
     if BEGINS_WITH_DIGITS.match(right) and (
         ENDS_IN_DIGITS.search(left) or not right.startswith("<mfrac>")
     ):
-        return Piece(f"{left}<mo>·</mo>{right}", PRODUCT)
+        return Fragment(f"{left}<mo>·</mo>{right}", PRODUCT)
     gap = GAP if WORD_LAST.search(left) or WORD_FIRST.match(right) else ""
-    return Piece(f"{left}{TIMES}{gap}{right}", PRODUCT)
+    return Fragment(f"{left}{TIMES}{gap}{right}", PRODUCT)
 
 
-def _listed(word: str, parts: Sequence[Piece]) -> str:
+def _listed(word: str, parts: Sequence[Fragment]) -> str:
     return words(word).join(part.within(PRODUCT) for part in parts)
 
 
-_OPERATIONS: dict[str, Callable[..., Piece]] = {
-    "add": lambda one, two: Piece(f"{one.within(SUM)}<mo>+</mo>{two.within(SUM)}", SUM),
-    "sub": lambda one, two: Piece(f"{one.within(SUM)}<mo>−</mo>{two.within(PRODUCT)}", SUM),
-    "neg": lambda one: Piece(f"<mrow><mo>−</mo>{one.within(PRODUCT)}</mrow>", SUM),
+_OPERATIONS: dict[str, Callable[..., Fragment]] = {
+    "add": lambda one, two: Fragment(f"{one.within(SUM)}<mo>+</mo>{two.within(SUM)}", SUM),
+    "sub": lambda one, two: Fragment(f"{one.within(SUM)}<mo>−</mo>{two.within(PRODUCT)}", SUM),
+    "neg": lambda one: Fragment(f"<mrow><mo>−</mo>{one.within(PRODUCT)}</mrow>", SUM),
     "mul": _product,
-    "div": lambda one, two: Piece(f"<mfrac>{row(one.mathml)}{row(two.mathml)}</mfrac>", PRODUCT),
-    "and": lambda *parts: Piece(_listed(" and ", parts), PRODUCT),
-    "or": lambda *parts: Piece(_listed(" or ", parts), SUM),
+    "div": lambda one, two: Fragment(f"<mfrac>{row(one.mathml)}{row(two.mathml)}</mfrac>", PRODUCT),
+    "and": lambda *parts: Fragment(_listed(" and ", parts), PRODUCT),
+    "or": lambda *parts: Fragment(_listed(" or ", parts), SUM),
 }
 
 
-def _power(one: FormulaTerm, looks: Mapping[FormulaTerm, str]) -> Piece:
+def _power(one: FormulaTerm, looks: Mapping[FormulaTerm, str]) -> Fragment:
     base, exponent = (_piece(argument, looks) for argument in one.arguments)
     value = one.arguments[1].number
     if base.parts is not None and value is not None and value > 1 and value.is_integer():
         # Whole powers alone: sin⁻¹ is another function.
         name, inside = base.parts
-        return Piece(f"<msup>{name}{row(exponent.mathml)}</msup>{APPLY}{inside}", POWER)
-    return Piece(f"<msup>{row(base.within(ATOM))}{row(exponent.mathml)}</msup>", POWER)
+        return Fragment(f"<msup>{name}{row(exponent.mathml)}</msup>{APPLY}{inside}", POWER)
+    return Fragment(f"<msup>{row(base.within(ATOM))}{row(exponent.mathml)}</msup>", POWER)
 
 
-def _call(one: FormulaTerm, looks: Mapping[FormulaTerm, str]) -> Piece:
+def _call(one: FormulaTerm, looks: Mapping[FormulaTerm, str]) -> Fragment:
     parts = [_piece(argument, looks).mathml for argument in one.arguments]
     match one.value:
         case "abs":
-            return Piece(absolute(parts[0]))
+            return Fragment(absolute(parts[0]))
         case "sqrt":
-            return Piece(f"<msqrt>{parts[0]}</msqrt>")
+            return Fragment(f"<msqrt>{parts[0]}</msqrt>")
         case "cbrt":
-            return Piece(f"<mroot>{row(parts[0])}<mn>3</mn></mroot>")
+            return Fragment(f"<mroot>{row(parts[0])}<mn>3</mn></mroot>")
         case "exp":
-            return Piece(f"<msup><mi>e</mi>{row(parts[0])}</msup>", POWER)
+            return Fragment(f"<msup><mi>e</mi>{row(parts[0])}</msup>", POWER)
     name, inside = f"<mi>{one.value}</mi>", brackets("<mo>,</mo>".join(parts))
-    return Piece(f"{name}{APPLY}{inside}", POWER, (name, inside) if one.value in POWERED else None)
+    return Fragment(
+        f"{name}{APPLY}{inside}", POWER, (name, inside) if one.value in POWERED else None
+    )
 
 
-def _compare(one: FormulaTerm, looks: Mapping[FormulaTerm, str]) -> Piece:
+def _compare(one: FormulaTerm, looks: Mapping[FormulaTerm, str]) -> Fragment:
     left, right = (_piece(argument, looks).within(SUM) for argument in one.arguments)
-    return Piece(f"{left}<mo>{html.escape(one.value)}</mo>{right}", POWER)
+    return Fragment(f"{left}<mo>{html.escape(one.value)}</mo>{right}", POWER)
 
 
-def _cases(one: FormulaTerm, looks: Mapping[FormulaTerm, str]) -> Piece:
+def _cases(one: FormulaTerm, looks: Mapping[FormulaTerm, str]) -> Fragment:
     """Alone or in brackets: beside other terms nobody knows what belongs to the last line."""
     *pairs, last = (_piece(argument, looks).mathml for argument in one.arguments)
     given = zip(pairs[::2], pairs[1::2], strict=True)
     lines = [(value, words("if ") + condition) for condition, value in given]
-    return Piece(_table("cases", [*lines, (last, words("otherwise"))]), LOOSE)
+    return Fragment(_table("cases", [*lines, (last, words("otherwise"))]), LOOSE)
 
 
-def _series(one: FormulaTerm, looks: Mapping[FormulaTerm, str]) -> Piece:
+def _series(one: FormulaTerm, looks: Mapping[FormulaTerm, str]) -> Fragment:
     below, count = row("<mi>i</mi><mo>=</mo><mn>1</mn>"), len(one.arguments) - 1
     inside = _piece(one.arguments[0], looks).within(PRODUCT)
-    return Piece(f"<munderover><mo>∑</mo>{below}<mn>{count}</mn></munderover>{inside}", SUM)
+    return Fragment(f"<munderover><mo>∑</mo>{below}<mn>{count}</mn></munderover>{inside}", SUM)
 
 
-_WHOLE: dict[str, Callable[[FormulaTerm, Mapping[FormulaTerm, str]], Piece]] = {
+_WHOLE: dict[str, Callable[[FormulaTerm, Mapping[FormulaTerm, str]], Fragment]] = {
     "number": lambda one, looks: constant(one.value),
-    "symbol": lambda one, looks: Piece(letter(one.value)),
-    "length": lambda one, looks: Piece(absolute("<mi>x</mi>")),
+    "symbol": lambda one, looks: Fragment(letter(one.value)),
+    "length": lambda one, looks: Fragment(absolute("<mi>x</mi>")),
     "pow": _power,
     "call": _call,
     "compare": _compare,
@@ -144,13 +146,13 @@ _WHOLE: dict[str, Callable[[FormulaTerm, Mapping[FormulaTerm, str]], Piece]] = {
 # Numbers ------------------------------------------------------------------------------------------
 
 
-def constant(value: float) -> Piece:
+def constant(value: float) -> Fragment:
     """A number as a person writes it."""
     if not math.isfinite(value):
         raise Unwritable("a number that is not finite")
     if value < 0:
         # In a row of its own, so that the sign is that of the number and no operation.
-        return Piece(f"<mrow><mo>−</mo>{constant(-value).mathml}</mrow>", SUM)
+        return Fragment(f"<mrow><mo>−</mo>{constant(-value).mathml}</mrow>", SUM)
     # The second zero has a sign.
     digits = f"{value + 0.0:.{DIGITS}g}"
     if abs(float(digits) - value) <= 1e-15 * value:
@@ -164,15 +166,15 @@ def constant(value: float) -> Piece:
     return _simple(value) or _digits(rounded, value, mark)
 
 
-def _digits(digits: str, value: float, mark: str = "") -> Piece:
+def _digits(digits: str, value: float, mark: str = "") -> Fragment:
     if "e" not in digits:
-        return Piece(f"<mn{mark}>{digits}</mn>")
+        return Fragment(f"<mn{mark}>{digits}</mn>")
     mantissa, exponent = digits.split("e")
     power = f"<msup><mn>10</mn>{row(constant(int(exponent)).mathml)}</msup>"
     # The mark then holds the mantissa.
     mark = mark and f' {ROUNDED}="{value / 10.0 ** int(exponent)!r}"'
     plain = mantissa == "1" and not mark
-    return Piece(power if plain else f"<mn{mark}>{mantissa}</mn><mo>·</mo>{power}", PRODUCT)
+    return Fragment(power if plain else f"<mn{mark}>{mantissa}</mn><mo>·</mo>{power}", PRODUCT)
 
 
 def _letters(power: int) -> str:
@@ -189,7 +191,7 @@ _FACTORS: dict[float, tuple[str, str]] = {
 } | {math.sqrt(n): (f"<msqrt><mn>{n}</mn></msqrt>", "") for n in (2, 3, 5, 6, 7, 10)}
 
 
-def _simple(value: float) -> Piece | None:
+def _simple(value: float) -> Fragment | None:
     """A fraction of small numbers, times a power of π or a root, that has this very value; None
     where there is none."""
     for factor, (above, below) in _FACTORS.items():
@@ -200,8 +202,8 @@ def _simple(value: float) -> Piece | None:
             continue
         top, bottom = _joined(part.numerator, above), _joined(part.denominator, below)
         if bottom != "<mn>1</mn>":
-            return Piece(f"<mfrac>{row(top)}{row(bottom)}</mfrac>", PRODUCT)
-        return Piece(top, PRODUCT if part.numerator > 1 else POWER if "msup" in above else ATOM)
+            return Fragment(f"<mfrac>{row(top)}{row(bottom)}</mfrac>", PRODUCT)
+        return Fragment(top, PRODUCT if part.numerator > 1 else POWER if "msup" in above else ATOM)
     return None
 
 

@@ -22,7 +22,7 @@ from cordes.problems.problem import AbstractProblem
 POINTS, INSIDE, SAME, SEED = 60, 0.02, 1e-7, 47
 
 
-class Face(NamedTuple):
+class BoundaryFace(NamedTuple):
     """A straight part of the boundary, n·x = offset with n pointing inwards, and points of it."""
 
     normal: np.ndarray
@@ -30,7 +30,7 @@ class Face(NamedTuple):
     points: np.ndarray
 
 
-def faces_of(domain: AbstractDomain) -> list[Face]:
+def faces_of(domain: AbstractDomain) -> list[BoundaryFace]:
     """Those of boxes and polygons; none of domains with a bent boundary."""
     generator = np.random.default_rng(SEED)
     if isinstance(domain, Box):
@@ -42,7 +42,7 @@ def faces_of(domain: AbstractDomain) -> list[Face]:
     if isinstance(domain, Polygon):
         share = generator.uniform(INSIDE, 1 - INSIDE, POINTS)[:, None]
         return [
-            Face(-outward, float(-outward @ start), start + share * edge)
+            BoundaryFace(-outward, float(-outward @ start), start + share * edge)
             for start, edge, outward in zip(
                 domain.vertices, domain.edges, domain.normals, strict=True
             )
@@ -50,22 +50,22 @@ def faces_of(domain: AbstractDomain) -> list[Face]:
     return []
 
 
-def _of_box(domain: Box, axis: int, end: int, generator: np.random.Generator) -> Face:
+def _of_box(domain: Box, axis: int, end: int, generator: np.random.Generator) -> BoundaryFace:
     share = generator.uniform(INSIDE, 1 - INSIDE, (POINTS, domain.dimension))
     points = domain.lower + share * domain.widths
     points[:, axis] = (domain.lower, domain.upper)[end][axis]
     normal = (1.0 - 2.0 * end) * np.eye(domain.dimension)[axis]
-    return Face(normal, float(points[0] @ normal), points)
+    return BoundaryFace(normal, float(points[0] @ normal), points)
 
 
-def incompatible_faces(problem: AbstractProblem) -> list[Face]:
+def incompatible_faces(problem: AbstractProblem) -> list[BoundaryFace]:
     """The faces on which the equation does not hold at the start."""
     if problem.clock is None:
         return []
     return [face for face in faces_of(problem.space) if mismatch(problem, face) > SAME]
 
 
-def mismatch(problem: AbstractProblem, face: Face) -> float:
+def mismatch(problem: AbstractProblem, face: BoundaryFace) -> float:
     """The largest residual on a face at the start, relative to the sizes of its terms; zero where
     it cannot be looked at."""
     initial, lateral, start, _ = problem.values

@@ -15,8 +15,8 @@ import numpy as np
 from jax import Array
 
 from cordes.domains.domain import AbstractDomain
-from cordes.problems.initial_pieces import (
-    Compared,
+from cordes.problems.kinks.initial_pieces import (
+    ComparedPieces,
     UnknownPiecesError,
     differences,
     pieces_of,
@@ -31,7 +31,7 @@ FLAT, SAME_SLOPE = 1e-9, 1e-7
 BESIDE = 1e-5
 
 
-class Kink(NamedTuple):
+class InitialKink(NamedTuple):
     """A pair that is equal on a set which the domain has points of. `normal` and `offset` are those
     of the plane n·x = offset, None where the set is bent; p > q on the side of the normal.
     `places` (N, d) are points of it where the slope jumps, none where other pieces hold there;
@@ -51,13 +51,13 @@ class Kink(NamedTuple):
 class Start(NamedTuple):
     """The kinks of initial values; for pairs without a kink whether p > q everywhere (N,)."""
 
-    kinks: tuple[Kink, ...]
+    kinks: tuple[InitialKink, ...]
     first: np.ndarray
     # Why nothing is known, if so.
     rough: str | None = None
 
     @property
-    def active(self) -> tuple[Kink, ...]:
+    def active(self) -> tuple[InitialKink, ...]:
         return tuple(kink for kink in self.kinks if kink.active)
 
 
@@ -101,7 +101,7 @@ def _zeros(levels: Callable, path: np.ndarray, values: np.ndarray, number: int) 
 
 def _kink(
     initial: Callable, levels: Callable, domain: AbstractDomain, found: np.ndarray, number: int
-) -> Kink:
+) -> InitialKink:
     lower, upper = domain.bounding_box
     size = float(np.max(upper - lower))
     slopes = np.asarray(jax.vmap(jax.jacfwd(lambda x: differences(initial, x)[number]))(found))
@@ -120,7 +120,7 @@ def _kink(
     offset = float(np.mean(found @ normal))
     # A pair that changes no slope bends the values one way or the other.
     convex = bool(np.sum(jumps[steep & active]) > 0) if np.any(steep & active) else True
-    return Kink(number, normal if flat else None, offset, found[active], convex)
+    return InitialKink(number, normal if flat else None, offset, found[active], convex)
 
 
 def _decides(
@@ -129,9 +129,9 @@ def _decides(
     """Where the values would be others if the pair compared the other way."""
     directions = slopes / np.maximum(np.linalg.norm(slopes, axis=1, keepdims=True), 1e-300)
 
-    def other(k: int, p: Any, q: Any) -> Compared:
+    def other(k: int, p: Any, q: Any) -> ComparedPieces:
         first = jnp.where((p >= q) == (k != number), 1.0, 0.0)
-        return Compared(first, 0.0)
+        return ComparedPieces(first, 0.0)
 
     swapped = jax.jit(jax.vmap(lambda x: jnp.asarray(smoothed(initial, x, other), float)))
     plain = jax.jit(jax.vmap(lambda x: jnp.asarray(initial(x), float)))
@@ -184,7 +184,7 @@ def _jumps(initial: Callable, domain: AbstractDomain, operation: str) -> str | N
 JUMP = 200.0
 
 
-def sharpened(kink: Kink, matrices: Any, sign: float) -> int:
+def sharpened(kink: InitialKink, matrices: Any, sign: float) -> int:
     """Which of several equations smooths a kink first: a supremum takes the largest n·An where the
     slope grows, the smallest where it falls."""
     normal = kink.normal

@@ -24,7 +24,7 @@ CUSTOM = ("custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr")
 LINEAR = ("add", "add_any", "sub", "neg", "mul", "div", "convert_element_type", "copy")
 
 
-class Compared(NamedTuple):
+class ComparedPieces(NamedTuple):
     """How two numbers p and q compare: the share of p in max(p, q), and what the sum of shares of
     both falls short of the smoothed maximum."""
 
@@ -33,7 +33,7 @@ class Compared(NamedTuple):
 
 
 # (number of the pair, p, q) -> Compared.
-Comparison = Callable[[int, Any, Any], Compared]
+Comparison = Callable[[int, Any, Any], ComparedPieces]
 
 
 class Selection(NamedTuple):
@@ -304,15 +304,15 @@ def pieces_of(function: Callable[..., Any], dimension: int) -> int:
     return reader.pairs
 
 
-def _hard(number: int, p: Any, q: Any) -> Compared:
-    return Compared(jnp.where(p >= q, 1.0, 0.0), 0.0)
+def _hard(number: int, p: Any, q: Any) -> ComparedPieces:
+    return ComparedPieces(jnp.where(p >= q, 1.0, 0.0), 0.0)
 
 
 def differences(function: Callable[..., Any], x: Array) -> Array:
     """p - q of all pairs that are compared at a point."""
     found: list[Any] = []
 
-    def noted(number: int, p: Any, q: Any) -> Compared:
+    def noted(number: int, p: Any, q: Any) -> ComparedPieces:
         found.append(jnp.asarray(p - q, float))
         return _hard(number, p, q)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from cordes.errors import FileError, shown
 from cordes.problems.problem import AbstractProblem
-from cordes.problems.toml_file import problem_from_toml
+from cordes.problems.written.toml_file import problem_from_toml
 from cordes.readers.toml_text import MAX_TEXT, too_long
 
 
