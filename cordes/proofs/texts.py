@@ -137,7 +137,8 @@ def _written(problem: AbstractProblem) -> str:
 def check_same(equation: Equation, problem: AbstractProblem, points: np.ndarray) -> None:
     """NotProvedError unless the checker reads in the text the coefficients that were solved, and
     the boundary values."""
-    coefficients = jax.jit(problem.f if problem.convex else problem.at)
+    source: Any = problem
+    coefficients = jax.jit(source.f if problem.convex else problem.at)
     g, outside = jax.jit(problem.g), problem.domain.boundary_points(len(points), seed=78)[0]
     for x in points:
         for found, expected in zip(
