@@ -18,7 +18,7 @@ import time_cases as cases
 
 # In one dimension, two of each kind.
 NUMBERS = [number for number in range(40) if cases.draw_dimension(number) == 1 and number % 20 < 8][
-    :8
+    :6
 ]
 LINE = cordes.Box([0.0], [1.0])
 

@@ -17,6 +17,7 @@ from cordes.problems.monge_ampere import MongeAmpere
 from cordes.problems.problem import AbstractProblem
 from cordes.problems.transport import Transport
 from cordes.reports.kit.page import MINUS, columns, text
+from cordes.runtime.packages import load_kinds
 
 
 class Claims(NamedTuple):
@@ -342,3 +343,7 @@ def claims_list(made: Claims) -> str:
             for title, listed in items.items()
         )
     )
+
+
+# Kinds whose words are files of their own beside this one.
+load_kinds("cordes.reports.pages.kinds")
