@@ -156,11 +156,21 @@ def test_sectors_of_one_control_are_none():
     assert len(sectors.matrices) == 1
 
 
-def test_a_jump_of_A_at_a_kink_is_refused_before_long_work():
-    with pytest.warns(cordes.UndeclaredJumpWarning):
-        problem = linear(A=lambda x: jnp.where(x[0] > 0, 2.0, 1.0) * jnp.eye(2))
+def test_a_curved_jump_of_A_at_a_kink_is_refused_before_long_work():
+    def A(x):
+        return jnp.where(x[0] > 0.3 * (x[1] ** 2 - 1), 2.0, 1.0) * jnp.eye(2)
+
     with pytest.raises(cordes.CordesError, match=r"A jumps at x = .*where g has a kink"):
-        cordes.solve(problem)
+        cordes.solve(linear(A=A))
+
+
+@pytest.mark.long
+def test_a_straight_jump_of_A_at_a_kink_is_found():
+    """A is a number times the identity and f = 0: the jump changes nothing."""
+    jumping = linear(A=lambda x: jnp.where(x[0] > 0, 2.0, 1.0) * jnp.eye(2))
+    solution, plain = cordes.solve(jumping), cordes.solve(linear(A=np.eye(2)))
+    x = SQUARE.interior_points(500, seed=3)
+    np.testing.assert_allclose(solution(x), plain(x), rtol=0, atol=1e-12)
 
 
 # Solves -------------------------------------------------------------------------------------------
