@@ -1,13 +1,13 @@
 """What each command takes: its arguments and options with their help, as one object. The docstring
 of the object is the help of the command. Nothing numerical is loaded to read them."""
 
+import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar, dataclass_transform
 
 import typer
 
-from cordes.commands.completion import problem_names
 from cordes.commands.templates import KINDS
 
 Given = TypeVar("Given")
@@ -35,6 +35,34 @@ def option(default: Any, sentence: str, *names: str, **settings: Any) -> Any:
     """What is given by its name: that of the field, unless there is another."""
     about = typer.Option(*names, help=sentence, **settings)
     return field(default=default, metadata={"typer": about})
+
+
+# What a shell may write after `cordes solve `: nothing numerical is loaded for it, since somebody
+# waits at a key; the shell sets _CORDES_COMPLETE, and cordes/__init__.py looks for it.
+
+
+def gallery_names() -> list[str]:
+    """The names of cordes.gallery, whose import takes seconds, from the list that it reads too."""
+    listed = Path(__file__).parents[1] / "gallery" / "problems.toml"
+    groups = tomllib.loads(listed.read_text(encoding="utf-8")).values()
+    return [name for group in groups for name in group]
+
+
+def problem_names(incomplete: str) -> list[str]:
+    """Names of the gallery and problem files of this folder that begin like this. Where there are
+    none the shell offers files of its own accord."""
+    names = [name for name in gallery_names() if name.startswith(incomplete)]
+    if "/" in incomplete:
+        return names
+    try:
+        files = sorted(
+            path.name
+            for path in Path().iterdir()
+            if path.suffix in (".toml", ".py") and not path.name.startswith(".")
+        )
+    except OSError:
+        files = []
+    return names + [file for file in files if file.startswith(incomplete)]
 
 
 def problem_argument(**default: Any) -> Any:

@@ -21,8 +21,7 @@ import pytest
 import cordes
 from cordes.citation import TITLE
 from cordes.commands import doctor
-from cordes.commands.arguments import COMMANDS
-from cordes.commands.completion import gallery_names
+from cordes.commands.arguments import COMMANDS, gallery_names
 from cordes.commands.new import new_problem
 from cordes.commands.templates import KINDS, TEMPLATES
 from cordes.errors import CordesError
