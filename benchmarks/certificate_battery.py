@@ -291,6 +291,7 @@ def certify_case(case: Case) -> Certificate:
         has_drift=drift,
         has_reaction=reaction,
         constant_A=False,
+        free_constant=False,
         A=lambda x: jnp.sign(x[0] - x[1]),
         interfaces=(),
         data=dict,

@@ -212,7 +212,7 @@ def comparison_results(case: Case, swapped: bool = False) -> Results:
     flat = F.reshape(TIMES, -1)
     above, below = np.max(flat, axis=1) + margin, np.max(-flat, axis=1) + margin
     above, below = (np.maximum(np.maximum(r[1:], r[:-1]), 0.0) for r in (above, below))
-    profile = comparison.Profile(times, *((below, above) if swapped else (above, below)))
+    profile = comparison.ProfileInTime(times, *((below, above) if swapped else (above, below)))
     path = comparison.course(profile, float(np.min(case.c)), comparison.Comparison(0.0, 0.0))
     v = np.array(errors)
     found = {"M1 above": (path.at_times.above.max(), float(np.max(v)))}
@@ -267,12 +267,17 @@ def stopping_results(number: int, seed: int = SEED, eta: float | None = None) ->
     Lw = Lu - A[:, None] * v_xx - b[:, None] * slope + c[:, None] * v
     rho, w = np.max(Lw - f, axis=0) - (u_t - v_t), u - v
     sides = (
-        stopping.Side(np.maximum(rho, 0), np.full(len(x), 1e300), max(float(np.max(psi - w)), 0.0)),
-        stopping.Side(np.maximum(-rho, 0), w - psi, 0.0),
+        stopping.ComparisonSide(
+            np.maximum(rho, 0), np.full(len(x), 1e300), max(float(np.max(psi - w)), 0.0)
+        ),
+        stopping.ComparisonSide(np.maximum(-rho, 0), w - psi, 0.0),
     )
     if eta is not None:
         keep = sides[1].distance > eta
-        sides = (sides[0], stopping.Side(sides[1].residual * keep, np.full(len(x), 1e300), eta))
+        sides = (
+            sides[0],
+            stopping.ComparisonSide(sides[1].residual * keep, np.full(len(x), 1e300), eta),
+        )
     # One supremum for all times: nothing lies between stretches.
     found = stopping.in_time(*sides, t, np.array([0.0, 1.0]), float(np.min(c)))
     return {

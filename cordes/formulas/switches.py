@@ -59,7 +59,9 @@ class Switch:
         self.operations, self.operands, self.index = operations, operands, index
 
     def __call__(self, x: Any) -> Any:
-        values: dict[int, Any] = {0: jnp.asarray(x)}
+        # The formula was read in float64; training may ask in float32.
+        given = jnp.asarray(x)
+        values: dict[int, Any] = {0: given.astype(np.float64)}
 
         def read(operand: Operand) -> Any:
             return operand.value if isinstance(operand, Known) else values[operand]
@@ -70,7 +72,7 @@ class Switch:
             values.update(zip(outputs, results, strict=True))
         first, *others = map(read, self.operands)
         total = first - others[0] if others else first
-        return jnp.ravel(total)[self.index]
+        return jnp.ravel(total)[self.index].astype(given.dtype)
 
 
 class _Flat:

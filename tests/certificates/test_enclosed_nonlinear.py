@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import cordes
-from cordes.certificates.enclosed import controls, determinant, interpolation
+from cordes.certificates.enclosed import controls, determinant
+from cordes.certificates.enclosed.abstract import RHO
 from cordes.certificates.enclosed.answers.interpolation import limits_between
 from cordes.certificates.enclosed.controls import controlled_measure
 from cordes.certificates.enclosed.determinant import convex_measure
@@ -144,7 +145,7 @@ def test_values_between_the_points_of_rules():
         def f(x, a=a, k=k):
             return 1 / (a - x[..., 0]) + np.cos(k * x[..., 1])
 
-        axis, height = (interpolation.RHO + 1 / interpolation.RHO) / 2, interpolation.RHO / 2
+        axis, height = (RHO + 1 / RHO) / 2, RHO / 2
         pole = np.where(axis < a, 1 / np.maximum(a - axis, 1e-300), np.inf) + 1
         wave = 1 / (a - 1) + np.cosh(k * height)
         x, _ = tensor_rule([gauss_rule(int(n)) for n in orders])

@@ -352,7 +352,7 @@ def test_faulty_toml_is_refused(text, message):
 
 
 def test_errors_of_domains_and_problems_name_the_file():
-    crossing = 'type = "polygon"\nvertices = [[0, 0], [1, 0], [0.1, 0.1], [0, 1]]'
+    crossing = 'type = "polygon"\nvertices = [[0, 0], [1, 1], [1, 0], [0, 1]]'
     with pytest.raises(DomainError, match=r"^faulty.toml: domain: ") as caught:
         problem_from_toml(toml(domain=crossing), "faulty.toml")
     assert caught.value.kind == "domain"
