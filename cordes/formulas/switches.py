@@ -102,7 +102,8 @@ class _Flat:
                 body, held = (inner[0].jaxpr, inner[0].consts) if closed else (inner[0], ())
                 results = self._walk(body, [Known(each) for each in held], inputs)
             elif all(isinstance(each, Known) for each in inputs):
-                found = equation.primitive.bind(*(each.value for each in inputs), **params)  # pyright: ignore
+                known = [each.value for each in inputs if isinstance(each, Known)]
+                found = equation.primitive.bind(*known, **params)  # pyright: ignore
                 found = found if equation.primitive.multiple_results else [found]
                 results = [Known(each) for each in found]
             else:

@@ -331,10 +331,8 @@ def _tops(
         found.append(BoundInTime(value, by, min(levels, key=_rank)))
     if len(energies) == len(parts) and d == 1 and walled_part(problem.domain) is None:
         width = _width(problem)
-        value = max(
-            part.consequences.largest(part.consequences.highest(part.norm), width)  # pyright: ignore
-            for part in energies
-        )
+        each = [(part.consequences, part.norm) for part in energies if part.consequences]
+        value = max(found.largest(found.highest(norm), width) for found, norm in each)
         first = energies[0].slab.energy
         assert first is not None
         found.append(BoundInTime(value, _citation(first), _energy_level(energies)))

@@ -185,7 +185,8 @@ def _on_sides(
         slopes.append(sign * modes @ found[1 + side.axis])
         root = np.sqrt(weights / 2 * (side.end - side.start))[:, None]
         edges += [found[0] * root * columns.degree / h, found[1 + side.axis] * root]
-    return tuple(np.concatenate([none, *each]) for each in (values, slopes, more, edges))  # pyright: ignore
+    lists = values, slopes, more, edges
+    return tuple(np.concatenate([none, *each]) for each in lists)  # pyright: ignore
 
 
 def side_points(place: Place, side: InterfaceSide, t: np.ndarray) -> np.ndarray:
