@@ -13,7 +13,7 @@ import jax
 import numpy as np
 
 import cordes
-from cordes.solutions.solution import error_points
+from cordes.solutions.errors import error_points
 from cordes.studies.ensemble import EVERY, Ensemble, methods_of
 from cordes.studies.yardstick import epoch_seconds
 

@@ -20,7 +20,7 @@ import numpy as np
 import cordes
 from cordes.gallery.paper_tables import TABLES
 from cordes.runtime.progress import Progress
-from cordes.solutions.solution import error_points
+from cordes.solutions.errors import error_points
 from cordes.solvers.adam import PAPER
 from cordes.studies.ensemble import methods_of
 from cordes.studies.runs import TrainingRun

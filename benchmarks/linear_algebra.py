@@ -226,7 +226,7 @@ class Fit:
         )
 
     def judge(self, solution: np.ndarray) -> dict[str, float]:
-        from cordes.solutions.solution import error_points
+        from cordes.solutions.errors import error_points
 
         problem, width = self.system.problem, self.network.coefficients.shape[0]
         x = error_points(problem.domain)

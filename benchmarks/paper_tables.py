@@ -40,8 +40,9 @@ from cordes.gallery.paper_tables import TABLES, Row, tightest
 from cordes.runtime.clock import Clock
 from cordes.runtime.compilation import CompileTimer
 from cordes.runtime.progress import Progress
+from cordes.solutions.errors import error_points
 from cordes.solutions.kinds import make_solution
-from cordes.solutions.solution import Solution, error_points
+from cordes.solutions.solution import Solution
 from cordes.solvers.rows.system import System
 from cordes.solvers.train import Budget
 

@@ -31,7 +31,7 @@ from cordes.ansatz.ansatz import feature_matrix
 from cordes.ansatz.networks.directional import hidden_columns
 from cordes.ansatz.networks.random_features import RandomFeatures
 from cordes.problems.coefficients import DiagonalPlusRank
-from cordes.solutions.solution import error_points
+from cordes.solutions.errors import error_points
 from cordes.solvers import gauss_newton
 from cordes.solvers.dual import (
     LENGTHS,

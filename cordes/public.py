@@ -38,7 +38,8 @@ from cordes.results import Result
 from cordes.runtime import distribution
 from cordes.runtime.memory import MemoryLimitWarning
 from cordes.runtime.roll_call import ProcessError
-from cordes.solutions.solution import NotThisKindError, OutsideDomainWarning, Solution
+from cordes.solutions.outside import OutsideDomainWarning
+from cordes.solutions.solution import NotThisKindError, Solution
 from cordes.solvers.adam import Adam
 from cordes.solvers.cells.cells import Cells
 from cordes.solvers.expansions.expansions import Expansions

@@ -99,7 +99,7 @@ class Bench:
         from jax.flatten_util import ravel_pytree
 
         import cordes
-        from cordes.solutions.solution import error_points
+        from cordes.solutions.errors import error_points
         from cordes.solvers.adam import PAPER
         from cordes.studies.ensemble import Ensemble, methods_of
 

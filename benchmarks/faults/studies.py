@@ -22,7 +22,7 @@ from rich.console import Console
 import cordes
 from cordes.readers.schema import check_file
 from cordes.runtime.progress import Progress
-from cordes.solutions.solution import error_points
+from cordes.solutions.errors import error_points
 from cordes.solvers.adam import PAPER
 from cordes.studies.ensemble import methods_of
 from cordes.studies.kept import judged

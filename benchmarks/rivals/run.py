@@ -71,7 +71,7 @@ def write_points(problem: str, path: Path) -> None:
     import jax
 
     import cordes
-    from cordes.solutions.solution import error_points
+    from cordes.solutions.errors import error_points
 
     exact = cordes.gallery[problem]
     x = error_points(exact.domain)

@@ -5,23 +5,22 @@ import dataclasses
 import functools
 import math
 import time
-import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import jax
 import numpy as np
 
 from cordes.ansatz.ansatz import Ansatz
 from cordes.ansatz.networks.network import AbstractNetwork
-from cordes.domains.cylinder import Cylinder
 from cordes.errors import FrozenError, OptionError, shown
 from cordes.jet import Jet
 from cordes.problems.problem import AbstractProblem
 from cordes.results import Result
 from cordes.runtime.blocks import in_blocks, is_traced
-from cordes.runtime.plain import show
+from cordes.solutions.errors import Error, apart, error_points
+from cordes.solutions.outside import Kept
 from cordes.solutions.points import flattened
 from cordes.solutions.sizes import data_size
 from cordes.solutions.verdict import judge
@@ -32,96 +31,10 @@ if TYPE_CHECKING:
     from cordes.certificates.certificate import Certificate
     from cordes.certificates.residual.convexity import Convexity
 
-# Errors in three and more dimensions are measured at points of this seed, which no solver uses.
-ERROR_POINTS, ERROR_SEED = 50_000, 987_654_321
-GRID = 200
-# In space and time, by the dimension of both.
-TIME_GRIDS = {2: (200, 101), 3: (100, 100, 21)}
 # Of the points of errors, those that show how large an answer is: no divisor of a side of the grid.
 EVERY = 7
-# A point that misses the closed domain by less than this share of its size is taken for one of its
-# boundary, seen through rounding.
-ROUNDING = 1e-6
-# Of more points than this only so many, evenly spread, and the outermost in each direction are
-# looked at: a look must cost nothing beside the values.
-LOOKED_AT = 2048
 NO_OBSTACLE = "A {kind} problem has no obstacle: stopping is for Obstacle problems."
 NO_CONTROLS = "A {kind} problem has no controls: policies exist for HJB problems."
-
-
-class Error(NamedTuple):
-    """Root mean square and maximum, and the first over that of the reference."""
-
-    l2: float
-    linf: float
-    relative: float
-
-
-def error_points(domain: Any) -> np.ndarray:
-    """Where errors are measured: the 200×200 grid over the bounding box clipped to the closed
-    domain; in d ≥ 3 fixed random points; in 1-D a grid; in time a grid of fewer points at each of
-    several times."""
-    d = domain.dimension
-    sides = TIME_GRIDS.get(d) if isinstance(domain, Cylinder) else (GRID,) * d if d < 3 else None
-    if sides is None:
-        return domain.interior_points(ERROR_POINTS, ERROR_SEED)
-    lower, upper = domain.bounding_box
-    lines = (np.linspace(*ends) for ends in zip(lower, upper, sides, strict=True))
-    axes = np.meshgrid(*lines, indexing="ij")
-    points = np.stack(axes, axis=-1).reshape(-1, d)
-    return points[domain.contains(points, tolerance=1e-12 * float(np.max(upper - lower)))]
-
-
-def apart(values: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    """Values minus those of a reference, which may be a function of somebody."""
-    if truth.shape != values.shape or truth.dtype.kind not in "fiub":
-        raise OptionError(
-            f"reference gives {truth.dtype} of shape {truth.shape}, but numbers of shape "
-            f"{values.shape} are needed."
-        )
-    return values - truth
-
-
-class OutsideDomainWarning(UserWarning):
-    """An answer was asked for its values outside of the domain, where there is no equation."""
-
-
-class Kept:
-    """What is done once for a solution and all that `replace` makes of it: the residual is
-    compiled, and points outside of the domain, where values mean nothing, are warned about."""
-
-    def __init__(self, problem: AbstractProblem):
-        self.residual = jax.jit(lambda x, *jet: jax.vmap(problem.residual)(x, Jet(*jet)))
-        self.domain = problem.domain
-        self.warned = False
-
-    def look(self, points: np.ndarray) -> None:
-        """A second table of the same points needs no second warning."""
-        if self.warned:
-            return
-        domain = self.domain
-        lower, upper = domain.bounding_box
-        slack = ROUNDING * float(np.max(upper - lower))
-        if np.all(domain.contains(_few(points), tolerance=slack)):
-            return
-        outside = ~domain.contains(points, tolerance=slack)
-        self.warned = True
-        warnings.warn(
-            f"{int(np.sum(outside))} of {len(points)} points lie outside of {domain!r}, first x = "
-            f"{show(points[int(np.argmax(outside))])}: there is no equation, and no bound holds "
-            "for the values there. Leave such points out (domain.contains(points) finds them), "
-            "or solve on a larger domain.",
-            OutsideDomainWarning,
-            # Where the solution was called.
-            stacklevel=4,
-        )
-
-
-def _few(points: np.ndarray) -> np.ndarray:
-    if len(points) <= LOOKED_AT:
-        return points
-    spread = np.arange(0, len(points), -(-len(points) // LOOKED_AT))
-    return points[np.concatenate([spread, points.argmin(axis=0), points.argmax(axis=0)])]
 
 
 class NotThisKindError(OptionError, AttributeError):

@@ -9,7 +9,8 @@ import numpy as np
 from cordes.errors import OptionError
 from cordes.problems.transport import Transport
 from cordes.runtime.blocks import is_traced
-from cordes.solutions.solution import EVERY, AbstractSolution, apart, error_points
+from cordes.solutions.errors import apart, error_points
+from cordes.solutions.solution import EVERY, AbstractSolution
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

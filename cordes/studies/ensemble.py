@@ -25,7 +25,7 @@ from cordes.jet import Jet, contract, jet_of
 from cordes.problems.condition import cordes_multiplier
 from cordes.problems.problem import AbstractProblem
 from cordes.runtime.memory import largest_that_fits, require_memory
-from cordes.solutions.solution import error_points
+from cordes.solutions.errors import error_points
 from cordes.solvers.adam import PAPER
 from cordes.solvers.rows.system import FRESH, System
 from cordes.solvers.train import cast

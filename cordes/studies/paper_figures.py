@@ -18,7 +18,8 @@ from cordes.problems.problem import AbstractProblem
 from cordes.reports.facts import REFERENCES
 from cordes.reports.plots import where_cut
 from cordes.runtime.files import check_writable
-from cordes.solutions.solution import Error, Solution
+from cordes.solutions.errors import Error
+from cordes.solutions.solution import Solution
 from cordes.studies.pages.paper import (
     Contender,
     Values,

@@ -25,7 +25,8 @@ from cordes.readers.schema import check_file
 from cordes.runtime.files import write_file
 from cordes.runtime.progress import Progress
 from cordes.runtime.threads import share_cores
-from cordes.solutions.solution import Solution, error_points
+from cordes.solutions.errors import error_points
+from cordes.solutions.solution import Solution
 from cordes.solvers.adam import PAPER
 from cordes.solvers.solve import solve
 from cordes.studies.bench import bench

@@ -17,8 +17,8 @@ from cordes.certificates.residual.candidate import (
     FunctionCandidate,
 )
 from cordes.certificates.residual.cells import CellMesh
-from cordes.certificates.residual.measured import adaptive_nodes
 from cordes.certificates.residual.norms import Quadrature, Sample
+from cordes.certificates.residual.refined import adaptive_nodes
 from cordes.certificates.theorems.barriers import barrier as module
 from cordes.certificates.theorems.barriers import barrier_training
 from cordes.certificates.theorems.barriers.barrier import Trained, network_bound

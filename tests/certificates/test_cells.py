@@ -15,8 +15,8 @@ from cordes.certificates.residual.cells import (
     UnitCells,
     _embedded_change,
 )
-from cordes.certificates.residual.measured import adaptive_nodes
 from cordes.certificates.residual.norms import Norm, Quadrature
+from cordes.certificates.residual.refined import adaptive_nodes
 from cordes.domains import Ball, Box, Ellipsoid, Polygon
 from cordes.domains.patches import patches
 from cordes.domains.unit_cube import gauss_rule

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 import cordes
 from cordes.errors import CordesError, FileError, OptionError, UnknownNameError
-from cordes.solutions.solution import Error
+from cordes.solutions.errors import Error
 from cordes.studies import paper_figures as studied
 from cordes.studies.pages import paper as paper_plots
 from cordes.studies.pages.paper import (

@@ -11,7 +11,7 @@ import cordes
 from cordes.errors import FileError, OptionError
 from cordes.gallery.paper_tables import TABLES
 from cordes.runtime.progress import Progress
-from cordes.solutions.solution import error_points
+from cordes.solutions.errors import error_points
 from cordes.solvers.adam import PAPER
 from cordes.studies import runs as runs_module
 from cordes.studies.ensemble import Ensemble, Measured, Method, methods_of

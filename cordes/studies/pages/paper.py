@@ -32,7 +32,7 @@ from cordes.reports.plots import (
     slice_of,
 )
 from cordes.runtime.files import write_file
-from cordes.solutions.solution import Error
+from cordes.solutions.errors import Error
 from cordes.surfaces.pages.plots import show_picture
 
 # Dots per inch, and the largest file in bytes: errors at rounding level and folded surfaces are

@@ -20,8 +20,8 @@ import numpy as np
 
 from cordes.certificates.residual.candidate import AbstractCandidate, Evaluated
 from cordes.certificates.residual.cells import CellMesh
-from cordes.certificates.residual.measured import adaptive_nodes
 from cordes.certificates.residual.norms import Norm, Quadrature
+from cordes.certificates.residual.refined import adaptive_nodes
 from cordes.certificates.theorems.barriers.barrier_features import BarrierFeatures
 from cordes.certificates.theorems.barriers.barrier_training import (
     Task,
