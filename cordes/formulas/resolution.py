@@ -148,9 +148,14 @@ class Formula:
         return bound
 
 
-def resolved_boxes(functions: Sequence[Callable], domain: AbstractDomain) -> Boxes:
+def resolved_boxes(
+    functions: Sequence[Callable], domain: AbstractDomain, to_the_end: bool = False
+) -> Boxes:
     """Boxes that cover the domain, cut where a formula is not resolved. Formulas with an operation
-    that has no enclosure, and very long ones, are left out: they can hide what they want."""
+    that has no enclosure, and very long ones, are left out: they can hide what they want.
+
+    Where there are more boxes than can be looked at, the search ends with all of them; or, if it is
+    to go `to_the_end`, it goes on in those that may vary most."""
     d = domain.dimension
     formulas = [each for each in map(lambda f: _formula(f, domain), functions) if each is not None]
     low, high = (np.asarray(corner, float) for corner in domain.bounding_box)
@@ -166,14 +171,26 @@ def resolved_boxes(functions: Sequence[Callable], domain: AbstractDomain) -> Box
         count += len(boxes.lower)
         verdict = _cut(formulas, boxes, high - low)
         cut = np.any(verdict.axes, axis=1)
-        children = np.sum(2 ** np.sum(verdict.axes[cut], axis=1))
-        spent = count + children > LARGEST_COUNT[d]
-        stays = ~cut | spent
+        stays = ~(cut & _affordable(verdict, LARGEST_COUNT[d] - count, to_the_end))
         feature = boxes.feature | (boxes.searched & verdict.two_sides)
         parts = (boxes.lower, boxes.upper, ~cut, feature)
         done.append(tuple(part[stays] for part in parts))
         boxes = _halves(boxes, verdict, ~stays)
     return Boxes(*(np.concatenate(parts) for parts in zip(*done, strict=True)))
+
+
+def _affordable(verdict: "Verdict", room: int, some: bool) -> Array:
+    """Which boxes are cut where so many more can be looked at: all of them, or none, or `some`,
+    those that may vary most in half of the room, so that the search goes on where something may
+    hide and does not end in front of many kinks."""
+    children = np.where(np.any(verdict.axes, axis=1), 2 ** np.sum(verdict.axes, axis=1), 0)
+    if np.sum(children) <= room:
+        return np.ones(len(children), bool)
+    chosen = np.zeros(len(children), bool)
+    if some:
+        order = np.argsort(-verdict.variation, kind="stable")
+        chosen[order[np.cumsum(children[order]) <= room / 2]] = True
+    return chosen
 
 
 def more_halvings(widths: Array) -> Array:
@@ -207,18 +224,22 @@ class Open(NamedTuple):
 
 class Verdict(NamedTuple):
     """Along which axes boxes are cut (C, d), which of them for a feature, which because points see
-    one side alone, and in which ones both sides of a choice are seen."""
+    one side alone, in which ones both sides of a choice are seen; and how much a formula may vary
+    in each, as a share of its largest value."""
 
     axes: Array
     feature: Array
     searched: Array
     two_sides: Array
+    variation: Array
 
 
 def _cut(formulas: Sequence[Formula], boxes: Open, widths: Array) -> Verdict:
     lower, upper, depth = boxes[:3]
     d = lower.shape[1]
-    verdict = Verdict(np.zeros(lower.shape, bool), *np.zeros((3, len(lower)), bool))
+    feature, searched, two_sides = np.zeros((3, len(lower)), bool)
+    axes, variation = np.zeros(lower.shape, bool), np.zeros(len(lower))
+    verdict = Verdict(axes, feature, searched, two_sides, variation)
     more = more_halvings(widths)
     for k in range(0, len(lower), BATCH):
         rows = slice(k, k + BATCH)
@@ -238,6 +259,8 @@ def _cut(formulas: Sequence[Formula], boxes: Open, widths: Array) -> Verdict:
             verdict.feature[rows] |= cut & ~(shallow | one_side)
             verdict.searched[rows] |= cut & one_side
             verdict.two_sides[rows] |= (sides == TWO_SIDES) & (width > ACCURACY * formula.scale)
+            possible = np.where(cut, width / (formula.scale or 1.0), 0.0)
+            verdict.variation[rows] = np.maximum(verdict.variation[rows], possible)
     return verdict
 
 

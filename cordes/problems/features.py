@@ -32,8 +32,8 @@ def features_of(problem: AbstractProblem) -> Boxes:
     boxes = resolved_boxes(functions, problem.domain)
     found = boxes.features()
     if not np.all(boxes.resolved):
-        # The search has ended early: alone, each function gets as many boxes.
-        alone = [resolved_boxes([each], problem.domain).features() for each in functions]
+        # The search has ended early: alone, each function gets as many boxes, and to its end.
+        alone = [resolved_boxes([each], problem.domain, True).features() for each in functions]
         found = Boxes(*(np.concatenate(parts) for parts in zip(found, *alone, strict=True)))
     _RECENT.append((problem, found))
     return found
