@@ -57,9 +57,14 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    # What runs in the background of a shell ignores Ctrl-C, and so would the tests that send it.
-    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    # What runs in the background of a shell ignores Ctrl-C or the end of its terminal, and so would
+    # the tests that send them.
+    for number, handler in (
+        (signal.SIGINT, signal.default_int_handler),
+        (signal.SIGHUP, signal.SIG_DFL),
+    ):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, handler)
     if config.getoption("--record"):
         worker = os.environ.get("PYTEST_XDIST_WORKER", "alone")
         path = Path(config.getoption("--record")) / f"{worker}.json"

@@ -87,7 +87,9 @@ class Contest:
             self.run = self.make(self.cells)
             return None
         way = CellsWay(self.cells, self.system, self.budget._replace(tol=tol), None)
-        if way.polynomials() or (not way.ended and way.pilot()):
+        # Features that know the interfaces may be far ahead of cells that are on a good way.
+        alone = not self.system.problem.interfaces
+        if way.polynomials() or (not way.ended and way.pilot() and (alone or way.ended)):
             self.run = self.make(self.cells)
             return self._marked(way.go_on())
         pilot, place = way.answer(), self.system.place

@@ -51,7 +51,7 @@ VIOLATING = """
 import cordes, jax.numpy as jnp
 print("a problem file may print")
 ball, A = cordes.Ball([0, 0, 0], 1.0), jnp.diag(jnp.array([10.0, 1.0, 1.0]))
-problem = cordes.Linear(ball, A, lambda x: jnp.where(x[0] > 0.3, 1.0, 2.0))
+problem = cordes.Linear(ball, A, lambda x: 2.0 - jnp.maximum(jnp.floor(x[0] + 0.7), 0.0))
 """
 
 

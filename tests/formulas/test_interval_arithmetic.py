@@ -198,3 +198,10 @@ def test_elementary_functions_agree_with_numpy():
         )
         points = points_in(lower, lower + width * (upper - lower))
         assert np.all(contained(pieces, [np.arctanh(points), np.tanh(points), np.cosh(points)]))
+
+
+def test_sums_over_no_boxes():
+    """A search may have nothing left to look at."""
+    none = Interval(np.zeros((0, 3, 2)), np.zeros((0, 3, 2)))
+    assert none.sum(axis=1).lower.shape == (0, 2)
+    assert none.sum().lower.shape == (0,)

@@ -166,11 +166,28 @@ def test_continuous_boundary_values_are_taken(case):
 
 
 def step(x):
-    return jnp.where(x[0] > 0.3, 2.0, 1.0)
+    """No comparison that could be read."""
+    return 1.0 + jnp.maximum(jnp.floor(x[0] + 0.7), 0.0)
 
 
 def ring(x):
-    return jnp.where(x[0] ** 2 + x[1] ** 2 > 0.5, 2.0, 1.0)
+    return 1.0 + jnp.minimum(jnp.floor(2 * (x[0] ** 2 + x[1] ** 2)), 1.0)
+
+
+@pytest.mark.parametrize("name", ["A", "b", "c", "f"])
+def test_jumps_that_stand_in_a_formula_are_interfaces(name):
+    """Nobody need declare them, and nothing is warned about."""
+
+    def jump(x):
+        return jnp.where(x[0] ** 2 + x[1] ** 2 > 0.5, 2.0, 1.0)
+
+    factor = {"A": lambda x: jnp.eye(2), "b": lambda x: x}.get(name, lambda x: 1.0)
+    problem = make(**{name: lambda x: jump(x) * factor(x)})
+    (interface,) = problem.interfaces
+    angle = np.linspace(0, 2 * np.pi, 20)
+    for x in np.sqrt(0.5) * np.stack([np.cos(angle), np.sin(angle)], axis=1):
+        assert abs(interface(x)) < 1e-14
+        assert interface(0.9 * x) * interface(1.1 * x) < 0
 
 
 @pytest.mark.parametrize(
@@ -196,7 +213,7 @@ def test_undeclared_jumps_are_warned_about(name, data):
 @pytest.mark.parametrize("name", ["A", "f"])
 def test_a_declared_interface_does_not_hide_another_jump(name):
     def both(x):
-        return step(x) * jnp.where(x[1] > -0.2, 3.0, 1.0)
+        return step(x) * (1.0 + 2.0 * jnp.maximum(jnp.floor(x[1] + 1.2), 0.0))
 
     data = {"A": lambda x: both(x) * jnp.eye(2)} if name == "A" else {"f": both}
     with pytest.warns(UndeclaredJumpWarning, match=f"^{name} jumps near"):

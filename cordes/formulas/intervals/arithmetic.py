@@ -8,6 +8,7 @@ infinity is zero: an infinite bound stands for finite values of any size, never 
 infinity.
 """
 
+import math
 import operator
 from collections.abc import Callable
 from functools import reduce
@@ -197,8 +198,10 @@ class Interval:
         )
         kept = tuple(a for a in range(rank) if a not in axes)
         shape = tuple(self.shape[a] for a in kept)
-        flat = self.map(lambda bound: bound.transpose(axes + kept).reshape((-1, *shape)))
-        if len(flat.lower) == 0:
+        # Counted here: -1 means nothing where there are no boxes.
+        count = math.prod(self.shape[a] for a in axes)
+        flat = self.map(lambda bound: bound.transpose(axes + kept).reshape((count, *shape)))
+        if count == 0:
             return point(np.full(shape, start))
         return reduce(combine, [flat[i] for i in range(len(flat.lower))])
 
