@@ -40,7 +40,8 @@ PUT = (
 g = "max(1 - exp(x1), 0)"\nterminal = "max(1 - exp(x1), 0)"\nbelow = "max(1 - exp(x1), 0)"\n"""
 )
 WALLS = """schema = 2\nkind = "linear"\n[domain]\ntype = "box"\nlower = [0]\nupper = [1]
-[boundary]\nleft = {type = "robin", kappa = 2, h = 1}\nright = {type = "dirichlet"}\n[equation]\nA = 1\nf = "sin(3*x1)"\n"""
+[boundary]\nleft = {type = "robin", kappa = 2, h = 1}\nright = {type = "dirichlet"}
+[equation]\nA = 1\nf = "sin(3*x1)"\n"""
 ANGLE = """schema = 2\nkind = "linear"\n[domain]\ntype = "polygon"
 vertices = [[0, 0], [2, 0], [2, 1], [1, 1], [1, 2], [0, 2]]\n[equation]\nA = 1\nf = 1\n"""
 WIDE = f"""schema = 1\nkind = "linear"\n[domain]\ntype = "box"\nlower = {[0] * 3000}
@@ -158,7 +159,7 @@ def multitudes(parts: dict[str, tuple]) -> dict[str, bytes]:
         arrays, facts = parts[name]
         return packed(arrays | more, facts)
 
-    rows = 3_000_000
+    rows = 300_000
     layers = {"weight0": np.zeros((2, rows)), "bias0": np.zeros(rows)}
     points = {
         name: np.zeros((rows, *part.shape[1:]))
