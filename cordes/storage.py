@@ -26,7 +26,7 @@ from cordes.ansatz.networks.exercise_potential import ExercisePotential
 from cordes.ansatz.networks.mlp import MLP
 from cordes.ansatz.networks.network import AbstractNetwork
 from cordes.ansatz.networks.random_features import RandomFeatures
-from cordes.ansatz.plane.network import Expansion, Functions
+from cordes.ansatz.plane.network import Expansion
 from cordes.ansatz.singular import SingularPoint
 from cordes.arguments import as_path
 from cordes.domains.box import Box
@@ -164,7 +164,7 @@ def _restored(
         ansatz = bare_ansatz(problem)
         network = ExercisePotential.from_arrays(arrays, ansatz.inputs)
     elif facts["network"]["kind"] == "expansion":
-        network = Expansion(ansatz.inputs, Functions.of(arrays), arrays["coefficients"])
+        network = Expansion.from_arrays(arrays, ansatz.inputs)
     else:
         network = _network(facts["network"], arrays, ansatz.inputs, path)
     if len(arrays["amplitudes"]) != ansatz.singular.count:

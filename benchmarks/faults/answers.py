@@ -31,6 +31,7 @@ FILE = """schema = 1\nkind = "linear"\n[domain]\ntype = "box"\nlower = [-1, -1]\
 [equation]\nA = [["2", "sign(x1*x2)"], ["sign(x1*x2)", "2"]]\nf = 2\ninterfaces = ["x1", "x2"]\n"""
 HEAD = 'schema = 2\nkind = "{}"\n[domain]\ntype = "box"\nlower = [{}]\nupper = [1]\n[equation]\n'
 SMOOTH = HEAD.format("linear", 0) + 'A = 1\nf = "sin(9*x1)"\n'
+SQUARE = SMOOTH.replace("[0]", "[0, 0]").replace("[1]", "[1, 1]")
 HEAT = HEAD.format("parabolic", 0) + 'A = 1\nf = 0\nhorizon = 0.2\ninitial = "sin(pi*x1)"\n'
 STOPPED = HEAD.format("obstacle", -1) + 'A = 1\nf = 0\nbelow = "0.5 - x1**2"\n'
 PUT = (
@@ -38,6 +39,11 @@ PUT = (
     + """A = 0.02\nb = [0.03]\nc = 0.05\nf = 0\nhorizon = 1
 g = "max(1 - exp(x1), 0)"\nterminal = "max(1 - exp(x1), 0)"\nbelow = "max(1 - exp(x1), 0)"\n"""
 )
+WALLS = """schema = 2\nkind = "linear"\n[domain]\ntype = "box"\nlower = [0]\nupper = [1]
+[boundary]\nleft = {type = "robin", kappa = 2, h = 1}\nright = {type = "dirichlet"}
+[equation]\nA = 1\nf = "sin(3*x1)"\n"""
+ANGLE = """schema = 2\nkind = "linear"\n[domain]\ntype = "polygon"
+vertices = [[0, 0], [2, 0], [2, 1], [1, 1], [1, 2], [0, 2]]\n[equation]\nA = 1\nf = 1\n"""
 WIDE = f"""schema = 1\nkind = "linear"\n[domain]\ntype = "box"\nlower = {[0] * 3000}
 upper = {[1] * 3000}\n[equation]\nA = "1+r"\nf = 1\n"""
 
@@ -45,17 +51,20 @@ upper = {[1] * 3000}\n[equation]\nA = "1+r"\nf = 1\n"""
 def answers() -> dict[str, bytes]:
     """Small answers of several kinds, as files."""
     gallery, found = cordes.gallery, {}
-    for name, problem, options in (
+    made: tuple[tuple[str, Any, dict[str, Any]], ...] = (
         ("least-squares", gallery["ex4.2-continuous"], {"features": 40}),
         ("file", problem_from_toml(FILE, "t.toml"), {"features": 40}),
         ("adam", gallery["ex4.2-continuous"], {"method": "adam", "epochs": 10, "width": 8}),
         ("hjb", gallery["switching-control"], {"features": 40}),
         ("cells", problem_from_toml(SMOOTH, "t.toml"), {"method": "cells", "cells": 4}),
-        ("pieces", problem_from_toml(SMOOTH, "t.toml"), {}),
+        ("pieces", problem_from_toml(SQUARE, "t.toml"), {}),
         ("time", problem_from_toml(HEAT, "t.toml"), {"features": 40}),
         ("obstacle", problem_from_toml(STOPPED, "t.toml"), {"features": 40}),
         ("potential", problem_from_toml(PUT, "t.toml"), {}),
-    ):
+        ("walls", problem_from_toml(WALLS, "t.toml"), {}),
+        ("expansion", problem_from_toml(ANGLE, "t.toml"), {"levels": 2}),
+    )
+    for name, problem, options in made:
         with tempfile.TemporaryDirectory() as folder:
             solution = cordes.solve(problem, certify=False, progress=False, **options)
             found[name] = solution.save(Path(folder) / "a.cordes").read_bytes()
@@ -70,7 +79,8 @@ def opened(data: bytes) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
 
 def packed(arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> bytes:
     text, file = json.dumps(facts).encode(), io.BytesIO()
-    np.savez_compressed(file, **arrays, facts=np.frombuffer(text, np.uint8))
+    whole: dict[str, Any] = {**arrays, "facts": np.frombuffer(text, np.uint8)}
+    np.savez_compressed(file, **whole)
     return file.getvalue()
 
 
@@ -108,7 +118,7 @@ def attacks(whole: bytes) -> dict[str, bytes]:
 
     pickled, deep = io.BytesIO(), b'{"format": 1, "x": ' + b"[" * 200_000 + b"]" * 200_000 + b"}"
     np.save(pickled, np.array([Evil()], dtype=object), allow_pickle=True)
-    nested = {**arrays, "facts": np.frombuffer(deep, np.uint8)}
+    nested: dict[str, Any] = {**arrays, "facts": np.frombuffer(deep, np.uint8)}
     stream = io.BytesIO()
     np.savez(stream, **nested)
     return {
@@ -142,6 +152,36 @@ def attacks(whole: bytes) -> dict[str, bytes]:
     }
 
 
+def multitudes(parts: dict[str, tuple]) -> dict[str, bytes]:
+    """Whole files of some kilobytes, each true to itself, from which gigabytes would be made."""
+
+    def other(name: str, **more: np.ndarray) -> bytes:
+        arrays, facts = parts[name]
+        return packed(arrays | more, facts)
+
+    rows = 300_000
+    layers = {"weight0": np.zeros((2, rows)), "bias0": np.zeros(rows)}
+    points = {
+        name: np.zeros((rows, *part.shape[1:]))
+        for name, part in parts["least-squares"][0].items()
+        if name in ("probes", "values", "equation")
+    }
+    lines = np.linspace(0, 1, 5_000)[None].repeat(2, axis=0)
+    edges = np.linspace(0, 1, rows)
+    panel = len(parts["potential"][0]["coefficients"]) // (len(parts["potential"][0]["edges"]) - 1)
+    box = parts["expansion"][0]["box"].copy()
+    box[0, 4] = 20_000
+    return {
+        "features": other("least-squares", coefficients=np.zeros(rows), **layers),
+        "points": other("least-squares", **points),
+        "lines": other("pieces", lines=lines, degrees=np.full(2, 64.0)),
+        "panels": other("potential", edges=edges, coefficients=np.zeros((rows - 1) * panel)),
+        "polynomials": other("expansion", box=box),
+        "functions": other("expansion", powers=np.zeros((rows, 4))),
+        "cells": other("cells", cells=np.zeros((rows, 1, 2)), squares=np.zeros((rows, 3))),
+    }
+
+
 def fuzz(count: int, forged: int, seed: int = 1) -> Tally:
     chance, tally, whole = random.Random(seed), Tally(), answers()
     folder = Path(tempfile.mkdtemp())
@@ -170,7 +210,8 @@ def fuzz(count: int, forged: int, seed: int = 1) -> Tally:
             judge("forged facts", name, packed(arrays, forged_facts(facts, chance)))
         else:
             judge("forged arrays", name, packed(forged_arrays(arrays, chance), facts))
-    for note, data in attacks(whole["least-squares"]).items():
+    more = {f"too many, {name}": data for name, data in multitudes(parts).items()}
+    for note, data in (attacks(whole["least-squares"]) | more).items():
         outcome = judge("attack", "least-squares", data, note)
         if outcome == "accepted":
             print(f"accepted with the same values: {note}")

@@ -9,6 +9,7 @@ constructors left out, WHOLE through all of it.
 
 import json
 import random
+import re
 import string
 import sys
 from unittest import mock
@@ -100,8 +101,17 @@ terminal = "max(1 - x1, 0)"\nbelow = "max(1 - x1, 0)"\nabove = "3 + t"\n""",
 controls = {from = 0, to = 1, count = 3}\nhorizon = 2\nterminal = "r**2"\nA = "1 + a*t"
 f = "a + t"\ng = "1"\nexact = "r**2"\n""",
     """schema = 2\nkind = "linear"\n[domain]\ntype = "box"\nlower = [0, 0]\nupper = [1, 1]
-[definitions]\nk = {values = [[1, 2], [3, 4]], order = 1}\n[equation]\nA = "k"\nf = "k*x1"\n""",
+[definitions]\nk = {values = [[1, 2], [3, 4]], order = 1, image = true}\n[equation]\nA = "k"
+f = "k*x1"\n""",
+    """schema = 2\nkind = "linear"\n[domain]\ntype = "box"\nlower = [0, 0]\nupper = [1, 1]
+[boundary]\nleft = {type = "neumann", h = "x2"}\nright = {type = "robin", kappa = 2, h = "1 - x2"}
+outer = {type = "dirichlet", g = "x1"}\n[equation]\nA = 1\nb = [1, "x1"]\nf = "x1*x2"\n""",
+    """schema = 2\nkind = "parabolic"\n[domain]\ntype = "box"\nlower = [0]\nupper = [1]
+[boundary]\nleft = {type = "periodic"}\nright = {type = "periodic"}\n[equation]\nhorizon = 1\nA = 1
+f = "t"\ninitial = "sin(2*pi*x1)"\n""",
 ]
+# A value inside of a line: of a table, or in a list.
+INNER = re.compile(r"(?<=[=,\[{] )[^=,\[\]{}]+(?=[,}\]])")
 
 
 class Fuzz:
@@ -157,7 +167,12 @@ class Fuzz:
         lines = self.random.choice(FILES).split("\n")
         for _ in range(self.random.randint(1, 3)):
             kind, i = self.random.random(), self.random.randrange(len(lines))
-            if kind < 0.6 and "=" in lines[i]:
+            inner = list(INNER.finditer(lines[i]))
+            if kind < 0.25 and inner:
+                place = self.random.choice(inner)
+                value = self.random.choice([*VALUES, json.dumps(self.text())])
+                lines[i] = lines[i][: place.start()] + value + lines[i][place.end() :]
+            elif kind < 0.6 and "=" in lines[i]:
                 value = self.random.choice([*VALUES, *(json.dumps(self.text()) for _ in range(40))])
                 lines[i] = f"{lines[i].split('=')[0].strip()} = {value}"
             elif kind < 0.7:

@@ -13,6 +13,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from forging import damaged, forged_arrays, forged_facts
@@ -104,7 +105,8 @@ def states(tally: Tally, count: int, chance: random.Random, folder: Path) -> Non
         if k % 4 == 0:
             judge("damaged state", lambda: path.write_bytes(damaged(whole, chance)))
         else:
-            judge("forged state", lambda: np.savez(path, **forged_arrays(arrays, chance)))
+            forged: dict[str, Any] = forged_arrays(arrays, chance)
+            judge("forged state", lambda forged=forged: np.savez(path, **forged))
 
 
 def _difference(whole: object, forged: object, place: str = "") -> str:

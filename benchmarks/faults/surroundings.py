@@ -368,10 +368,10 @@ def shell(script: str, folder: Path, environment: dict[str, str]) -> Ended:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-    texts = [log.read_text(errors="replace") for log in logs]
+    printed, said = (log.read_text(errors="replace") for log in logs)
     for log in logs:
         log.unlink()
-    return Ended(status, *texts, time.monotonic() - start)
+    return Ended(status, printed, said, time.monotonic() - start)
 
 
 def judged(case: Surrounding, folder: Path, environment: dict[str, str]) -> tuple[Ended, list[str]]:

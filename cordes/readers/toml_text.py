@@ -14,6 +14,8 @@ MAX_TEXT, MAX_LENGTH, MAX_KEY, MAX_PARTS = 1_000_000, 2000, 100, 20
 # Characters of a faulty line that are shown.
 _EXCERPT = 100
 MAX_DEFINITIONS, MAX_OPERATIONS = 500, 20_000
+# Operations of one value of a table.
+LOOKUP = 100
 # A quoted text or a comment, which may hold what it likes, and a key of many parts. Both are read
 # in one pass: nothing that was matched is tried again.
 _QUOTED = re.compile(r"""\"(?:[^"\\\n]|\\.)*+\"?|'[^'\n]*+'?|#[^\n]*+""")
@@ -106,7 +108,7 @@ def check_operations(table: dict[str, Any], dimension: int, name: str) -> None:
             f"{name}: there are {len(definitions)} definitions, {MAX_DEFINITIONS} are allowed. "
             "Write the problem in Python, where functions have loops and tables."
         )
-    parts = [*definitions.values(), *table["equation"].values()]
+    parts = [*definitions.values(), *table["equation"].values(), table.get("boundary")]
     count = sum(_operations(part, dimension) for part in parts)
     if count > MAX_OPERATIONS:
         raise FileError(
@@ -116,10 +118,14 @@ def check_operations(table: dict[str, Any], dimension: int, name: str) -> None:
 
 
 def _operations(value: Any, dimension: int) -> int:
-    """Of an expression, or of a list in which there is one: what is constant costs nothing."""
+    """Of an expression, or of a list or a table in which there is one: what is constant costs
+    nothing, but for a table of values, which is looked up."""
     if isinstance(value, str):
         lengths = dimension * len(_LENGTH.findall(value))
         return 1 + len(_OPERATION.findall(value)) + lengths
+    if isinstance(value, dict):
+        looked_up = LOOKUP if "values" in value else 0
+        return looked_up + sum(_operations(part, dimension) for part in value.values())
     if not isinstance(value, list):
         return 0
     found = sum(_operations(part, dimension) for part in value)

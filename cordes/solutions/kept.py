@@ -21,6 +21,9 @@ from cordes.results import Result
 
 # More than any answer has: a file must not ask for more layers than it has weights.
 LAYERS, POINTS, DEGREE, STEPS = 100, 1000, 200, 1_000_000
+# Rows of an array, and points at which values are compared: of zeros a small file holds millions,
+# and tables of all functions at all points would be made of them.
+ROWS, PROBES = 100_000, 1000
 _PAIR = tuple_of(real, real)
 _SINGULAR_POINT = record(
     {
@@ -110,6 +113,9 @@ def check_arrays(arrays: Mapping[str, np.ndarray], facts: Mapping[str, Any]) -> 
         if array.dtype != np.float64 or array.ndim != count:
             wanted = f"float64 with {count} axes"
             raise OptionError(f"{name} is {array.dtype} of shape {array.shape}, not {wanted}.")
+        most = PROBES if name == "probes" else ROWS
+        if len(array) > most:
+            raise OptionError(f"{name} has {len(array)} entries; answers have at most {most}.")
     for name in ("values", "equation"):
         if len(arrays[name]) != len(arrays["probes"]) or not len(arrays[name]):
             raise OptionError(f"{name} and probes have different lengths, or none.")

@@ -15,8 +15,9 @@ import scipy.sparse
 import scipy.sparse.linalg
 from jax import Array
 
+from cordes.arguments import flag, is_number
 from cordes.domains.domain import AbstractDomain
-from cordes.errors import CoefficientError
+from cordes.errors import CoefficientError, shown
 from cordes.formulas.lookups.primitives import search, smooth
 from cordes.runtime.plain import show
 
@@ -101,8 +102,9 @@ def interpolate(
             f"domain is {domain!r}: interpolate(values, domain) takes the domain over whose "
             "bounding box the values lie, a Box for example."
         )
-    if order not in PIECES:
-        raise CoefficientError(f"order = {order!r}: 3 (a smooth spline) or 1 (linear).")
+    if not is_number(order) or order not in PIECES:
+        raise CoefficientError(f"order = {shown(order)}: 3 (a smooth spline) or 1 (linear).")
+    flag("image", image)
     d = domain.dimension
     if d > LARGEST_DIMENSION:
         raise CoefficientError(f"The domain has {d} dimensions: tables have one to three.")
@@ -112,7 +114,7 @@ def interpolate(
             raise CoefficientError(f"image=True is for two dimensions, the domain has {d}.")
         table = np.swapaxes(table[::-1], 0, 1)
     lower, upper = (np.asarray(corner, float) for corner in domain.bounding_box)
-    return Interpolant(np.ascontiguousarray(table), lower, upper, order)
+    return Interpolant(np.ascontiguousarray(table), lower, upper, int(order))
 
 
 def _checked(values: Any, d: int) -> np.ndarray:

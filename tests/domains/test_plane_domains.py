@@ -1,10 +1,15 @@
 """Domains of the plane that are not convex: areas done by hand, membership by other means, names of
 pieces, and what is refused."""
 
+import functools
+import operator
+import time
+
 import numpy as np
 import pytest
 
 import cordes
+from cordes.domains.plane.arcs import boxes_of, full_ellipse, near_boxes, segment
 from cordes.domains.plane.region import Region
 from cordes.errors import DomainError, FileError
 from cordes.problems.written.toml_file import problem_from_toml
@@ -239,3 +244,35 @@ def test_boundaries_with_too_many_sides_are_refused_at_once():
         with pytest.raises(DomainError, match="sides"):
             make()
     assert cordes.Polygon(ring(40)).volume == pytest.approx(20 * np.sin(np.pi / 20) * 0.5)
+
+
+def test_only_boxes_that_are_apart_are_left_out():
+    """Whatever arcs come near each other, their boxes do."""
+    generator = np.random.default_rng(7)
+    ellipses = [
+        arc
+        for _ in range(12)
+        for arc in full_ellipse(generator.uniform(-1, 1, 2), generator.uniform(-0.5, 0.5, (2, 2)))
+    ]
+    arcs = [*ellipses, *(part for arc in ellipses for part in arc.cut([0.2, 0.7]))]
+    arcs += [segment(*generator.uniform(-1, 1, (2, 2))) for _ in range(12)]
+    boxes = boxes_of(arcs)
+    points = np.stack([arc.at(np.linspace(0, 1, 300)) for arc in arcs])
+    assert np.all((boxes[:, None, 0] <= points + 1e-12) & (points <= boxes[:, None, 1] + 1e-12))
+    found = near_boxes(boxes, boxes, 0.01)
+    for one, row in zip(points, found, strict=True):
+        apart = points[~row][:, None, ::10] - one[::10, None]
+        assert np.min(np.max(np.abs(apart), axis=-1), initial=1.0) > 0.01
+    assert 0.05 < np.mean(found) < 0.8
+
+
+def test_a_chain_of_balls_takes_no_minutes():
+    """All pairs of sides were looked at for every part, far ones too: 36 seconds for 50 balls."""
+    balls = [cordes.Ball([k, 0.0], 0.6) for k in range(25)]
+    start = time.process_time()
+    chain = region(functools.reduce(operator.or_, balls))
+    assert time.process_time() - start < 4
+    half = np.arccos(0.5 / 0.6)
+    lens = 2 * (0.36 * half - 0.5 * np.sqrt(0.36 - 0.25))
+    assert chain.volume == pytest.approx(25 * np.pi * 0.36 - 24 * lens, rel=1e-12)
+    assert len(chain.arcs) == 50

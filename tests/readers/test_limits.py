@@ -3,11 +3,14 @@
 import io
 import time
 import zipfile
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import cordes
+from cordes.ansatz.cells import pieces
+from cordes.ansatz.plane.network import Expansion
 from cordes.errors import FileError
 from cordes.problems.written.files import load_problem
 from cordes.problems.written.toml_file import problem_from_toml
@@ -20,6 +23,22 @@ END = "[equation]\nA = 1\nf = 1\n"
 CHAIN = "".join(f"d{k} = 'sin(d{k - 1})'\n" for k in range(1, 600))
 PRODUCTS = "".join(f"d{k} = '{'*'.join(['x1'] * 600)}'\n" for k in range(100))
 CORNERS = ", ".join(f"[{k}, {k * k}]" for k in range(1001))
+SCHEMA_2 = BOX.replace("schema = 1", "schema = 2")
+SQUARES = "+".join(["x1*x1"] * 290)
+SIDES = "".join(
+    f"{side} = {{type = 'robin', kappa = 1, h = 'K'}}\n"
+    for side in ("left", "right", "bottom", "top")
+)
+LEFT = (
+    f"[boundary]\n{SIDES}".replace("K", SQUARES)
+    + "[definitions]\n"
+    + "".join(f"d{k} = '{SQUARES}'\n" for k in range(32))
+)
+TABLES = "".join(f"d{k} = {{values = [[1, 2], [3, 4]]}}\n" for k in range(400))
+TABLE = SCHEMA_2 + "[definitions]\nk = {values = [[1, 2], [3, 4]], %s}\n" + END
+PARTS = BOX.split("type")[0] + (
+    "type = 'union'\nof = [%s, {type = 'box', lower = [0, 0], upper = [1, 1]}]\n" + END
+)
 
 
 def wide(d: int) -> str:
@@ -51,6 +70,14 @@ def wide(d: int) -> str:
             BOX.split("type")[0] + f"type = 'polygon'\nvertices = [{CORNERS}]\n" + END,
             "The polygon has 1001 vertices, 1000 are allowed",
         ),
+        (SCHEMA_2 + LEFT + END, "about 20884 operations in all, 20000 are"),
+        (SCHEMA_2 + "[definitions]\n" + TABLES + END, "about 40000 operations in all, 20000 are"),
+        (TABLE % "order = [1]", r"order = \[1\]: 3 \(a smooth spline\) or 1"),
+        (TABLE % "order = true", r"order = True: 3 \(a smooth spline\) or 1"),
+        (TABLE % "image = []", r"image = \[\]: True or False is needed"),
+        (PARTS % "{type = [1]}", r"of\[1\]: There is no type of domain '\[1\]'"),
+        (PARTS % "{type = {a = 1}}", r"of\[1\]: There is no type of domain"),
+        (PARTS % "{type = 'union', of = []}", r"of\[1\] must be a table with the type of a single"),
         (
             BOX + END + "interfaces = [" + ", ".join(['"x1"'] * 101) + "]",
             "interfaces has 101 entries, 100 are allowed",
@@ -191,3 +218,17 @@ def test_long_json_is_not_parsed(monkeypatch):
     monkeypatch.setattr(archive, "MOST_JSON", 10)
     with pytest.raises(FileError, match="at most 10 B are read"):
         read_json(b'{"a": 1234567}', "it")
+
+
+def test_numbers_that_ask_for_gigabytes_are_refused_before_a_table_is_made(monkeypatch):
+    """Both files would have some kilobytes."""
+    inputs = SimpleNamespace(center=np.zeros(2), scale=np.ones(2))
+    box = np.array([[-1, -1, 1, 1, 20_000]], float)
+    arrays = {"box": box, "centers": np.zeros((0, 11)), "powers": np.zeros((0, 4))}
+    arrays["coefficients"] = np.zeros(9)
+    with pytest.raises(cordes.OptionError, match="do not belong together"):
+        Expansion.from_arrays(arrays, inputs)
+    monkeypatch.setattr(pieces, "products_of", None)
+    lines, degrees = np.linspace(-1, 1, 300)[None].repeat(2, axis=0), np.full(2, 64.0)
+    with pytest.raises(cordes.OptionError, match="do not belong together"):
+        pieces.from_pieces({"lines": lines, "degrees": degrees}, inputs, True)

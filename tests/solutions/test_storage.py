@@ -232,7 +232,7 @@ def rewritten(path, change):
             lambda facts, arrays: (
                 facts["network"].update(kind="mlp", layers=2),
                 arrays.update(
-                    coefficients=np.zeros(10**6), weight1=np.ones((2, 2)), bias1=np.ones(2)
+                    coefficients=np.zeros(10**5), weight1=np.ones((2, 2)), bias1=np.ones(2)
                 ),
             ),
             "holds weights of shapes",
@@ -250,6 +250,18 @@ def rewritten(path, change):
         (lambda facts, arrays: arrays.pop("values"), "lacks values"),
         (lambda facts, arrays: arrays.update(bias0=np.array(["a"])), "bias0 is <U1"),
         (lambda facts, arrays: arrays.update(probes=np.zeros((0, 2))), "different lengths"),
+        (
+            lambda facts, arrays: arrays.update(
+                coefficients=np.zeros(10**6), weight0=np.zeros((2, 10**6)), bias0=np.zeros(10**6)
+            ),
+            "coefficients has 1000000 entries; answers have at most 100000",
+        ),
+        (
+            lambda facts, arrays: arrays.update(
+                probes=np.zeros((2000, 2)), values=np.zeros(2000), equation=np.zeros((2000, 8))
+            ),
+            "probes has 2000 entries; answers have at most 1000",
+        ),
     ],
 )
 def test_changed_files_are_refused(saved, change, message):

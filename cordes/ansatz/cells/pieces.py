@@ -26,6 +26,8 @@ HELD = 1 << 22
 # What a file keeps, with its axes; and the largest degree that it may have.
 ARRAYS = {"lines": 2, "degrees": 1}
 LARGEST = 64
+# Products and lines of which a file may tell; answers have some thousands.
+MOST_PRODUCTS, MOST_LINES = 1_000_000, 10_000
 # The products of functions of one variable that are taken: ranks of at most the degree in this
 # norm. In three dimensions a ball has a sixth of the products of a cube, and is as good.
 NORM = {1: math.inf, 2: math.inf, 3: 2.0}
@@ -171,6 +173,7 @@ def from_pieces(
     ends = [box - inputs.scale, box + inputs.scale]
     fits = (
         len(rows) == len(degrees) == len(box)
+        and rows.shape[1] <= MOST_LINES
         and all(np.all(np.diff(each) > 0) and len(each) > 1 for each in lines)
         and np.allclose([each[0] for each in lines], ends[0])
         and np.allclose([each[-1] for each in lines], ends[1])
@@ -179,7 +182,9 @@ def from_pieces(
     if fits:
         numbers = degrees.astype(int).tolist()
         axes = axes_of([each.tolist() for each in lines], vanishing, numbers, directions)
-        fits = len(products_of(axes)[0]) == len(arrays["coefficients"])
+        # A few hundred lines along each axis have more products than there is memory for.
+        few = math.prod(len(axis.ranks) for axis in axes) <= MOST_PRODUCTS
+        fits = few and len(products_of(axes)[0]) == len(arrays["coefficients"])
     if not fits:
         raise OptionError("its pieces and their polynomials do not belong together")
     return Pieces(inputs, axes, np.asarray(arrays["coefficients"]))

@@ -13,6 +13,7 @@ from cordes.ansatz.networks.inputs import Inputs
 from cordes.ansatz.networks.network import AbstractHostNetwork
 from cordes.ansatz.plane.polynomials import PlanePolynomials
 from cordes.ansatz.plane.powers import Center, Powers
+from cordes.errors import OptionError
 from cordes.jet import Jet, jet_of
 
 EXPANSION = "expansion"
@@ -155,6 +156,15 @@ class Expansion(AbstractHostNetwork):
         self.inputs, self.functions = inputs, functions
         self.layers, self.activation = (), EXPANSION
         self.coefficients = np.zeros(functions.count) if coefficients is None else coefficients
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, np.ndarray], inputs: Inputs) -> "Expansion":
+        """The answer that a file keeps; what does not fit together is refused, before there is a
+        table of so many functions."""
+        functions, coefficients = Functions.of(arrays), arrays["coefficients"]
+        if functions.count != len(coefficients) or functions.polynomials.degree < 0:
+            raise OptionError("its functions and their coefficients do not belong together")
+        return cls(inputs, functions, coefficients)
 
     @property
     def boxes(self) -> tuple[np.ndarray, np.ndarray]:

@@ -6,6 +6,7 @@ other way round; the domain lies on the left of the direction in which t runs fr
 """
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -129,6 +130,23 @@ class Arc(NamedTuple):
                 found.append(share)
             k += 1
         return found
+
+
+def boxes_of(arcs: Sequence[Arc]) -> np.ndarray:
+    """The lower and the upper corner of a box around each arc, (n, 2, 2)."""
+    found = np.zeros((len(arcs), 2, 2))
+    for box, arc in zip(found, arcs, strict=True):
+        shares = [0.0, 1.0, *arc.turns(0), *arc.turns(1)]
+        points = arc.at(np.array(shares))
+        box[:] = np.min(points, axis=0), np.max(points, axis=0)
+    return found
+
+
+def near_boxes(one: np.ndarray, two: np.ndarray, distance: float) -> np.ndarray:
+    """Which of the first boxes (n, 2, 2) are nearer than that to which of the others, (n, m): only
+    their arcs can meet."""
+    gaps = np.maximum(two[None, :, 0] - one[:, None, 1], one[:, None, 0] - two[None, :, 1])
+    return np.all(gaps <= distance, axis=2)
 
 
 def segment(start: np.ndarray, end: np.ndarray, piece: str = "boundary") -> Arc:

@@ -9,7 +9,7 @@ import numpy as np
 
 from cordes.domains.box import Box
 from cordes.domains.domain import AbstractDomain
-from cordes.domains.plane.arcs import Arc, full_ellipse, meetings, segment
+from cordes.domains.plane.arcs import Arc, boxes_of, full_ellipse, meetings, near_boxes, segment
 from cordes.domains.plane.loops import NEAR, Loop, area_of, chained, check_sides
 from cordes.domains.plane.region import Region
 from cordes.domains.plane.slabs import graphs_of, inside
@@ -78,15 +78,18 @@ def _combined(one: AbstractDomain, two: AbstractDomain, sign: str, rule: Callabl
     first, second = loops_of(one), loops_of(two)
     check_sides(sum(map(len, (*first, *second))))
     said = f"({one!r} {sign} {two!r})"
-    ends = [domain.bounding_box for domain in (one, two)]
-    size = float(np.max(np.ptp(np.concatenate(ends), axis=0)))
+    # Not their bounding boxes: of a part of a large union nothing else is computed.
+    around = boxes_of([arc for loop in (*first, *second) for arc in loop]).reshape(-1, 2)
+    size = float(np.max(np.ptp(around, axis=0)))
     cuts = [arc for loop in first for arc in loop], [arc for loop in second for arc in loop]
     both = [_split(own, other, size) for own, other in (cuts, cuts[::-1])]
     graphs = graphs_of(first), graphs_of(second)
     kept: list[Arc] = []
     for which, parts in enumerate(both):
+        others = both[1 - which]
+        boxes = boxes_of(others)
         for part in parts:
-            found = _kept(part, which, both[1 - which], graphs, rule, size)
+            found = _kept(part, which, others, boxes, graphs, rule, size)
             kept += [] if found is None else [found]
     if not kept:
         raise DomainError(f"{said} is empty: nothing is left of it.")
@@ -97,9 +100,10 @@ def _combined(one: AbstractDomain, two: AbstractDomain, sign: str, rule: Callabl
 def _split(own: list[Arc], others: list[Arc], size: float) -> list[Arc]:
     """Arcs cut where the other boundary meets them."""
     found: list[Arc] = []
-    for arc in own:
+    close = near_boxes(boxes_of(own), boxes_of(others), 10 * NEAR * size)
+    for arc, row in zip(own, close, strict=True):
         shares: list[float] = []
-        for other in others:
+        for other in (others[k] for k in np.flatnonzero(row)):
             ends = np.array([other.start, other.end])
             points = np.concatenate([meetings(arc, other), ends])
             share, gap = arc.share_of(points)
@@ -120,13 +124,21 @@ def _apart(shares: list[float], near: float) -> list[float]:
 
 
 def _kept(
-    part: Arc, which: int, others: list[Arc], graphs: tuple, rule: Callable, size: float
+    part: Arc,
+    which: int,
+    others: list[Arc],
+    boxes: np.ndarray,
+    graphs: tuple,
+    rule: Callable,
+    size: float,
 ) -> Arc | None:
     """A part of a boundary as one of the result, with the domain on its left, or None."""
     middle = part.at(np.array([0.5]))
     direction = part.direction(np.array(0.5))
     shared = None
-    for other in others:
+    place = np.stack([middle, middle], axis=1)
+    for k in np.flatnonzero(near_boxes(place, boxes, 100 * NEAR * size)[0]):
+        other = others[k]
         (share,), (gap,) = other.share_of(middle)
         if gap <= 10 * NEAR * size and 0 <= share <= 1:
             ahead = other.direction(share)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cordes.domains.plane.arcs import Arc, meetings
+from cordes.domains.plane.arcs import Arc, boxes_of, meetings, near_boxes
 from cordes.errors import DomainError
 from cordes.runtime.plain import show
 
@@ -76,8 +76,10 @@ def check_loops(loops: tuple[Loop, ...], size: float) -> None:
             "meet without an angle: no theorem holds there. Open it by a small angle."
         )
     arcs = [(k, j, arc) for k, loop in enumerate(loops) for j, arc in enumerate(loop)]
+    boxes = boxes_of([arc for _, _, arc in arcs])
+    near = np.triu(near_boxes(boxes, boxes, 10 * NEAR * size), 1)
     for n, (k, j, one) in enumerate(arcs):
-        for m, i, other in arcs[n + 1 :]:
+        for m, i, other in (arcs[each] for each in np.flatnonzero(near[n])):
             count = len(loops[k])
             joined = (m == k and (j + 1) % count == i, m == k and (i + 1) % count == j)
             _check_apart(one, other, joined, size)

@@ -266,7 +266,7 @@ def _combined(table: dict[str, Any], kind: str, label: str) -> AbstractDomain:
     made = []
     for k, part in enumerate(parts):
         place = f"{label}.of[{k + 1}]"
-        if not isinstance(part, dict) or part.get("type") in COMBINED:
+        if not isinstance(part, dict) or part.get("type") in tuple(COMBINED):
             raise FileError(f"{place} must be a table with the type of a single domain.")
         made.append(_domain(part, place))
     with _located(label):
