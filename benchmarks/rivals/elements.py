@@ -1,5 +1,5 @@
-"""Problems with small scales by finite elements (NGSolve), and det D²u = 1 by monotone differences
-(agd): a program of its own, which knows nothing of cordes.
+"""Problems with small scales, and harder ones, by finite elements (NGSolve): a program of its own,
+which knows nothing of cordes.
 
     python benchmarks/rivals/elements.py NAME POINTS.npz OUT.npz
 
@@ -8,8 +8,8 @@ included, imports not. The values at the points go to OUT, one row for each reso
 
 The method is C0 elements for A:D²u + b·∇u - cu = f, after Neilan and Wu: ∫ γ Lu (Δv - λv) and the
 jumps of normal derivatives, with these as unknowns on facets so that the inside of elements is
-eliminated. Layers are solved in divergence form, which constant coefficients allow, on lines that
-are graded to them; the circle is fitted and its elements are curved.
+eliminated. Layers and the polygon are solved in divergence form, which constant coefficients allow,
+layers on lines that are graded to them; the circle is fitted and its elements are curved.
 """
 
 import json
@@ -22,6 +22,7 @@ import numpy as np
 
 PENALTY = 10.0
 SKEW = (2.0, 0.5, 0.5, 1.0)
+HOWARD = 15
 WIDTH, PEAK = 0.02, (0.4, 0.6)
 
 
@@ -35,19 +36,18 @@ class C0:
         self.found = ng.GridFunction(self.space)
 
     def solve(self, A: Any, f: Any, b: Any = None, c: float = 0.0, shift: float = 0.0) -> Any:
-        ng = self.ng
+        ng, d = self.ng, self.space.mesh.dim
         (u, s), (v, t) = self.space.TnT()
-        normal, size = ng.specialcf.normal(2), ng.specialcf.mesh_size
-        bent, trace = u.Operator("hesse"), A[0, 0] + A[1, 1]
-        top, bottom = trace, ng.InnerProduct(A, A)
+        normal, size = ng.specialcf.normal(d), ng.specialcf.mesh_size
+        bent = u.Operator("hesse")
+        top, bottom = trace(A, d), ng.InnerProduct(A, A)
         if shift:
             drift = 0.0 if b is None else b * b / (2 * shift)
             top, bottom = top + c / shift, bottom + (c / shift) ** 2 + drift
         equation = ng.InnerProduct(A, bent) - c * u
         if b is not None:
             equation = equation + b * ng.grad(u)
-        curved = v.Operator("hesse")
-        test = curved[0, 0] + curved[1, 1] - shift * v
+        test = trace(v.Operator("hesse"), d) - shift * v
         form, right = ng.BilinearForm(self.space, condense=True), ng.LinearForm(self.space)
         form += (top / bottom * equation * test).Compile() * ng.dx(bonus_intorder=self.more)
         jumps = (ng.grad(u) - s) * normal * ((ng.grad(v) - t) * normal)
@@ -56,6 +56,10 @@ class C0:
         form.Assemble()
         right.Assemble()
         return condensed(form, right, self.space, self.found).components[0]
+
+
+def trace(matrix: Any, dimension: int) -> Any:
+    return sum((matrix[i, i] for i in range(1, dimension)), matrix[0, 0])
 
 
 def condensed(form: Any, right: Any, space: Any, found: Any) -> Any:
@@ -151,13 +155,80 @@ def circle(ng: Any, degree: int) -> Any:
     return C0(ng, mesh, degree, outer="outer").solve(A, ng.CF(-1.0))
 
 
+def free_boundary(ng: Any, degree: int) -> Any:
+    """Howard's iteration for the larger of two operators, scaled: without the scaling it does not
+    settle for these elements."""
+    from netgen.occ import Circle
+
+    size = {5: 0.4, 6: 0.2, 7: 0.1}[degree]
+    space = C0(ng, graded(ng, Circle((0, 0), 1).Face(), size, degree, 0, lambda _: False), degree)
+    first, second = (ng.CF(each, dims=(2, 2)) for each in (SKEW, (1.0, -0.5, -0.5, 2.0)))
+    f, more = ng.CF(1.0), 1 + 0.5 * ng.x
+    space.solve(first, f, c=1.0, shift=0.5)
+    before = ng.GridFunction(space.space)
+    for _ in range(HOWARD):
+        before.vec.data = space.found.vec
+        bent = before.components[0].Operator("hesse")
+        other = ng.InnerProduct(second - first, bent) - (more - f)
+        space.solve(ng.IfPos(other, second, first), ng.IfPos(other, more, f), c=1.0, shift=0.5)
+        before.vec.data -= space.found.vec
+        if ng.Norm(before.vec) < 1e-10 * ng.Norm(space.found.vec):
+            break
+    return space.found.components[0]
+
+
+def corners_of_polygon() -> np.ndarray:
+    """Those of the problem."""
+    t = 2 * np.pi * (np.arange(12) + 0.25 * np.sin(5 * np.arange(12))) / 12
+    return np.stack([1.3 * np.cos(t), np.sin(t)], -1)
+
+
+def polygon(ng: Any, degree: int) -> Any:
+    """In divergence form, which a constant matrix allows: obtuse corners ruin the other one."""
+    from netgen.occ import WorkPlane
+
+    corners = corners_of_polygon()
+    outline = WorkPlane().MoveTo(*corners[0])
+    for corner in corners[1:]:
+        outline = outline.LineTo(*corner)
+    mesh = graded(ng, outline.Close().Face(), 0.6, degree, degree // 2, lambda _: True)
+    space = ng.H1(mesh, order=degree, dirichlet=".*")
+    u, v = space.TnT()
+    form, right = ng.BilinearForm(space, condense=True), ng.LinearForm(space)
+    form += (ng.CF(SKEW, dims=(2, 2)) * ng.grad(u)) * ng.grad(v) * ng.dx
+    right += v * ng.dx
+    form.Assemble()
+    right.Assemble()
+    return condensed(form, right, space, ng.GridFunction(space))
+
+
+def box(ng: Any, degree: int) -> Any:
+    """Bricks between the planes on which A jumps."""
+    from ngsolve.meshes import MakeStructured3DMesh
+
+    mesh = MakeStructured3DMesh(
+        hexes=True,
+        nx=4,
+        ny=4,
+        nz=4,
+        mapping=lambda a, b, c: (2 * a - 1, 2 * b - 1, 2 * c - 1),
+    )
+    off = ng.IfPos(ng.x * ng.y, 1.0, -1.0)
+    A = ng.CF((2.0, off, 0.0, off, 2.0, 0.0, 0.0, 0.0, 2.0), dims=(3, 3))
+    return C0(ng, mesh, degree, 0).solve(A, ng.CF(-1.0))
+
+
 # Solvers and the degrees to try.
 ELEMENTS: dict[str, tuple[Callable, tuple[int, ...]]] = {
     "peak": (peak, (6, 9, 12)),
     "layer-1e-2": (layer(1e-2), (5, 8, 11)),
     "layer-1e-3": (layer(1e-3), (5, 8, 11)),
     "oscillating": (oscillating, (6, 8, 9)),
+    "circle-declared": (circle, (5, 7, 8)),
     "circle-undeclared": (circle, (5, 7, 8)),
+    "free-boundary": (free_boundary, (5, 6, 7)),
+    "polygon12": (polygon, (6, 9, 12)),
+    "box3d": (box, (4, 5, 6)),
 }
 
 

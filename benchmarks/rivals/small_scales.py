@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from elements import ELEMENTS, PEAK, WIDTH
+from elements import ELEMENTS, PEAK, WIDTH, corners_of_polygon
 
 FOLDER = Path(__file__).resolve().parent
 CORDES = FOLDER.parent / "scales"
@@ -28,8 +28,25 @@ CORDES = FOLDER.parent / "scales"
 def points_of(name: str) -> np.ndarray:
     """Random points, half of them near what is small."""
     random = np.random.default_rng(7)
-    x = random.uniform(size=(1500, 2))
-    if name == "peak":
+    d = 3 if name == "box3d" else 2
+    x = random.uniform(size=(1500, d))
+    if name == "free-boundary":
+        # Elements end a little inside of the circle.
+        size, turn = (
+            0.99 * np.sqrt(random.uniform(size=3000)),
+            2 * np.pi * random.uniform(size=3000),
+        )
+        return size[:, None] * np.stack([np.cos(turn), np.sin(turn)], axis=1)
+    if name == "polygon12":
+        corners = corners_of_polygon()
+        shares = random.exponential(size=(3000, 12))
+        # Half of them near corners.
+        shares[:1500] *= np.where(np.arange(12) == np.arange(1500)[:, None] % 12, 100, 1)
+        return shares @ corners / np.sum(shares, axis=1, keepdims=True)
+    if name == "box3d":
+        x, near = 2 * x - 1, 2 * random.uniform(size=(1500, d)) - 1
+        near[:, :2] *= 0.1
+    elif name == "peak":
         near = PEAK + 2 * WIDTH * random.normal(size=(1500, 2))
     elif name.startswith("layer"):
         near = random.uniform(size=(1500, 2))
@@ -41,7 +58,7 @@ def points_of(name: str) -> np.ndarray:
     else:
         near = random.uniform(size=(1500, 2))
     x = np.concatenate([x, near])
-    low = -1 if name.startswith("circle") else 0
+    low = -1 if name.startswith("circle") or d == 3 else 0
     return x[np.all((x > low) & (x < 1), axis=1)]
 
 

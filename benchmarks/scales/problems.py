@@ -1,6 +1,6 @@
 """Problems with small scales, and harder ones, each as a user would write it: seven for cells, ten
-on which finite elements, spectral codes and monotone differences were measured. Where nothing is
-known of a solution, `benchmarks/scales/truths.py` has one by another method."""
+on which finite elements, spectral codes and monotone differences were measured. Layers, of which
+nothing is known, are solved by another method in `benchmarks/scales/truths.py`."""
 
 from collections.abc import Callable
 

@@ -5,6 +5,7 @@ import functools
 from pathlib import Path
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -216,7 +217,8 @@ def _refuse_tiny(problem: AbstractProblem) -> None:
     """Certificates have no squares of A, but the multiplier and singular functions do."""
     if problem.linear:
         center = problem.domain.center
-        A = np.asarray(problem.at(jnp.asarray(center)).A)
+        # Nothing but A is compiled; operations one by one, those of f too, take half a second.
+        A = np.asarray(jax.jit(lambda x: problem.at(x).A)(jnp.asarray(center)))
         if np.max(np.abs(A)) < SMALLEST_SOLVED:
             raise CoefficientError(
                 f"A({show(center)}) = {show(A)} is so small that its square is zero: multiply the "
