@@ -96,6 +96,9 @@ def check_answer(data: dict, folder: Path) -> bool:
     rows = {"weight0": network["weights"]}
     rows |= {"bias0": [network["biases"]], "coefficients": [network["coefficients"]]}
     with zipfile.ZipFile(path) as archive:
+        names = archive.namelist()
+        single = len({*names}) == len(names) and all(name.endswith(".npy") for name in names)
+        need(single, f"{path.name} has an array twice, or what is none")
         for name, claimed in rows.items():
             kind, length, raw = unpacked(archive, name)
             numbers = [number for row in claimed for number in row]
@@ -105,7 +108,7 @@ def check_answer(data: dict, folder: Path) -> bool:
             unseen = zeros(more) and (name == "weight0" or not more)
             same = kind == "<f8" and raw.startswith(packed) and unseen
             need(same and {*map(len, claimed)} == {length}, f"{path.name} has other numbers")
-        kept = json.loads(unpacked(archive, "facts")[2])["network"]
+        kept = json.loads(unpacked(archive, "facts")[2], object_pairs_hook=once)["network"]
         plain = (kept["layers"], kept["activation"]) == (1, network["activation"])
         plain = plain and (bool(data["corners"]) or zeros(unpacked(archive, "amplitudes")[2]))
         need(plain, f"{path.name} has other functions")

@@ -178,6 +178,17 @@ def test_an_archive_that_is_none(compared):
         compared(archive.getvalue())
 
 
+@pytest.mark.parametrize("name", ["weight0", "weight0.npy"])
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_an_array_that_stands_twice(compared, name):
+    """NumPy reads the one without its ending, others the first."""
+    content = io.BytesIO(answer_of(forgeries.read("linear")))
+    with zipfile.ZipFile(content, "a") as file:
+        file.writestr(name, b"\x93NUMPY\x01\x00" + bytes(200))
+    with pytest.raises(Refused, match="twice"):
+        compared(content.getvalue())
+
+
 def test_statuses_are_told_apart(tmp_path):
     assert outcome(forgeries.PROOFS / "linear.proof")[0] == PROVED
     (tmp_path / "a.proof").write_bytes(b"")
