@@ -62,6 +62,21 @@ TEXTS = {
         + "".join(f"d{k} = 'd{k - 1}*d{k - 1}'\n" for k in range(1, 60))
         + "[equation]\ng = '0*d59'",
     ),
+    # What is read, and what is printed, would not be the same.
+    "f that goes on after many spaces": ('f = "', 'f = "1' + " " * 100_000 + "+ "),
+    "a radius defined": ("[equation]", "[definitions]\nr = 0\n[equation]"),
+    "a sine defined": ("[equation]", "[definitions]\nsin = 0\n[equation]"),
+    "e defined": ("[equation]", "[definitions]\ne = 0\n[equation]"),
+    "a norm of another": ('f = "', 'f = "mynorm(x) + '),
+    "b as a text": ("b = [0.5, 0]", 'b = "12"'),
+    "rows as texts": ('[["1 + x1/4", 0.1], [0.1, 1]]', '["10", "01"]'),
+    "controls as a table": ("controls = [1, 2]", "controls = {1 = 5, 2 = 6}"),
+    "conditions on the boundary": (
+        "[equation]",
+        '[boundary]\nouter = {type = "neumann"}\n[equation]',
+    ),
+    "a hole": ("[equation]", "holes = [[[0.1, 0.1], [0.2, 0.1], [0.1, 0.2]]]\n[equation]"),
+    "a time of its own": ("[equation]", "[time]\nhorizon = 1\n[equation]"),
     "no TOML": ("[equation]", "[equation"),
     "control left out": ("controls = [1, 2]", "controls = []"),
     "another control": ("controls = [1, 2]", "controls = [1, 2.001]"),

@@ -111,6 +111,13 @@ def feature_left_out_everywhere(d, r):
 
 
 @forgery(MUST)
+def number_too_long_to_be_read(d, r):
+    """Its last digits are the exponent."""
+    values = d["network"]["coefficients"]
+    values[0] = values[0].replace("p", 40 * "0" + "p")
+
+
+@forgery(MUST)
 def negative_scale(d, r):
     d["network"]["scale"][0] = (-1.0).hex()
 
@@ -230,6 +237,9 @@ def containers(base: str) -> Iterator[Forgery]:
         wrong[f"without {key}"] = written({k: v for k, v in data.items() if k != key})
     for kind, forged in wrong.items():
         yield Forgery(f"file: {kind}", base, forged, True)
+    body = content.partition(b"\n")[2].replace(b"{", b'{"name": "ex4.2-continuous", ', 1)
+    head = f"cordes-proof 1 {hashlib.sha256(body).hexdigest()}\n".encode()
+    yield Forgery("file: a key twice", base, head + body, True)
 
 
 def forgeries(seed: int = 0) -> Iterator[Forgery]:
@@ -250,7 +260,7 @@ def forgeries(seed: int = 0) -> Iterator[Forgery]:
                 text = honest["problem"].replace(old, new)
                 yield forged(f"text: {kind}", kind not in MAY_HOLD, problem=text, name=None)
         for key, value, refused in THEOREM:
-            if key in honest["theorem"]:
+            if honest["theorem"].get(key, value) != value:
                 theorem = honest["theorem"] | {key: value}
                 yield forged(f"theorem: {key} {value}"[:60], refused, theorem=theorem)
         for key, value, refused in HINTS:

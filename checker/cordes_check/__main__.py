@@ -41,6 +41,8 @@ def outcome(path: Path) -> tuple[int, str, dict]:
     except Exception as error:
         # Lists where numbers should be, too deep formulas, a file that cannot be read.
         kind, why, status = "no proof", f"{type(error).__name__}: {error}"[:300], NO_PROOF
+    # Whatever a file makes it say stays on this line.
+    why = "".join(c if c.isprintable() else " " for c in why)[:500]
     return status, f"{kind.upper()}: {why}", {kind: why}
 
 

@@ -4,7 +4,9 @@ A ball is a set that holds the number that is meant; every operation keeps this 
 known to be finite compares as False with everything: whatever is needed must be *shown*.
 """
 
+import math
 import re
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 from itertools import combinations_with_replacement
 
 from flint import acb, acb_series, arb, arb_series, fmpq
@@ -39,10 +41,17 @@ def rational(text: object) -> fmpq:
 
 def binary(text: object) -> fmpq:
     """A number of the answer: a double in hexadecimal, exactly."""
-    value = float.fromhex(str(text)[:40])
+    value = float.fromhex(str(text)) if len(str(text)) <= 40 else math.nan
     if not abs(value) < 1e200:
         raise NotAProof(f"{str(text)[:60]!r} is no finite number of an answer")
     return fmpq(*value.as_integer_ratio())
+
+
+def rounded(ball: arb, up: bool) -> str:
+    """Six digits, not below a ball, or not above it."""
+    exact = (ball.upper() if up else ball.lower()).fmpq()
+    rule = Context(6, ROUND_CEILING if up else ROUND_FLOOR)
+    return str(rule.divide(Decimal(int(exact.p)), Decimal(int(exact.q))))
 
 
 def around(radius: arb, like: object = None) -> arb | acb:

@@ -18,6 +18,7 @@ MOST_CONTROLS, MOST_TEXT = 64, 200_000
 # the square of their number.
 _QUOTED = re.compile(r"""\"(?:[^"\\\n]|\\.)*+\"?|'[^'\n]*+'?""")
 _LONG_KEY = re.compile(r"(?<![\w-])(?:[\w-]++[ \t]*+\.[ \t]*+){20}")
+TABLES = {"schema", "kind", "name", "domain", "definitions", "equation"}
 # The parts of an equation, which no definition may be mistaken for. `exact`, unless f = L(exact),
 # `interfaces` and `epsilon` say nothing about u.
 PARTS = {"monge-ampere": {"f", "g", "exact", "interfaces"}}
@@ -35,6 +36,13 @@ KINDS = {
 LOSS = [f"is this {s} (above·max(switch, 0) + below·max(-switch, 0))" for s in ("minus", "plus")]
 # What f may be: the operator applied to the formula `exact`, wherever that is smooth.
 MANUFACTURED = "L(exact)"
+
+
+def listed(value: object) -> list:
+    """A list; characters of a text, and keys of a table, would be printed as something else."""
+    if not isinstance(value, list):
+        raise NotAProof(f"{str(value)[:60]!r} is no list")
+    return value
 
 
 class Box:
@@ -64,6 +72,7 @@ class Equation:
         except (tomllib.TOMLDecodeError, RecursionError) as error:
             raise NotAProof(f"the problem is no TOML text: {error}") from None
         self.kind, self.table, self.place = table["kind"], table["equation"], table["domain"]
+        need({*table} <= TABLES, "a table that is not known here")
         self.definitions = table.get("definitions", {})
         need(
             (PARTS["hjb"] | {"u"}).isdisjoint(self.definitions), "a definition is named like a part"
@@ -74,12 +83,16 @@ class Equation:
         self.sense = self.table.get("sense", "sup") if self.kind == "hjb" else self.kind
         senses = ("sup", "inf") if self.kind == "hjb" else (self.kind,)
         need(self.sense in senses, "neither a supremum nor an infimum")
-        need(self.place["type"] == "box", "a domain that is not known here")
-        self.domain = Box(*([rational(c) for c in self.place[key]] for key in ("lower", "upper")))
+        sides = ("lower", "upper")
+        known = self.place["type"] == "box" and {*self.place} == {"type", *sides}
+        need(known, "a domain that is not known here")
+        self.domain = Box(*([rational(c) for c in listed(self.place[key])] for key in sides))
         self.d, self.manufactured = self.domain.d, self.table["f"] == MANUFACTURED
         self.formulas = Formulas(self.d, {} if self.kind == "hjb" else self.definitions)
         self.g = self.formulas.read(self.table.get("g", 0))
-        self.interfaces = [self.formulas.read(each) for each in self.table.get("interfaces", [])]
+        self.interfaces = [
+            self.formulas.read(each) for each in listed(self.table.get("interfaces", []))
+        ]
         self.f, self.operators, self.switch = None, [], None
         if self.kind == "monge-ampere":
             self.f = self.formulas.read(self.table["f"])
@@ -90,7 +103,7 @@ class Equation:
         """Each control, as definitions of its components."""
         if self.kind == "linear":
             return [self.definitions]
-        controls, found = self.table["controls"], []
+        controls, found = listed(self.table["controls"]), []
         need(0 < len(controls) <= MOST_CONTROLS, "there are no controls, or too many")
         for each in controls:
             parts = each if isinstance(each, list) else [each]
@@ -99,15 +112,17 @@ class Equation:
             found.append(dict(zip(names, parts, strict=True)) | self.definitions)
         if "switch" in self.table:
             self.switch = self.formulas.read(self.table["switch"])
-            for losses in ([rational(v) for v in self.table[key]] for key in ("above", "below")):
+            for losses in (
+                [rational(v) for v in listed(self.table[key])] for key in ("above", "below")
+            ):
                 need(len(losses) == len(controls) and min(losses) == 0, "no loss for controls")
         return found
 
     def _operator(self, definitions: dict) -> tuple[Formulas, list[expr]]:
         formulas, A, d = Formulas(self.d, definitions), self.table["A"], self.d
         A = A if isinstance(A, list) else [[A if i == j else 0 for j in range(d)] for i in range(d)]
-        rows = [[formulas.read(entry) for entry in row] for row in A]
-        b = [formulas.read(entry) for entry in self.table.get("b", [0] * d)]
+        rows = [[formulas.read(entry) for entry in listed(row)] for row in A]
+        b = [formulas.read(entry) for entry in listed(self.table.get("b", [0] * d))]
         if len(rows) != d or any(len(row) != d for row in rows) or len(b) != d:
             raise NotAProof("A or b has another size than the domain")
         c = UnaryOp(USub(), formulas.read(self.table.get("c", 0)))
@@ -129,9 +144,12 @@ class Equation:
         ]
         lines = [f"Ω = {' × '.join(sides)}", *(f"{k} = {v}" for k, v in self.definitions.items())]
         lines += [f"{key} = {str(self.table[key]).replace(chr(39), '')}" for key in keys]
+        if "A" in keys and not isinstance(self.table["A"], list):
+            lines = [f"{line} times I" if line.startswith("A = ") else line for line in lines]
         lines += [f"{key} = 0" for key in ("b", "c") if self.operators and key not in self.table]
         loss = ["f " + LOSS[self.sense == "sup"]] if "switch" in self.table else []
         lines += [*([] if "g" in self.table else ["g = 0"]), *loss]
+        lines += ["f is L(exact) where exact is smooth"] if self.manufactured else []
         return [" ".join(line.split()) for line in lines]
 
 

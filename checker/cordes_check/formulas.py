@@ -35,6 +35,7 @@ _SHORT = {
     ("max", 2): "where(a > b, a, b)",
     ("min", 2): "where(a > b, b, a)",
 }
+FUNCTIONS = {*ELEMENTARY, *(name for name, _ in _SHORT), "where", "sign", "norm"}
 
 
 class _Put(ast.NodeTransformer):
@@ -58,14 +59,16 @@ class Formulas:
     def __init__(self, d: int, definitions: dict[str, object]):
         self.d, self.x = d, [f"x{i + 1}" for i in range(d)]
         self.names: dict[str, ast.expr] = {name: ast.Name(name) for name in (*self.x, "pi")}
-        for name, text in {"e": "exp(1)", "r": f"norm({','.join(self.x)})", **definitions}.items():
+        known = {"e": "exp(1)", "r": f"norm({','.join(self.x)})"}
+        for name, text in [*known.items(), *definitions.items()]:
             need(re.fullmatch(r"\w{1,60}", name, re.A) is not None, "a definition without a name")
-            need(name not in self.names, f"{name} is defined twice")
+            need(name not in (*self.names, *FUNCTIONS), f"{name} is defined twice")
             self.names[name] = self.read(text)
 
     def read(self, text: object, names: dict[str, ast.expr] | None = None) -> ast.expr:
         """The tree of a formula. Numbers are what their digits say."""
-        line = " ".join(str(text)[:LONGEST].split()).replace("norm(x)", "r")
+        need(len(str(text)) <= LONGEST, "a formula is too long")
+        line = re.sub(r"\bnorm\(x\)", "r", " ".join(str(text).split()))
         need(line.isascii() and line.isprintable() and "#" not in line, "strange characters")
         try:
             with warnings.catch_warnings(action="ignore"):

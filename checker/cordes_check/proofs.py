@@ -60,16 +60,22 @@ def read(path: Path) -> dict:
     )
     need(words[2] == hashlib.sha256(body).hexdigest(), "the file was changed after it was written")
     try:
-        return json.loads(body)
+        return json.loads(body, object_pairs_hook=once)
     except (ValueError, RecursionError) as error:
         raise NotAProof(f"no JSON: {error}") from None
+
+
+def once(pairs: list[tuple[str, object]]) -> dict:
+    """A key that stands twice would be read by others as the first."""
+    need(len(dict(pairs)) == len(pairs), "a key stands twice")
+    return dict(pairs)
 
 
 def check_name(data: dict) -> None:
     """A proof that names a problem of the gallery must be about that problem."""
     known = tomllib.loads(files(__package__).joinpath("named.toml").read_text("utf-8"))
     name = data["name"]
-    need(name is None or known.get(name) == data["problem"], f"this is not the problem {name}")
+    need(name is None or known.get(name) == data["problem"], f"this is not the problem {name!r}")
 
 
 def check_answer(data: dict, folder: Path) -> bool:
@@ -87,21 +93,44 @@ def check_answer(data: dict, folder: Path) -> bool:
         hashlib.sha256(content).hexdigest() == digest,
         f"{path.name} is another answer",
     )
-    arrays = {"weight0": [w for row in network["weights"] for w in row], "bias0": network["biases"]}
+    rows = {"weight0": network["weights"]}
+    rows |= {"bias0": [network["biases"]], "coefficients": [network["coefficients"]]}
     with zipfile.ZipFile(path) as archive:
-        for name, claimed in (arrays | {"coefficients": network["coefficients"]}).items():
-            part = archive.getinfo(f"{name}.npy")
-            # What is packed may be a thousand times as large.
-            need(part.file_size <= MOST_BYTES, f"{path.name} is too large")
-            raw = archive.read(part)
-            raw = raw[10 + int.from_bytes(raw[8:10], "little") :]
-            numbers = struct.pack(f"<{len(claimed)}d", *map(float.fromhex, claimed))
+        names = archive.namelist()
+        single = len({*names}) == len(names) and all(name.endswith(".npy") for name in names)
+        need(single, f"{path.name} has an array twice, or what is none")
+        for name, claimed in rows.items():
+            kind, length, raw = unpacked(archive, name)
+            numbers = [number for row in claimed for number in row]
+            packed = struct.pack(f"<{len(numbers)}d", *map(float.fromhex, numbers))
             # Inputs that no feature sees, with weights 0 or -0, may be left out.
-            more = raw[len(numbers) :]
-            unseen = not any(more.replace(struct.pack("<d", -0.0), bytes(8)))
-            same = raw.startswith(numbers) and unseen
-            need(same, f"{path.name} has other numbers")
+            more = raw[len(packed) :]
+            unseen = zeros(more) and (name == "weight0" or not more)
+            same = kind == "<f8" and raw.startswith(packed) and unseen
+            need(same and {*map(len, claimed)} == {length}, f"{path.name} has other numbers")
+        kept = json.loads(unpacked(archive, "facts")[2], object_pairs_hook=once)["network"]
+        plain = (kept["layers"], kept["activation"]) == (1, network["activation"])
+        plain = plain and (bool(data["corners"]) or zeros(unpacked(archive, "amplitudes")[2]))
+        need(plain, f"{path.name} has other functions")
     return True
+
+
+def zeros(raw: bytes) -> bool:
+    """Whether numbers are all 0 or -0."""
+    return not any(raw.replace(struct.pack("<d", -0.0), bytes(8)))
+
+
+def unpacked(archive: zipfile.ZipFile, name: str) -> tuple[str, int, bytes]:
+    """An array of an answer: the kind of its numbers, the length of its rows, and its bytes."""
+    part = archive.getinfo(f"{name}.npy")
+    # What is packed may be a thousand times as large.
+    need(part.file_size <= MOST_BYTES, f"{Path(str(archive.filename)).name} is too large")
+    raw = archive.read(part)
+    start = 10 + int.from_bytes(raw[8:10], "little")
+    head = r"{'descr': '(.{3})', 'fortran_order': False, 'shape': \((?:\d+, ?)*(\d+),?\), } *\n"
+    found = re.fullmatch(head, raw[10:start].decode("ascii"), re.A)
+    need(found is not None and raw[:8] == b"\x93NUMPY\x01\x00", f"{name} is no array of numbers")
+    return found[1], int(found[2]), raw[start:]
 
 
 def prove(data: dict, step: Callable[[int, int], None] = lambda done, all: None) -> Proved:
@@ -141,7 +170,7 @@ def prove(data: dict, step: Callable[[int, int], None] = lambda done, all: None)
     bounds = {name: bound.upper() for name, bound in theorem.bounds(norms).items()}
     bounds = {name: bound for name, bound in bounds.items() if bound.is_finite()}
     for name, claim in data["claims"].items():
-        sentence = f"{name} is not seen to be at most {claim}"
+        sentence = f"{name!r} is not seen to be at most {claim!r}"
         need(name in bounds and bounds[name] <= arb(rational(claim)), sentence)
     words = f"{words}, {points} Gauss points in {len(cells)} cells; cordes_check {__version__}"
     words = f"{words}, python-flint {flint_version}, {ctx.prec} bits"
@@ -174,8 +203,8 @@ def check(path: Path) -> tuple[str, dict]:
         f"{network['activation']}) of this proof, D = Π (upper - x)(x - lower), and G is the blend "
         "of the values of g on the sides.",
         *(
-            f"S are the {len(corner['terms'])} singular functions around {corner['at']}, zero on "
-            "the boundary."
+            f"S are the {len(corner.terms)} singular functions around "
+            f"({', '.join(str(rational(c)) for c in corner['at'])}), zero on the boundary."
             for corner in data["corners"]
         ),
         "",

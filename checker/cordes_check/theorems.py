@@ -17,7 +17,6 @@ An infimum is minus the supremum of minus.
 """
 
 from collections.abc import Callable
-from functools import partial
 
 from flint import arb, arb_mat, fmpq
 
@@ -30,6 +29,7 @@ from cordes_check.balls import (
     power,
     rational,
     root,
+    rounded,
 )
 from cordes_check.cells import Cell, Place, everywhere
 from cordes_check.equations import Equation, applied
@@ -145,11 +145,8 @@ class Contraction:
 
     def check(self, cells: list[Cell]) -> str:
         """Q <= s² with bounded coefficients everywhere, for all controls."""
-        count, digits = (
-            everywhere(cells, self._test_on, "Q <= s² < 1"),
-            partial(arb.str, radius=False),
-        )
-        return f"Q <= {digits(self.s, 6)}² on {count} pieces, λ1 >= {digits(self.eigenvalue, 6)}"
+        count, lowest = everywhere(cells, self._test_on, "Q <= s² < 1"), self.eigenvalue
+        return f"Q <= {rounded(self.s, True)}² on {count} pieces, λ1 >= {rounded(lowest, False)}"
 
     def _test_on(self, cell: Cell) -> Callable[[Place], bool]:
         operators, switch = self.equation.on(cell), self.equation.switch
@@ -306,7 +303,7 @@ class Determinants:
             return lambda place: f(place) >= self.least
 
         count = everywhere(cells, test_on, "f >= least > 0")
-        return f"f >= {self.least.str(6, radius=False)} on {count} pieces"
+        return f"f >= {rounded(self.least, False)} on {count} pieces"
 
     def on(self, cell: Cell, answer: Callable) -> "Defect":
         return Defect(self.equation, cell, answer)

@@ -20,6 +20,7 @@ from flint import arb
 
 from cordes.domains import Box
 from cordes.domains.domain import AbstractDomain
+from cordes.domains.walls import Walled
 from cordes.formulas.terms import Unwritable
 from cordes.formulas.written.text import as_text
 from cordes.formulas.written.writing import write
@@ -54,12 +55,13 @@ def problem_text(problem: AbstractProblem) -> Text:
     known = tomllib.loads(files("cordes_check").joinpath("named.toml").read_text("utf-8"))
     if name in known:
         return Text(known[name], name)
-    if "toml" in source and _quotable(source["toml"]):
-        return Text(source["toml"])
     if type(problem) not in KINDS:
         raise NotProvedError(
             f"no theorem of the checker is about {type(problem).__name__} problems"
         )
+    domain_text(problem.domain)  # Says why not, if the checker does not know it.
+    if "toml" in source and _quotable(source["toml"]):
+        return Text(source["toml"])
     try:
         return Text(_written(problem))
     except Unwritable as error:
@@ -83,6 +85,11 @@ def _quotable(text: str) -> bool:
 @functools.singledispatch
 def domain_text(domain: AbstractDomain) -> str:
     raise NotProvedError(f"the checker knows boxes, not {type(domain).__name__}: {domain!r}")
+
+
+@domain_text.register
+def _(domain: Walled) -> str:
+    raise NotProvedError("the theorems of the checker want u = g on all of the boundary")
 
 
 @domain_text.register

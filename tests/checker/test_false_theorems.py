@@ -325,8 +325,8 @@ def test_words_that_come_from_the_file(tmp_path, refusal):
 def test_a_text_that_is_not_the_named_problem(refusal):
     data = forgeries.read("jumps")
     data["problem"] = data["problem"].replace("exp(1 - abs(x1))", "exp(abs(x1) - 1)")
-    assert refusal(data) == "this is not the problem smears-suli-2013"
-    assert "this is not the problem nobody" in refusal(data | {"name": "nobody"})
+    assert refusal(data) == "this is not the problem 'smears-suli-2013'"
+    assert "this is not the problem 'nobody'" in refusal(data | {"name": "nobody"})
 
 
 def test_every_case_would_be_accepted_without_its_fault(tmp_path):

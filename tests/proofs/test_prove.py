@@ -170,6 +170,15 @@ def test_what_the_checker_does_not_know_is_refused_with_the_reason(problem, reas
     assert list(tmp_path.iterdir()) == []
 
 
+def test_conditions_that_are_no_values_are_refused(tmp_path):
+    """A theorem about u = g would be one about another problem."""
+    (tmp_path / "a.toml").write_text(f"{TEXT}[boundary]\nouter = {{type = 'neumann'}}\n")
+    neumann = cordes.Linear(SQUARE, 1.0, f=1.0, c=1.0, boundary=cordes.Neumann(0.0))
+    for problem in (cordes.problem(tmp_path / "a.toml"), neumann):
+        with pytest.raises(cordes.NotProvedError, match="all of the boundary"):
+            prove.problem_text(problem)
+
+
 def test_an_equation_beyond_all_theorems_is_not_proved(tmp_path):
     """c far below the first eigenvalue: no choice of parameters contracts."""
     problem = cordes.Linear(SQUARE, 1.0, f=1.0, c=-40.0)
