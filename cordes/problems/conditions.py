@@ -152,7 +152,8 @@ def piece_names(domain: AbstractDomain) -> list[str]:
 
 def _finest(domain: AbstractDomain, given: dict[str, Any]) -> list[tuple[str, str]]:
     """The pieces, each with its name, and in place of one of which a part is named its parts."""
-    if not isinstance(domain, Region) or set(given) <= set(domain.pieces):
+    plain = isinstance(domain, Box) or not has_sides(domain)
+    if plain or set(given) <= set(domain.pieces):
         return [(piece, piece) for piece in domain.pieces]
     sides = sides_of(domain)
     split = {piece for piece, name in sides if name in given}

@@ -11,6 +11,8 @@ from cordes.ansatz.plane.centers import Exponents, inverse_root
 from cordes.domains.plane.loops import Corner
 from cordes.domains.plane.sides import SidePoints
 from cordes.problems.conditions import by_piece, piece_names
+from cordes.problems.written.toml_file import problem_from_toml
+from cordes.reports.pages.equation import equation
 
 L_SHAPE = cordes.Polygon([(0, 0), (2, 0), (2, 1), (1, 1), (1, 2), (0, 2)])
 RING = cordes.Ball([0, 0], 1) - cordes.Ball([0, 0], 0.4)
@@ -208,3 +210,33 @@ def test_answers_are_kept(tmp_path):
     other = problem.replace(boundary={**boundary, "hole 1": cordes.Robin(3.0, 0.0)})
     with pytest.raises(cordes.FileError, match=r"R\(3\)"):
         cordes.load(tmp_path / "answer.cordes", other)
+
+
+FILE = """
+schema = 2
+kind = "linear"
+[domain]
+type = "difference"
+of = [{type = "box", lower = [0, 0], upper = [1, 1]},
+      {type = "ball", center = ["1/2", "1/2"], radius = 0.2}]
+[boundary]
+outer = {type = "neumann"}
+"outer 4" = {type = "dirichlet", g = "x2"}
+"hole 1" = {type = "robin", kappa = 2, h = 1}
+[equation]
+A = [[1, 0], [0, 1]]
+f = 1
+"""
+
+
+def test_sides_in_files_and_reports():
+    problem = problem_from_toml(FILE, "plate")
+    kappas = {(arc.piece, arc.kappa) for arc in problem.domain.arcs}
+    assert kappas == {("outer", 0.0), ("outer", None), ("hole 1", 2.0)}
+    page = equation(problem).headline.replace("\xa0", " ")
+    assert "on outer 1, outer 2 and outer 3" in page
+    assert "on hole 1" in page
+    halves = {"boundary 1": cordes.Neumann(), "boundary 2": cordes.Dirichlet(1.0)}
+    disc = cordes.Linear(cordes.Ball([0, 0], 1), np.eye(2), 1.0, boundary=halves)
+    # Where a value becomes a flux on a smooth side there is a corner of 180°.
+    assert [corner.angle for corner in disc.domain.corners] == pytest.approx([np.pi, np.pi])

@@ -28,7 +28,7 @@ from cordes.ansatz.plane.network import Expansion
 from cordes.certificates.assemble import Bound
 from cordes.certificates.certificate import Certificate, Picture
 from cordes.certificates.linear import densities, limits
-from cordes.certificates.plane.fluxes import comparison, corners_without_bound
+from cordes.certificates.plane.fluxes import comparison, corners_without_bound, torsion
 from cordes.certificates.plane.mismatch import Mismatch, largest_mismatch
 from cordes.certificates.plane.singularities import singular_inside
 from cordes.certificates.reason import Reason, Why
@@ -112,11 +112,14 @@ def certify_on_plane(
     if fluxes(domain):
         return _with_fluxes(problem, candidate, principle, known)
     found = [*maxima(principle), *_rearranged(problem, principle)]
+    mismatch = _mismatch(problem, candidate, domain)
+    # On thin domains, where more than the boundary values is missed.
+    if len(domain.holes) and best_of(found).bound > mismatch.bound:
+        found += torsion(principle, domain)
     best = best_of(found)
     if not (best.converged and np.isfinite(best.bound)):
         sentence = "no bound of the largest error: n and 2n points disagree on the residual"
         return Certificate(reasons=(Reason(Why.not_converged, sentence),))
-    mismatch = _mismatch(problem, candidate, domain)
     if not np.isfinite(mismatch.bound):
         sentence = "no bound: the boundary values of the answer are not finite"
         return Certificate(reasons=(Reason(Why.boundary_values, sentence),))
