@@ -131,14 +131,16 @@ def by_piece(domain: AbstractDomain, boundary: Any) -> dict[str, Condition]:
                 "Robin(kappa, h) or Periodic() is needed."
             )
     names = {name: piece for piece, name in _finest(domain, given)}
-    given = {name: given.get(name, given.get(piece)) for name, piece in names.items()}
-    missing = [name for name, condition in given.items() if condition is None]
-    if missing and rest is None:
+    found: dict[str, Any] = {
+        name: given.get(name, given.get(piece, rest)) for name, piece in names.items()
+    }
+    missing = [name for name, condition in found.items() if condition is None]
+    if missing:
         raise CoefficientError(
             f"boundary says nothing about {', '.join(map(repr, missing))}: name all pieces "
             f"({pieces}), or give 'outer' for the rest."
         )
-    return {name: condition or rest for name, condition in given.items()}
+    return found
 
 
 def piece_names(domain: AbstractDomain) -> list[str]:
