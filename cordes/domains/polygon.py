@@ -82,6 +82,22 @@ class Polygon(AbstractDomain, metaclass=_Maker):
             check_size("The polygon", lower, upper)
         self._vertices = tuple(freeze(vertex) for vertex in _counter_clockwise(array))
 
+    @staticmethod
+    def from_geojson(geometry: Any) -> AbstractDomain:
+        """The polygon of a GeoJSON geometry or feature, or of its coordinates alone: the outline,
+        then holes."""
+        from cordes.domains.plane.drawn import from_geojson
+
+        return from_geojson(geometry)
+
+    @staticmethod
+    def from_svg(path: str) -> AbstractDomain:
+        """The domain inside of a path of SVG (its attribute d) made of lines and arcs of ellipses;
+        what is drawn inside of it is a hole."""
+        from cordes.domains.plane.drawn import from_svg
+
+        return from_svg(path)
+
     def __repr__(self) -> str:
         return f"Polygon(vertices={[list(vertex) for vertex in self._vertices]})"
 

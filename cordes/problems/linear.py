@@ -19,6 +19,7 @@ from cordes.problems.coefficients import (
     checked_sample,
     coefficient_functions,
 )
+from cordes.problems.conditions import refuse_unknown_constant
 from cordes.problems.problem import AbstractProblem, Coefficients
 from cordes.runtime.blocks import with_matrices
 
@@ -70,6 +71,7 @@ class Linear(AbstractProblem):
         self.has_drift = not constant_b or bool(np.any(self.b() != 0))
         self.has_reaction = not constant_c or bool(self.c() != 0)
         self.constant_coefficients = self.constant_A and constant_b and constant_c
+        refuse_unknown_constant(self.domain, self.has_reaction)
         self.free_constant = isinstance(self.domain, Walled) and (
             self.domain.free and not self.has_reaction
         )

@@ -20,7 +20,6 @@ import numpy as np
 from jax import Array
 
 from cordes.domains.domain import AbstractDomain
-from cordes.domains.walls import FaceData
 from cordes.errors import (
     ArgumentError,
     CoefficientError,
@@ -178,7 +177,7 @@ class AbstractProblem(abc.ABC):
         _check_matrices(domain.dimension)
         if not isinstance(name, str):
             raise CoefficientError(f"name = {shown(name)}: a text is needed.")
-        self.domain, given = placed(domain, g, boundary)
+        self.domain, given = placed(domain, g, boundary, rows=not self.needs_convex)
         self.exact, self.name = exact, name
         self.g, constant = as_function("g", given, ())
         self.zero_g = bool(self.g() == 0) if constant else getattr(given, "zero", False)
@@ -223,9 +222,7 @@ class AbstractProblem(abc.ABC):
 
     def _check_place(self) -> None:
         """Whether the boundary values and the exact solution are what they must be."""
-        if isinstance(self.g, FaceData):
-            check_data(self.g)
-        else:
+        if not check_data(self.g):
             self.boundary_shape = check_boundary_data(self.g, self.domain, self.follows_kinks)
         check_exact(self.exact, jnp.asarray(self.domain.center))
 

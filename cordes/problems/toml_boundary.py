@@ -6,7 +6,7 @@ from typing import Any
 
 from cordes.domains.domain import AbstractDomain
 from cordes.errors import FileError, shown
-from cordes.problems.conditions import Dirichlet, Neumann, Periodic, Robin
+from cordes.problems.conditions import Dirichlet, Neumann, Periodic, Robin, piece_names
 
 # The class of each type, and its keys.
 TYPES: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
@@ -28,7 +28,7 @@ def boundary_of(
         raise FileError(f"{label}: a problem of the kind {kind!r} has g in [equation] alone.")
     if not isinstance(table, dict) or not table:
         raise FileError(f"{label} must be a table [boundary], not {shown(table)}.")
-    known = (*domain.pieces, "outer")
+    known = (*piece_names(domain), "outer")
     found = {}
     for name, given in table.items():
         if name not in known:

@@ -216,7 +216,8 @@ def _refuse_without_lift(problem: AbstractProblem, kind: type[AbstractSolver]) -
     if not problem.domain.convex and kind is not Expansions:
         raise OptionError(
             f"method = {kind.method!r} is for convex domains, where boundary values are exact by "
-            f"construction; {problem.domain!r} is not convex: leave the method out, or pass "
+            f"construction; {problem.domain!r} is not convex, or has conditions on its sides that "
+            "no function fulfils by construction: leave the method out, or pass "
             f"method={Expansions.method!r}."
         )
 

@@ -178,3 +178,16 @@ def test_interfaces_are_refused():
     )
     with pytest.raises(OptionError, match="interface"):
         cordes.solve(problem)
+
+
+@pytest.mark.parametrize("radius", [0.4, 0.9])
+def test_a_barrier_follows_thin_rings(radius):
+    """u of Δu = −1 on a ring against the answer 0: N1 says .458 and .218, the torsion function
+    of the ring, (1 − r²)/4 − (1 − ρ²) ln r/(4 ln ρ), has the maxima .0460 and .00125."""
+    ring = cordes.Ball([0, 0], 1) - cordes.Ball([0, 0], radius)
+    certificate = cordes.certify(cordes.Linear(ring, np.eye(2), -1.0), lambda x: 0 * x[0])
+    r = np.linspace(radius, 1, 4001)
+    truth = (1 - r**2) / 4 - (1 - radius**2) / 4 * np.log(r) / np.log(radius)
+    assert np.max(truth) <= certificate.Linf < 1.1 * np.max(truth)
+    assert certificate.maximum_theorem == "barrier (torsion)"
+    assert certificate.alternatives["ABP"] > 9 * certificate.Linf

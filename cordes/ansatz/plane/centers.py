@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cordes.ansatz.plane.powers import LOG, LOG_MODULUS, PLAIN, Center, Powers
-from cordes.domains.plane.arcs import meetings, segment
+from cordes.domains.plane.arcs import meetings, segment, turned
 from cordes.domains.plane.loops import Corner
 from cordes.domains.plane.region import Region
 
@@ -38,10 +38,43 @@ def inverse_root(A: np.ndarray) -> np.ndarray:
     return (vectors / np.sqrt(values)) @ vectors.T
 
 
+class Exponents(NamedTuple):
+    """The angle of a corner in its coordinates, and the exponents first + kπ/angle of the functions
+    there that fulfil what holds on its two sides.
+
+    On a side that carries d·∇u, d the tangent where u is given and the normal where a flux is, let
+    β be the angle of A^{−1/2}d. Then α = 1 + (kπ + β₁ − β₂)/angle. Where second derivatives are
+    square integrable, exponents below one are not in the solution.
+    """
+
+    angle: float
+    first: float
+
+    def up_to(self, degree: float) -> list[float]:
+        step = math.pi / self.angle
+        count = int((degree - self.first) / step + 1 + NEAR)
+        return [self.first + k * step for k in range(count)]
+
+    @staticmethod
+    def of(corner: Corner, root: np.ndarray, angle: float) -> "Exponents":
+        step = math.pi / angle
+        if all(corner.given):
+            return Exponents(angle, step)
+        # Outer normals: to the right of the boundary, which arrives against `back`.
+        sides = (corner.ahead, turned(corner.ahead)), (corner.back, -turned(corner.back))
+        first, last = (
+            root @ pair[0 if given else 1] for pair, given in zip(sides, corner.given, strict=True)
+        )
+        beta = math.atan2(first[1], first[0]) - math.atan2(last[1], last[0])
+        least = 1 - NEAR if corner.straightens else NEAR
+        alpha = 1 + beta / angle
+        return Exponents(angle, alpha + math.ceil((least - alpha) / step) * step)
+
+
 def corner_center(
     domain: Region, corner: Corner, A: np.ndarray, size: float
-) -> tuple[Center, float]:
-    """The coordinates of a corner and its angle in them."""
+) -> tuple[Center, Exponents]:
+    """The coordinates of a corner and its exponents in them."""
     root = inverse_root(A)
     ahead, back = root @ corner.ahead, root @ corner.back
     first = math.atan2(ahead[1], ahead[0])
@@ -62,7 +95,7 @@ def corner_center(
         if inverse == 0:
             break
     assert best is not None
-    return best, angle
+    return best, Exponents.of(corner, root, angle)
 
 
 def _inverse_reach(domain: Region, point: np.ndarray, outward: np.ndarray) -> float:
@@ -81,8 +114,8 @@ def _inverse_reach(domain: Region, point: np.ndarray, outward: np.ndarray) -> fl
     return 2 / min(hits) if hits else 0.0
 
 
-def corner_powers(center: Center, angle: float, degree: float, smooth: Smoothness) -> Powers:
-    """t^{α+j−q} conj(t)^q for all exponents α = kπ/ω up to the degree, with their corrections; with
+def corner_powers(center: Center, known: Exponents, degree: float, smooth: Smoothness) -> Powers:
+    """t^{α+j−q} conj(t)^q for all exponents α up to the degree, with their corrections; with
     a logarithm where α is an integer, or an exponent and a correction of another one agree. What is
     a polynomial is left out, unless the cut makes it another function."""
     found: dict[tuple[int, int, int], tuple[float, int, int]] = {}
@@ -92,7 +125,7 @@ def corner_powers(center: Center, angle: float, degree: float, smooth: Smoothnes
         if factor == LOG or not whole:
             found.setdefault((round(p / NEAR), q, factor), (p, q, factor))
 
-    exponents = [k * math.pi / angle for k in range(1, int(degree * angle / math.pi) + 1)]
+    exponents = known.up_to(degree)
     for alpha in exponents:
         for j in range(int(degree - alpha + NEAR) + 1):
             high = alpha + j

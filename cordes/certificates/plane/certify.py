@@ -28,6 +28,7 @@ from cordes.ansatz.plane.network import Expansion
 from cordes.certificates.assemble import Bound
 from cordes.certificates.certificate import Certificate, Picture
 from cordes.certificates.linear import densities, limits
+from cordes.certificates.plane.fluxes import comparison, corners_without_bound, torsion
 from cordes.certificates.plane.mismatch import Mismatch, largest_mismatch
 from cordes.certificates.plane.singularities import singular_inside
 from cordes.certificates.reason import Reason, Why
@@ -62,12 +63,16 @@ from cordes.certificates.theorems.maximum import (
 from cordes.certificates.theorems.pointwise import green_constant
 from cordes.domains.constants import first_eigenvalue, polar_factor
 from cordes.domains.plane.region import Region
+from cordes.domains.plane.sides import SideConditions, SideData, SidePoints, fluxes
 from cordes.problems.linear import Linear
 from cordes.problems.problem import AbstractProblem
 
 NO_DERIVATIVES = (
     "no bounds of ∇v and D²v: on a domain that is not convex the boundary values are met by rows, "
     "and D²u need not be square integrable"
+)
+BY_ROWS = (
+    "no bounds of ∇v and D²v: on this domain normal derivatives are met by rows, and not exactly"
 )
 NOT_SAMPLED = Sampling(seed=5_550_002, norms=4, confidence=0.99)
 
@@ -96,18 +101,25 @@ def certify_on_plane(
         return Certificate(reasons=(negative_reaction("somewhere", smallest),))
     if reason := unbounded_drift(problem, coverage):
         return Certificate(reasons=(reason,))
+    if reason := corners_without_bound(domain):
+        return Certificate(reasons=(reason,))
     watched = Watched(candidate.evaluate, densities, candidate.formulas, candidate.exact)
     measure, evaluated, layers = measured_closely(problem, watched, NOT_SAMPLED, singular, limits)
     assert isinstance(measure, Quadrature)
     if reason := not_seen(problem, candidate, measure.points) or refusal_of(layers):
         return Certificate(reasons=(reason,))
     principle = MaximumPrinciple(domain, measure, evaluated, problem.has_drift)
+    if fluxes(domain):
+        return _with_fluxes(problem, candidate, principle, known)
     found = [*maxima(principle), *_rearranged(problem, principle)]
+    mismatch = _mismatch(problem, candidate, domain)
+    # On thin domains, where more than the boundary values is missed.
+    if len(domain.holes) and best_of(found).bound > mismatch.bound:
+        found += torsion(principle, domain)
     best = best_of(found)
     if not (best.converged and np.isfinite(best.bound)):
         sentence = "no bound of the largest error: n and 2n points disagree on the residual"
         return Certificate(reasons=(Reason(Why.not_converged, sentence),))
-    mismatch = _mismatch(problem, candidate, domain)
     if not np.isfinite(mismatch.bound):
         sentence = "no bound: the boundary values of the answer are not finite"
         return Certificate(reasons=(Reason(Why.boundary_values, sentence),))
@@ -161,15 +173,54 @@ def _rearranged(problem: Linear, principle: MaximumPrinciple) -> list[Maximum]:
     return [Maximum(bound, Citation(Theorem.rearrangement), everywhere, (norm,))]
 
 
-def _mismatch(problem: Linear, candidate: AbstractCandidate, domain: Region) -> Mismatch:
+def _mismatch(
+    problem: Linear, candidate: AbstractCandidate, domain: Region, flux: bool = False
+) -> Mismatch:
+    data: Any = problem.g
     g = jax.jit(jax.vmap(problem.g))
+    kappa = SideConditions.of(domain).value
 
-    def difference(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        wanted = np.asarray(g(x), dtype=np.float64)
-        values, rounding = candidate.value(x)
+    def difference(points: SidePoints) -> tuple[np.ndarray, np.ndarray]:
+        x, known = points.x, isinstance(data, SideData)
+        wanted = data.on(points) if known else np.asarray(g(x), dtype=np.float64)
+        if flux:
+            none = np.zeros((len(x), 2, 2))
+            values, rounding = candidate.applied(x, none, points.normal, -kappa[points.number])
+        else:
+            values, rounding = candidate.value(x)
         return values - wanted, rounding + ROUNDING_OF_DATA * EPSILON * np.abs(wanted)
 
-    return largest_mismatch(domain, difference)
+    return largest_mismatch(domain, difference, flux)
+
+
+def _with_fluxes(
+    problem: Linear, candidate: AbstractCandidate, principle: MaximumPrinciple, known: str
+) -> Certificate:
+    """The bound of `fluxes.py`; `known` is how the sign of c is."""
+    domain: Any = problem.domain
+    values, flux = (_mismatch(problem, candidate, domain, each) for each in (False, True))
+    found = comparison(principle, flux.bound, domain)
+    top, reason = found.bound + values.bound, found.reason
+    if reason is None and not np.isfinite(top):
+        reason = Reason(Why.not_finite, "no bound: the answer is not finite on the boundary")
+    if reason is not None:
+        return Certificate(reasons=(reason,))
+    resolved = found.resolved and values.resolved and flux.resolved and known != "sampled"
+    by = Citation(Theorem.barrier, "growing outwards")
+    gap = Reason(Why.boundary_gap, BY_ROWS, {"gap": max(values.bound, flux.bound)})
+    points = principle.measure.points
+    return Certificate(
+        L2=top * float(np.sqrt(domain.volume)),
+        rms=top,
+        Linf=top,
+        citation=by,
+        maximum_citation=by,
+        level="quadrature" if resolved else "sampled",
+        reasons=(gap,),
+        points=len(points) + values.points + flux.points,
+        citations={"L2": by, "Linf": by},
+        picture=Picture(problem, lambda x: candidate.evaluate(x).residual, None, points),
+    )
 
 
 def _assembled(

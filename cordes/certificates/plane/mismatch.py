@@ -8,6 +8,7 @@ import numpy as np
 
 from cordes.domains.plane.arcs import Arc
 from cordes.domains.plane.region import Region
+from cordes.domains.plane.sides import SidePoints
 
 # Nodes of the polynomial, and points at which it is compared.
 NODES, COMPARED = 9, 16
@@ -16,7 +17,7 @@ PANELS, CLOSEST = 8, 44
 # A panel is resolved when it is predicted to this share of the largest difference; how often panels
 # are halved.
 RESOLVED, ROUNDS = 0.1, 12
-Difference = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+Difference = Callable[[SidePoints], tuple[np.ndarray, np.ndarray]]
 
 
 class Mismatch(NamedTuple):
@@ -45,17 +46,23 @@ def _prediction() -> np.ndarray:
 PREDICTION = _prediction()
 
 
-def largest_mismatch(domain: Region, difference: Difference) -> Mismatch:
-    """`difference` gives u_θ − g at points of the boundary, and a bound of the rounding in it."""
+def largest_mismatch(domain: Region, difference: Difference, flux: bool = False) -> Mismatch:
+    """`difference` gives u_θ − g at points of the boundary, and a bound of the rounding in it: on
+    the sides on which u is given, or on those with a flux."""
     arcs, sharp = domain.arcs, {tuple(corner.point.tolist()) for corner in domain.corners}
-    panels = np.concatenate([_panels(k, arc, sharp) for k, arc in enumerate(arcs)])
+    own = [(k, arc) for k, arc in enumerate(arcs) if (arc.kappa is not None) == flux]
+    if not own:
+        return Mismatch(0.0, True, 0)
+    panels = np.concatenate([_panels(k, arc, sharp) for k, arc in own])
     largest, kept, doubt, count = 0.0, 0.0, np.zeros(0), 0
     for _ in range(ROUNDS):
         shares = np.concatenate([_chebyshev(NODES), np.linspace(0, 1, COMPARED)])
         s = panels[:, 1:2] + shares * (panels[:, 2:] - panels[:, 1:2])
-        x = np.concatenate([arcs[int(k)].at(row) for k, row in zip(panels[:, 0], s, strict=True)])
-        values, rounding = (part.reshape(s.shape) for part in difference(x))
-        count += len(x)
+        numbers = panels[:, 0].astype(int)
+        points = SidePoints.on([arcs[k] for k in numbers], list(s))
+        points = points._replace(number=numbers[points.number])
+        values, rounding = (part.reshape(s.shape) for part in difference(points))
+        count += s.size
         size = np.max(np.abs(values) + rounding, axis=1)
         error = np.max(np.abs(values[:, NODES:] - values[:, :NODES] @ PREDICTION.T), axis=1)
         noise = 4 * np.max(rounding, axis=1)
@@ -71,13 +78,16 @@ def largest_mismatch(domain: Region, difference: Difference) -> Mismatch:
 
 
 def _panels(number: int, arc: Arc, sharp: set) -> np.ndarray:
-    """Rows of a side's number, and the ends of a panel; small ones next to corners."""
+    """Rows of a side's number, and the ends of a panel; small ones next to corners. A side with a
+    flux has no normal at its ends."""
     ends = np.linspace(0, 1, PANELS + 1)
     near = 2.0 ** -np.arange(4.0, CLOSEST, 2)
     if arc.start in sharp:
         ends = np.union1d(ends, near)
+        ends = ends if arc.kappa is None else ends[1:]
     if arc.end in sharp:
         ends = np.union1d(ends, 1 - near)
+        ends = ends if arc.kappa is None else ends[:-1]
     return np.column_stack([np.full(len(ends) - 1, number), ends[:-1], ends[1:]])
 
 

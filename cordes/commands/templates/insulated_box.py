@@ -17,7 +17,8 @@ def source(x):
 
 
 problem = cordes.Linear(
-    # A box, with as many coordinates as you like: conditions other than values are for boxes.
+    # A box, with as many coordinates as you like; in the plane also other domains, with Neumann and
+    # Robin on their sides.
     domain=cordes.Box([0, 0], [2, 1]),
     A=np.eye(2),  # symmetric and positive definite
     b=[-2.0, 0.0],  # drift; zero if left out

@@ -19,6 +19,9 @@ problem = cordes.Linear(
     A=np.eye(2),  # symmetric and positive definite; may be a function of x
     f=0.0,
     g=lambda x: jnp.where(jnp.max(jnp.abs(x)) > 0.99, 1.0, 0.0),  # on all boundaries
+    # In place of g, for plates that insulate or cool:
+    # boundary={"outer": cordes.Dirichlet(1.0), "hole 1": cordes.Neumann(),
+    #     "hole 2": cordes.Robin(5.0, 0.0)},
     name="@name",  # in tables and reports
 )
 

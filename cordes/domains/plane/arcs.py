@@ -27,7 +27,8 @@ def turned(vector: np.ndarray) -> np.ndarray:
 
 class Arc(NamedTuple):
     """See the module; `start` and `end` are kept as they are given, so that arcs meet exactly, and
-    `piece` is the name of the part of the boundary to which it belongs."""
+    `piece` is the name of the part of the boundary to which it belongs. `kappa` is None where u is
+    given, and κ where ∂ₙu + κu is."""
 
     a: Pair
     u: Pair
@@ -37,6 +38,7 @@ class Arc(NamedTuple):
     start: Pair
     end: Pair
     piece: str = "boundary"
+    kappa: float | None = None
 
     @property
     def straight(self) -> bool:

@@ -21,12 +21,21 @@ MOST_SIDES = 150
 
 class Corner(NamedTuple):
     """A corner of the boundary: the unit vectors along the side that begins there and back along
-    the one that ends there, and the angle of the domain between them."""
+    the one that ends there, the angle of the domain between them, and whether u is given on the one
+    and on the other (else a flux)."""
 
     point: np.ndarray
     ahead: np.ndarray
     back: np.ndarray
     angle: float
+    given: tuple[bool, bool] = (True, True)
+
+    @property
+    def straightens(self) -> bool:
+        """Whether u has bounded second derivatives there at most: at angles below 180° between two
+        fluxes or two values, and up to 90° between a value and a flux."""
+        mixed = self.given[0] != self.given[1]
+        return self.angle <= (math.pi / 2 + FLAT if mixed else math.pi - FLAT)
 
 
 def area_of(loop: Loop) -> float:
@@ -42,7 +51,7 @@ def _unit(vector: np.ndarray) -> np.ndarray:
 
 
 def corners_of(loops: tuple[Loop, ...]) -> list[Corner]:
-    """Those of all loops; a point where the boundary goes on smoothly is none."""
+    """Those of all loops; a point where the boundary and its condition go on smoothly is none."""
     found = []
     for loop in loops:
         for before, after in zip((loop[-1], *loop[:-1]), loop, strict=True):
@@ -50,8 +59,9 @@ def corners_of(loops: tuple[Loop, ...]) -> list[Corner]:
             back = -_unit(before.direction(np.array(1.0)))
             angle = math.atan2(back[1], back[0]) - math.atan2(ahead[1], ahead[0])
             angle %= 2 * math.pi
-            if abs(angle - math.pi) > FLAT:
-                found.append(Corner(np.array(after.start), ahead, back, angle))
+            if abs(angle - math.pi) > FLAT or before.kappa != after.kappa:
+                given = after.kappa is None, before.kappa is None
+                found.append(Corner(np.array(after.start), ahead, back, angle, given))
     return found
 
 

@@ -163,13 +163,16 @@ class Region(AbstractDomain):
 
     def graded_points(self, count: int) -> np.ndarray:
         """Points of the boundary, about so many of each arc, closer and closer towards corners."""
+        shares = self.graded_shares(count)
+        return np.concatenate([arc.at(own) for arc, own in zip(self.arcs, shares, strict=True)])
+
+    def graded_shares(self, count: int) -> list[np.ndarray]:
+        """Where on each arc they are."""
         shares = (1 - np.cos(np.pi * (np.arange(count) + 0.5) / count)) / 2
         near = 2.0 ** -np.arange(4, CLOSEST)
         graded = np.unique(np.concatenate([[0.0], near, shares, 1 - near]))
         sharp = {tuple(corner.point.tolist()) for corner in self.corners}
-        return np.concatenate(
-            [arc.at(graded if {arc.start, arc.end} & sharp else shares) for arc in self.arcs]
-        )
+        return [graded if {arc.start, arc.end} & sharp else shares for arc in self.arcs]
 
     # What only convex domains have.
 

@@ -9,6 +9,7 @@ from cordes.certificates.reason import Why
 from cordes.certificates.residual.candidate import BUILT_IN
 from cordes.certificates.theorem import Citation, Modifier
 from cordes.domains.domain import AbstractDomain
+from cordes.domains.plane.sides import fluxes
 from cordes.domains.walls import Walled
 from cordes.errors import OptionError
 from cordes.problems.hjb import HJB
@@ -96,6 +97,12 @@ def _on_plane(made: Claims, certificate: Certificate, domain: AbstractDomain) ->
         f"{_gap(certificate) or 0.0:.2g}; this is part of the bounds.",
         assumed="Between these points the polynomials are as near as where they were compared.",
     )
+    if fluxes(domain):
+        made.say(
+            assumed="There is a solution whose second derivatives are square integrable near the "
+            "sides with a given normal derivative; there the answer misses the data by at most so "
+            "much, too."
+        )
     made.say(
         checked="Poles, logarithms and branch cuts of the answer lie outside of the domain: inside "
         "it is smooth."

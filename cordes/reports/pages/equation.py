@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cordes.domains.domain import AbstractDomain
+from cordes.domains.plane.sides import SideData
 from cordes.domains.walls import walled_part
 from cordes.formulas.written.mathml import brackets, constant, formula, relation, row, words
 from cordes.formulas.written.toml import parse
@@ -233,8 +234,8 @@ def _given(problem: AbstractProblem, *names: str) -> dict[str, Any]:
 
 def _second_order(problem: AbstractProblem) -> dict[str, Any]:
     absent = {"b": not problem.has_drift, "c": not problem.has_reaction}
-    # Data of faces stand with their conditions.
-    absent["g"] = walled_part(problem.domain) is not None
+    # Data of faces and sides stand with their conditions.
+    absent["g"] = _by_piece(problem)
     names = ("A", "b", "c", "f", "g", "exact")
     return _given(problem, *(name for name in names if not absent.get(name)))
 
@@ -272,8 +273,11 @@ def in_time(problem: AbstractProblem, whole: str, right: str, parts: Parts) -> l
 
 def _on_faces(problem: AbstractProblem, parts: Parts) -> str:
     """What holds on the boundary, where it may be more than values."""
-    walled = walled_part(problem.domain) is not None
-    return conditions(problem) if walled else _on_boundary(parts)
+    return conditions(problem) if _by_piece(problem) else _on_boundary(parts)
+
+
+def _by_piece(problem: AbstractProblem) -> bool:
+    return walled_part(problem.domain) is not None or isinstance(problem.g, SideData)
 
 
 def _on_boundary(parts: Parts) -> str:

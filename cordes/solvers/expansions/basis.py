@@ -59,7 +59,8 @@ class PlaneBasis(NamedTuple):
         points = [*(corner.point for corner in corners), domain.center, *domain.holes]
         A = np.asarray(system.coefficients(np.array(points)).A)
         constant = problem.constant_A and problem.linear
-        bent = any(not arc.straight for arc in domain.arcs)
+        # What κu adds to a flux is one degree higher, as what a bent side does.
+        bent = any(not arc.straight or arc.kappa for arc in domain.arcs)
         smooth = Smoothness(not constant or problem.has_drift, problem.has_reaction, bent)
         return PlaneBasis(domain, corners, A, smooth, homogeneous)
 
@@ -70,8 +71,8 @@ class PlaneBasis(NamedTuple):
         families: list[Powers] = []
         count = len(self.corners)
         for corner, A in zip(self.corners, self.matrices, strict=False):
-            center, angle = corner_center(self.domain, corner, A, size)
-            families.append(corner_powers(center, angle, sizes.corner, self.smooth))
+            center, exponents = corner_center(self.domain, corner, A, size)
+            families.append(corner_powers(center, exponents, sizes.corner, self.smooth))
         if sizes.harmonic:
             families.append(
                 self._harmonic((lower + upper) / 2, self.matrices[count], sizes.harmonic)
@@ -83,6 +84,17 @@ class PlaneBasis(NamedTuple):
                 hole_powers(Center(hole, root / radius, 0.0, A), sizes.pole, self.smooth)
             )
         return Functions(PlanePolynomials(lower, upper, sizes.polynomial), families)
+
+    def flux_weights(self, x: np.ndarray) -> np.ndarray:
+        """Derivatives of functions that grow like r^α, α < 1, times r^{1−α} stay bounded."""
+        lower, upper = self.domain.bounding_box
+        size, weights = float(np.max(upper - lower)), np.ones(len(x))
+        for corner, A in zip(self.corners, self.matrices, strict=False):
+            exponents = corner_center(self.domain, corner, A, size)[1]
+            distance = np.linalg.norm(x - corner.point, axis=1)
+            share = np.minimum(4 * distance / size, 1.0)
+            weights *= share ** max(1 - exponents.first, 0.0)
+        return weights
 
     def _harmonic(self, middle: np.ndarray, A: np.ndarray, degree: int) -> Powers:
         """Powers of ζ around the middle, at most one in size on the domain."""

@@ -11,6 +11,7 @@ from cordes.ansatz.plane.network import Expansion, Functions
 from cordes.certificates.residual.cells import CellMesh
 from cordes.domains.constants import largest_polar_factor
 from cordes.domains.plane.region import Region
+from cordes.domains.plane.sides import SideConditions, SideData, SidePoints, graded_sides
 from cordes.results import Result
 from cordes.runtime.memory import require_memory
 from cordes.solutions.answer import Answer
@@ -37,7 +38,7 @@ class FitRows(NamedTuple):
 
     x: np.ndarray
     weight: np.ndarray
-    boundary: np.ndarray
+    boundary: SidePoints
 
 
 class FittedExpansion(NamedTuple):
@@ -68,13 +69,33 @@ class ExpansionLadder:
         self.factor = largest_polar_factor(domain)
         self.best: FittedExpansion | None = None
         self.history: list[dict[str, Any]] = []
+        self.data: Any = system.problem.g
+        self.conditions = SideConditions.of(domain)
+        # A flux changes u by at most about half a width as much.
+        self.reach = float(np.max(np.ptp(domain.bounding_box, axis=0))) / 2
         self._g = jax.jit(jax.vmap(system.problem.g))
-        values = np.abs(self.given(domain.graded_points(SIDE)))
+        points = graded_sides(domain, SIDE)
+        values = np.abs(self.weights(points) * self.given(points))
         self.scale = float(np.max(values)) + self.factor * np.sqrt(domain.volume) * self.right
 
-    def given(self, points: np.ndarray) -> np.ndarray:
-        """Boundary values."""
-        return np.asarray(self._g(points), dtype=float)
+    def given(self, points: SidePoints) -> np.ndarray:
+        """Values and fluxes on the boundary."""
+        if isinstance(self.data, SideData):
+            return self.data.on(points)
+        return np.asarray(self._g(points.x), dtype=float)
+
+    def weights(self, points: SidePoints) -> np.ndarray:
+        """What a difference on the boundary changes u by, at most about."""
+        weights = np.ones(len(points.x))
+        flux = self.conditions.slope[points.number] > 0
+        weights[flux] = self.reach * self.place.flux_weights(points.x[flux])
+        return weights
+
+    def operator(self, points: SidePoints) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """What is given on the boundary as A:D² + b·∇ − c, weighted."""
+        weight, (slope, value) = self.weights(points), self.conditions
+        b = (weight * slope[points.number])[:, None] * points.normal
+        return np.zeros((len(points.x), 2, 2)), b, -weight * value[points.number]
 
     @property
     def error(self) -> float:
@@ -110,7 +131,7 @@ class ExpansionLadder:
         """Those of a fit, and others that judge it."""
         per = max(SIDE, int(2 * functions.count / len(self.domain.arcs)))
         fit, other = (self._nodes(cuts, functions.count) for cuts in (FIRST_CUTS, OTHER_CUTS))
-        boundary = (self.domain.graded_points(count) for count in (per, 2 * per + 1))
+        boundary = (graded_sides(self.domain, count) for count in (per, 2 * per + 1))
         return FitRows(*fit, next(boundary)), FitRows(*other, next(boundary))
 
     def _nodes(self, cuts: tuple, count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -129,22 +150,41 @@ class ExpansionLadder:
     def fit(self, functions: Functions) -> FittedExpansion:
         fit, fine = self.rows(functions)
         require_memory(
-            24.0 * (len(fit.x) + len(fit.boundary)) * functions.count,
+            24.0 * (len(fit.x) + len(fit.boundary.x)) * functions.count,
             f"A basis of {functions.count} functions",
             "Ask for fewer levels.",
         )
         matrix, right, _ = self._inner(functions, fit)
-        size = BOUNDARY / np.sqrt(len(fit.boundary))
-        outer = size * functions.values(fit.boundary)
+        size = BOUNDARY / np.sqrt(len(fit.boundary.x))
+        outer = size * self._outer(functions, fit.boundary)
+        wanted = size * self.weights(fit.boundary) * self.given(fit.boundary)
         coefficients = damped_least_squares(
             np.concatenate([matrix, outer]),
-            np.concatenate([right, size * self.given(fit.boundary)]),
+            np.concatenate([right, wanted]),
         )
         network = Expansion(self.system.ansatz.inputs, functions, coefficients)
         return self._judged(network, fine, len(matrix) + len(outer))
 
+    def _outer(self, functions: Functions, points: SidePoints) -> np.ndarray:
+        """Rows of the boundary."""
+        rows = functions.values(points.x)
+        flux = self.conditions.slope[points.number] > 0
+        if np.any(flux):
+            some = points.take(flux)
+            rows[flux] = functions.columns(some.x, *self.operator(some))
+        return rows
+
+    def _missed(self, network: Expansion, points: SidePoints) -> np.ndarray:
+        """The weighted differences on the boundary; derivatives at corners are not asked for."""
+        taken = network.value_at(points.x)
+        flux = self.conditions.slope[points.number] > 0
+        if np.any(flux):
+            some = points.take(flux)
+            taken[flux] = network.applied(some.x, *self.operator(some))[0]
+        return taken - self.weights(points) * self.given(points)
+
     def _judged(self, network: Expansion, fine: FitRows, rows: int) -> FittedExpansion:
-        mismatch = network.value_at(fine.boundary) - self.given(fine.boundary)
+        mismatch = self._missed(network, fine.boundary)
         equation = self.system.coefficients(fine.x)
         applied = network.applied(fine.x, *map(np.asarray, equation[:3]))[0]
         left = np.asarray(equation.f) - applied
