@@ -10,6 +10,7 @@ _MEANT = {
     _LINEAR: ("poisson", "laplace", "elliptic", "nondivergence"),
     "Linear, HJB, MongeAmpere and Transport": ("problem",),
     "HJB(domain, controls, A, f)": ("hamiltonjacobibellman", "bellman"),
+    "Isaacs(domain, controls, opponents, A, f)": ("game", "hamiltonjacobiisaacs", "hji"),
     "Transport(domain, source, target_domain, target)": ("optimaltransport", "mongekantorovich"),
 }
 NAMES = {name: meant for meant, names in _MEANT.items() for name in names}
@@ -21,8 +22,8 @@ _MISSING = {
         *("t", "time", "horizon", "maturity", "initial", "terminal", "u0", "heat"),
         *("initialcondition", "terminalcondition", "evolution"),
     ),
-    "What holds on the boundary is g=… where u is given there, and of Linear, HJB and Parabolic "
-    "boundary=cordes.Neumann(h), cordes.Robin(kappa, h) or cordes.Periodic()": (
+    "What holds on the boundary is g=… where u is given there, and of Linear, HJB, Isaacs and "
+    "Parabolic boundary=cordes.Neumann(h), cordes.Robin(kappa, h) or cordes.Periodic()": (
         *("bc", "bcs", "boundary", "boundarycondition", "boundaryconditions", "dirichlet"),
         *("neumann", "robin", "periodic", "flux", "normal", "h", "kappa"),
     ),

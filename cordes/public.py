@@ -26,6 +26,7 @@ from cordes.problems.checks import UndeclaredJumpWarning
 from cordes.problems.condition import CordesConditionWarning
 from cordes.problems.conditions import Dirichlet, Neumann, Periodic, Robin
 from cordes.problems.hjb import HJB
+from cordes.problems.isaacs import Isaacs
 from cordes.problems.kinks.boundary_kinks import KinkWarning
 from cordes.problems.linear import Linear
 from cordes.problems.monge_ampere import ConvexityWarning, MongeAmpere, UnboundedHessianWarning
@@ -72,6 +73,7 @@ __all__ = [
     "FileError",
     "FrozenError",
     "GaussNewton",
+    "Isaacs",
     "KinkWarning",
     "LeastSquares",
     "Linear",

@@ -33,7 +33,7 @@ from cordes.errors import OptionError, shown
 from cordes.gallery.names import as_problem
 from cordes.problems.checks import check_unchanged
 from cordes.problems.coefficients import check_shape
-from cordes.problems.hjb import HJB
+from cordes.problems.controls.controlled import AbstractControlled
 from cordes.problems.linear import Linear
 from cordes.problems.monge_ampere import MongeAmpere
 from cordes.problems.obstacle import Obstacle
@@ -80,7 +80,7 @@ certified.register(Parabolic, lambda problem, how: certify_in_time(problem, *how
 
 
 @certified.register
-def _controls(problem: HJB, request: Request) -> Certificate:
+def _controls(problem: AbstractControlled, request: Request) -> Certificate:
     certify_it = certify_hjb if problem.clock is None else certify_in_time
     return certify_it(problem, *request[:3])
 

@@ -29,7 +29,7 @@ from cordes.problems.condition import (
     epsilon_at,
     negative_reaction,
 )
-from cordes.problems.hjb import HJB
+from cordes.problems.controls.controlled import AbstractControlled
 from cordes.problems.linear import Linear
 from cordes.problems.monge_ampere import MongeAmpere
 from cordes.problems.obstacle import Obstacle
@@ -154,7 +154,7 @@ def _linear(problem: Linear | Parabolic) -> Condition:
 
 
 @checked.register
-def _hjb(problem: HJB) -> Condition:
+def _hjb(problem: AbstractControlled) -> Condition:
     points = _points(problem.domain)
     # Many controls are seen at fewer points each.
     points = points[:: -(-len(points) * min(len(problem.controls), 64) // PAIRS)]
@@ -206,7 +206,9 @@ def _claimed(problem: AbstractProblem, worst: Worst) -> Worst | None:
     return Worst(problem.epsilon, "analytic", worst.point)
 
 
-def _covered_controls(problem: HJB, points: np.ndarray, lambda_: float | None) -> Worst:
+def _covered_controls(
+    problem: AbstractControlled, points: np.ndarray, lambda_: float | None
+) -> Worst:
     """The worst of the controls, each over the whole domain."""
     found = []
     for a in problem.controls:

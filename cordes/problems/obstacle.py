@@ -21,7 +21,7 @@ from cordes.jet import Jet
 from cordes.problems.checks import CHECK_POINTS, check_domain
 from cordes.problems.coefficients import as_function, check_finite, check_shape, sample
 from cordes.problems.condition import cordes_multiplier
-from cordes.problems.hjb import HJB
+from cordes.problems.controls.controlled import AbstractControlled
 from cordes.problems.linear import Linear
 from cordes.problems.parabolic import Parabolic
 from cordes.problems.problem import AbstractProblem, Coefficients, at_states
@@ -36,9 +36,9 @@ MISSES = 1e-9
 
 class Obstacle(AbstractProblem):
     """max(F[u], ψ - u) = 0 with the lower obstacle ψ = `below`, for `problem` a `Linear`,
-    `Parabolic` or `HJB` problem, whose F[u] = 0 is the equation without stopping; `above` is an
-    upper obstacle. At least one of the two: a constant, or a function of x (of (x, t), or of x
-    alone, over a problem in time).
+    `Parabolic`, `HJB` or `Isaacs` problem, whose F[u] = 0 is the equation without stopping; `above`
+    is an upper obstacle. At least one of the two: a constant, or a function of x (of (x, t), or of
+    x alone, over a problem in time).
 
     Checked when made, at sampled points: shapes, traceability, NaN, that g and the initial values
     respect the obstacles, and that these respect each other. Assumed: they are continuous.
@@ -51,20 +51,20 @@ class Obstacle(AbstractProblem):
     # The obstacles as functions of one point of the domain.
     lower: Callable[[Array], Array] | None
     upper: Callable[[Array], Array] | None
-    base_problem: Linear | Parabolic | HJB
+    base_problem: Linear | Parabolic | AbstractControlled
 
     def __init__(
         self,
-        problem: Linear | Parabolic | HJB,
+        problem: Linear | Parabolic | AbstractControlled,
         below: Any = None,
         above: Any = None,
         *,
         name: str | None = None,
     ):
-        if not isinstance(problem, (Linear, Parabolic, HJB)):
+        if not isinstance(problem, (Linear, Parabolic, AbstractControlled)):
             raise CoefficientError(
-                f"problem = {shown(problem)}: the equation without stopping is a Linear, Parabolic "
-                "or HJB problem."
+                f"problem = {shown(problem)}: the equation without stopping is a Linear, "
+                "Parabolic, HJB or Isaacs problem."
             )
         check_domain(problem.domain)
         if below is None and above is None:
@@ -151,7 +151,7 @@ class Obstacle(AbstractProblem):
     def linearise(self, x: Array, jet: Jet, scaled: bool = True) -> Coefficients:
         base = self.base_problem
         equation = base.linearise(x, jet)
-        if isinstance(base, HJB):
+        if isinstance(base, AbstractControlled):
             equation = base.linearise(x, jet, scaled)
         go_on, below, above = self._choices(x, jet)
         stop, cap = below > go_on, above < jnp.maximum(go_on, below)
@@ -245,6 +245,8 @@ SHARED = (
     "constant_coefficients",
     "controls",
     "maximiser",
+    "rivals",
+    "split",
     "sign",
 )
 

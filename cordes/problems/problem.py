@@ -143,6 +143,9 @@ class AbstractProblem(abc.ABC):
     # Controls (m, …) and the best one in closed form; for equations that have them.
     controls: np.ndarray | None = None
     maximiser: Callable[[Array, Jet], Array] | None = None
+    # Against how many opponents the controls play; they are pairs then, which `split` takes apart.
+    rivals: int = 1
+    split: Callable[[Any], tuple[Any, ...]] = staticmethod(lambda control: (control,))
     # Of the supremum over the controls; -1 for an infimum.
     sign: float = 1.0
     # A size of D²u, for equations whose solutions are convex; where data leave no room for a

@@ -12,6 +12,7 @@ import numpy as np
 from cordes.certificates.residual.candidate import AnswerCandidate
 from cordes.certificates.theorems.energy import Local
 from cordes.problems.hjb import HJB
+from cordes.problems.isaacs import Isaacs
 from cordes.problems.linear import Linear
 from cordes.problems.monge_ampere import MongeAmpere
 from cordes.problems.obstacle import Obstacle
@@ -117,9 +118,10 @@ def _(problem: MongeAmpere, solution: Solution) -> Statement:
 @statement.register(Transport)
 @statement.register(Parabolic)
 @statement.register(Obstacle)
+@statement.register(Isaacs)
 def _(problem: AbstractProblem, solution: Solution) -> Statement:
     kind = type(problem).__name__
     raise NotProvedError(
-        f"the checker has theorems for equations without time, stopping and maps, "
+        f"the checker has theorems for equations without time, stopping, games and maps, "
         f"not for {kind} problems"
     )

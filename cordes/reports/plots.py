@@ -22,7 +22,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from cordes.certificates.certificate import Certificate, Picture, directed
 from cordes.domains.cylinder import Cylinder
 from cordes.errors import FileError
-from cordes.problems.hjb import HJB
+from cordes.problems.controls.controlled import AbstractControlled
 from cordes.reports.kit.pictures import saved
 from cordes.reports.kit.planes import (
     Cut,
@@ -136,7 +136,7 @@ def plot_policy(solution: PolicySolution, path: str | Path | None = None) -> Fig
     return draw_panels(problem.domain, panels, lambda: headline, path)
 
 
-def control_names(problem: HJB) -> tuple[str, ...]:
+def control_names(problem: AbstractControlled) -> tuple[str, ...]:
     """The values of the controls as names, where there are few and no others between them."""
     if len(problem.controls) > CATEGORIES or problem.maximiser is not None:
         return ()
@@ -146,7 +146,7 @@ def control_names(problem: HJB) -> tuple[str, ...]:
     )
 
 
-def control_numbers(problem: HJB, chosen: np.ndarray) -> np.ndarray:
+def control_numbers(problem: AbstractControlled, chosen: np.ndarray) -> np.ndarray:
     """Which of the controls were chosen."""
     controls = problem.controls.reshape(len(problem.controls), -1)
     differences = chosen.reshape(len(chosen), 1, -1) - controls

@@ -58,8 +58,12 @@ class SolutionInTime(AbstractSolution):
     def policy(self, x: Any, t: Any = None) -> Any:
         """The best control at points and times, shape (..., *control)."""
         points, shape = self._placed(x, t)
-        controls = self.policy_at(points)
-        return controls.reshape((*shape, *controls.shape[1:]))
+        return self.player_at(points, shape, 0)
+
+    def opponent(self, x: Any, t: Any = None) -> Any:
+        """The best opponent at points and times, shape (..., *opponent), of a game."""
+        points, shape = self._placed(x, t)
+        return self.player_at(points, shape, 1)
 
     def exercise(self, x: Any, t: Any = None) -> Any:
         """Whether stopping is best at points and times, for problems with obstacles."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from cordes.ansatz.ansatz import Ansatz
-from cordes.problems.hjb import HJB
+from cordes.problems.controls.controlled import AbstractControlled
 from cordes.problems.problem import AbstractProblem
 from cordes.solutions.answer import Answer
 from cordes.solutions.in_time import SolutionInTime
@@ -26,13 +26,17 @@ class PlainSolution(AbstractSolution):
 class PolicySolution(AbstractSolution):
     """The answer of an equation with controls: it knows the best one at each point."""
 
-    problem: HJB
+    problem: AbstractControlled
 
     def policy(self, x: Any) -> Any:
         """The best control at points (..., d), shape (..., *control)."""
         flat, shape = self._asked(x)
-        controls = self.policy_at(flat)
-        return controls.reshape((*shape, *controls.shape[1:]))
+        return self.player_at(flat, shape, 0)
+
+    def opponent(self, x: Any) -> Any:
+        """The best opponent at points (..., d), shape (..., *opponent), of a game."""
+        flat, shape = self._asked(x)
+        return self.player_at(flat, shape, 1)
 
     def plot_policy(self, path: str | Path | None = None) -> "Figure":
         """Which control is best where."""

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 # Of the points of errors, those that show how large an answer is: no divisor of a side of the grid.
 EVERY = 7
 NO_OBSTACLE = "A {kind} problem has no obstacle: stopping is for Obstacle problems."
-NO_CONTROLS = "A {kind} problem has no controls: policies exist for HJB problems."
+NO_CONTROLS = "A {kind} problem has no controls: policies exist for HJB and Isaacs problems."
+NO_OPPONENT = "{kind} problems have no opponents: games are Isaacs problems."
 
 
 class NotThisKindError(OptionError, AttributeError):
@@ -165,6 +166,13 @@ class AbstractSolution(abc.ABC):
         if controls is None:
             raise NotThisKindError(NO_CONTROLS.format(kind=type(self.problem).__name__))
         return controls
+
+    def player_at(self, points: Any, shape: tuple[int, ...], which: int) -> Any:
+        """The best controls (0) or opponents (1) at points (N, d), in the shape of the points."""
+        players = self.problem.split(self.policy_at(points))
+        if which >= len(players):
+            raise NotThisKindError(NO_OPPONENT.format(kind=type(self.problem).__name__))
+        return players[which].reshape((*shape, *players[which].shape[1:]))
 
     def stops_at(self, points: Any) -> np.ndarray:
         """Where stopping is best at points (N, d) of `problem.domain`, for problems with
@@ -369,7 +377,7 @@ class AbstractSolution(abc.ABC):
 
         def __getattr__(self, name: str) -> Any:
             """What is asked of the wrong kind of answer says where it exists."""
-            if name in ("policy", "plot_policy"):
+            if name in ("policy", "opponent", "plot_policy"):
                 raise NotThisKindError(NO_CONTROLS.format(kind=type(self.problem).__name__))
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 

@@ -34,6 +34,7 @@ from cordes.ansatz.networks.network import AbstractNetwork
 from cordes.errors import OptionError
 from cordes.problems.coefficients import DiagonalPlusRank
 from cordes.problems.condition import cordes_multiplier
+from cordes.problems.controls.controlled import played, played_index
 from cordes.runtime import distribution
 from cordes.solvers.rows.rank_revealing import solve_rank_revealing
 from cordes.solvers.rows.sampling import device_sampler
@@ -138,7 +139,8 @@ class PointEquation:
         def one(x: Array, weight: Array) -> tuple[Directional, Array]:
             if self.controls is None:
                 return self._expression(x, weight)
-            best = jnp.argmax(self.sign * self._defects(network, x, weight))
+            values = self.sign * self._defects(network, x, weight)
+            best = played_index(values, self.problem.rivals)
             return self._expression(x, weight, self.controls[best])
 
         return jax.vmap(one)(*distribution.spread((x, weight)))
@@ -152,7 +154,7 @@ class PointEquation:
         else:
             shared = distribution.spread((x, weight))
             rows = lambda network: jax.vmap(  # noqa: E731
-                lambda x, w: jnp.max(self.sign * self._defects(network, x, w))
+                lambda x, w: played(self.sign * self._defects(network, x, w), self.problem.rivals)
             )(*shared)
 
         def loss(network: AbstractNetwork) -> Array:
@@ -316,7 +318,7 @@ def check_problem(system: AbstractSystem) -> None:
     if not problem.linear and (problem.controls is None or problem.maximiser is not None):
         raise OptionError(
             f"{problem.name}: Gauss–Newton without an outer loop is for linear problems and "
-            "for HJB problems with a finite set of controls."
+            "for HJB and Isaacs problems with a finite set of controls."
         )
     if system.columns:
         raise OptionError(

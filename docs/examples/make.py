@@ -50,6 +50,8 @@ GUIDES = {
     "18_small_scales": ("How to choose a method", "methods.md#questions-that-decide"),
     "19_a_theorem": ("Proofs", "proof.md"),
     "20_insulated_room": ("Conditions on the boundary", "boundary.md"),
+    "21_american_put": ("Time and stopping", "time.md#early-exercise"),
+    "22_a_game": ("Control problems", "hjb.md#games"),
 }
 OUTPUT = re.compile(r"^It prints\n\n```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 

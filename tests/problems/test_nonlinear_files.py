@@ -288,8 +288,8 @@ BASE = "A = 1\nf = 1"
         (toml("f = 1\nsense = 'inf'", "monge-ampere"), "no key 'sense'"),
         (toml('f = "a"', "monge-ampere"), "there is no name 'a'"),
         (
-            toml(BASE, "isaacs"),
-            "kind = 'isaacs' is not for files.*Allowed: 'linear', 'hjb', 'monge-ampere'",
+            toml(BASE, "navier-stokes"),
+            "kind = 'navier-stokes' is not for files.*Allowed: 'linear', 'hjb', 'isaacs', 'monge",
         ),
         (
             "schema = 1\nkind = 'hjb'\ncontrols = [1]",

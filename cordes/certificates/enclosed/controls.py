@@ -15,7 +15,14 @@ volume V:
                  of the norms of both.
 
 ‖p‖² is the value of a Gauss rule and what it leaves out; sup (p_b - p_a) comes from interpolation
-at the Gauss points (`interpolation`). The smallest of the bounds counts. Cells on which it is much
+at the Gauss points (`interpolation`). The smallest of the bounds counts. In a game m = min_o max_a
+p_{ao}, and for a pair k = (a, o)
+
+  m - p_k ≤ max_b sup (p_{bo} - p_k) and p_k - m ≤ max_q min_b sup (p_k - p_{bq}),
+
+the larger one of which takes the place of D_a; those that are the best anywhere are the pairs which
+no other control beats everywhere against their opponent, and than which no opponent leaves less
+everywhere. Cells on which it is much
 more than the points show are cut; on cells without ellipses m lies between max inf p_a and max sup
 p_a.
 """
@@ -48,7 +55,7 @@ from cordes.certificates.residual.candidate import CHUNK, EPSILON, AbstractCandi
 from cordes.certificates.residual.norms import Norm
 from cordes.certificates.theorems.energy import Local
 from cordes.formulas.intervals import UnsupportedOperation
-from cordes.problems.hjb import HJB
+from cordes.problems.controls.controlled import AbstractControlled, played
 from cordes.problems.kinks.lines import lines_of
 from cordes.problems.problem import Coefficients
 
@@ -75,7 +82,11 @@ class Controlled(NamedTuple):
 class ControlIntegrand(AbstractIntegrand):
     """The residuals of all controls."""
 
-    def __init__(self, problem: HJB, candidate: AbstractCandidate):
+    def played(self, values: Array) -> Array:
+        """The residual of the equation, of those of all controls on the last axis."""
+        return played(values, self.problem.rivals)
+
+    def __init__(self, problem: AbstractControlled, candidate: AbstractCandidate):
         if problem.maximiser is not None or len(problem.controls) > MOST_CONTROLS:
             raise UnsupportedOperation("so many controls")
         self.problem, self.candidate = problem, candidate
@@ -133,15 +144,15 @@ class ControlIntegrand(AbstractIntegrand):
         square = weight.squared(equation)
         least, most = np.sqrt(np.maximum(square.lower, 0.0)), np.sqrt(square.upper)
         low, high = residual[..., 0], residual[..., 1]
-        lower = np.max(low * np.where(low < 0, most, least), axis=2)
-        upper = np.max(high * np.where(high < 0, least, most), axis=2)
+        lower = self.played(low * np.where(low < 0, most, least))
+        upper = self.played(high * np.where(high < 0, least, most))
         found = np.maximum(np.abs(lower), np.abs(upper)) ** 2 * (1 + 1e-12)
         return np.where(np.isnan(found), np.inf, found)
 
     @np.errstate(over="ignore", invalid="ignore")
     def squares(self, x: Array, evaluated: Controlled, weight: Weight) -> Array:
         value, rounding = self.weighted(x, evaluated, weight)
-        lower, upper = np.max(value - rounding, axis=1), np.max(value + rounding, axis=1)
+        lower, upper = self.played(value - rounding), self.played(value + rounding)
         return np.maximum(np.abs(lower), np.abs(upper)) ** 2
 
     def weighted(self, x: Array, evaluated: Controlled, weight: Weight) -> tuple[Array, Array]:
@@ -155,7 +166,7 @@ class ControlIntegrand(AbstractIntegrand):
         shown = self.squares(nodes.x, nodes.evaluated, weight)
         shown = np.bincount(nodes.cell, nodes.weights * shown, len(cells.volume))
         known = self.weighted(nodes.x, nodes.evaluated, weight)
-        surplus = OnCells(cells, nodes, *known, weight).upper - shown
+        surplus = OnCells(cells, nodes, *known, weight, self.problem.rivals).upper - shown
         few = np.maximum(SHARP * shown, allowed)
         blurred = BLURRED * shown + allowed * (4 / SHARE)
         small = self.volume * (SMALL if self.features is not None else SMALL_OF_FORMULAS)
@@ -172,8 +183,17 @@ class OnCells:
     """Squares of the norm of m over C cells from `below` and from above, see the module. `value`
     and `rounding` are those of all p_a at the points."""
 
-    def __init__(self, cells: Smooth, nodes: Nodes, value: Array, rounding: Array, weight: Weight):
+    def __init__(
+        self,
+        cells: Smooth,
+        nodes: Nodes,
+        value: Array,
+        rounding: Array,
+        weight: Weight,
+        rivals: int = 1,
+    ):
         self.cells, self.nodes, self.value, self.rounding = cells, nodes, value, rounding
+        self.rivals = rivals
         sizes = _on_ellipses(cells.equation, cells.residual, weight)
         shape = cells.jacobian.shape
         self.count = value.shape[1]
@@ -214,8 +234,40 @@ class OnCells:
     @functools.cached_property
     def surplus(self) -> Array:
         """√V D_a, (K, C)."""
-        ahead = np.maximum(np.max(self.ahead, axis=0), 0.0)
-        return np.sqrt(self.cells.size) * ahead
+        return np.sqrt(self.cells.size) * np.maximum(self._apart, 0.0)
+
+    @property
+    def _apart(self) -> Array:
+        """The most by which m and p_a differ, (K, C)."""
+        best = np.max(self.by_opponent, axis=1)
+        gained = np.stack([best[a // self.against, a] for a in range(self.count)])
+        if self.rivals == 1:
+            return gained
+        return np.maximum(gained, np.max(np.min(self.over_opponent, axis=2), axis=1))
+
+    @property
+    def against(self) -> int:
+        """How many controls play against each opponent."""
+        return self.count // self.rivals
+
+    @property
+    def by_opponent(self) -> Array:
+        """sup (p_b - p_a) by the opponent and the control of b, and by a."""
+        return self.ahead.reshape(self.rivals, self.against, *self.ahead.shape[1:])
+
+    @property
+    def over_opponent(self) -> Array:
+        """sup (p_b - p_a) by b, and by the opponent and the control of a."""
+        cells = self.ahead.shape[2]
+        return self.ahead.reshape(self.count, self.rivals, self.against, cells)
+
+    @property
+    def played_somewhere(self) -> Array:
+        """Whether m may be p_a anywhere on a cell, (K, C): no control is better everywhere against
+        the same opponent, and against no opponent all controls are worse everywhere."""
+        worse = np.any(np.all(self.by_opponent < 0, axis=1), axis=0)
+        own = np.stack([self.over_opponent[a, a // self.against] for a in range(self.count)])
+        return ~(np.any(own < 0, axis=1) | worse)
 
     @property
     def lower(self) -> Array:
@@ -226,7 +278,7 @@ class OnCells:
     def upper(self) -> Array:
         upper = self.norms[1]
         one = np.min(upper + self.surplus, axis=0) ** 2
-        best = ~np.any(self.ahead < 0, axis=1)
+        best = self.played_somewhere
         several = np.sum(np.where(best, upper**2, 0.0), axis=0)
         bounds = np.fmin(np.where(np.isnan(one), np.inf, one), several)
         pairs = np.flatnonzero(np.sum(best, axis=0) == 2)
@@ -281,7 +333,8 @@ class ControlMeasure(NamedTuple):
 
     def _on_cells(self, weight: Weight) -> OnCells:
         known = self.integrand.weighted(self.points.x, self.points.evaluated, weight)
-        return OnCells(self.smooth, self.points, *known, weight)
+        rivals = self.integrand.problem.rivals
+        return OnCells(self.smooth, self.points, *known, weight, rivals)
 
     def excess(self, weight: Weight) -> float:
         """How many times what the points show the norm may be."""
@@ -291,7 +344,10 @@ class ControlMeasure(NamedTuple):
 
 
 def controlled_measure(
-    problem: HJB, candidate: AbstractCandidate, weights: Sequence[Weight], limits: CellBudget
+    problem: AbstractControlled,
+    candidate: AbstractCandidate,
+    weights: Sequence[Weight],
+    limits: CellBudget,
 ) -> ControlMeasure:
     """The cells of a domain, refined until all but a share of the squared norms of max_a weight ·
     (L^a u - f^a) is proved. An operation without enclosure, or too many controls, raise

@@ -9,6 +9,7 @@ from cordes.certificates.enclosed.answers.interpolation import limits_between
 from cordes.certificates.enclosed.controls import ControlMeasure, OnCells
 from cordes.certificates.enclosed.weights import UNIT
 from cordes.certificates.theorems.comparison import ProfileInTime
+from cordes.problems.controls.controlled import played
 
 Array = np.ndarray
 
@@ -18,7 +19,7 @@ def limits_on_cells(measure: ControlMeasure) -> tuple[Array, Array, Array, Array
     """Lower and upper limits of F = max_a p_a over all cells, and when each begins and ends."""
     nodes, smooth = measure.points, measure.smooth
     known = measure.integrand.weighted(nodes.x, nodes.evaluated, UNIT)
-    cells = OnCells(smooth, nodes, *known, UNIT)
+    cells = OnCells(smooth, nodes, *known, UNIT, measure.integrand.problem.rivals)
     low, high = [], []
     for k in range(cells.count):
         value, rounding = known[0][:, k][cells.order], known[1][:, k][cells.order]
@@ -26,12 +27,13 @@ def limits_on_cells(measure: ControlMeasure) -> tuple[Array, Array, Array, Array
         ends = limits_between(value, cells.starts, smooth.orders, cells.sizes[k], most)
         low.append(ends[0])
         high.append(ends[1])
-    lower, upper = [np.max(low, axis=0)], [np.max(high, axis=0)]
+    rivals = cells.rivals
+    lower, upper = ([played(np.stack(each, axis=1), rivals)] for each in (low, high))
     begins, stops = [smooth.cells.lower[:, -1]], [smooth.cells.upper[:, -1]]
     if measure.rough is not None:
         residual = measure.rough.residual
-        lower.append(np.min(np.max(residual[..., 0], axis=2), axis=1))
-        upper.append(np.max(np.max(residual[..., 1], axis=2), axis=1))
+        lower.append(np.min(played(residual[..., 0], rivals), axis=1))
+        upper.append(np.max(played(residual[..., 1], rivals), axis=1))
         begins.append(measure.rough.cells.lower[:, -1])
         stops.append(measure.rough.cells.upper[:, -1])
     found = [np.concatenate(each) for each in (lower, upper, begins, stops)]

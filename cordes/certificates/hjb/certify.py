@@ -8,6 +8,11 @@ that it stands for, with a multiplier common to all controls (`coverage`).
 Maximum: with ϱ = F[u_θ], L^a v ≤ -ϱ for the control a that is best for u_θ, and L^{a'} v ≥ -ϱ for
 the control a' that is best for u and that nobody knows. So ϱ⁻ with the equation of a bounds sup(u_θ
 - u), and ϱ⁺ with the worst of all equations sup(u - u_θ). For an infimum the sides change places.
+
+In a game all pairs of a control and an opponent have equations, and |inf sup x - inf sup y| ≤ sup
+|x - y|: the energy theorems are those of all pairs. ϱ⁻ goes with the worst of them, since neither
+the opponent of u nor the control against whom is known; so does ϱ⁺, for which those of the opponent
+of u_θ would do.
 """
 
 from dataclasses import replace
@@ -64,7 +69,7 @@ from cordes.certificates.theorems.preconditioner import preconditioners
 from cordes.errors import DomainError
 from cordes.formulas.intervals import UnsupportedOperation
 from cordes.formulas.regularity import jump
-from cordes.problems.hjb import HJB
+from cordes.problems.controls.controlled import AbstractControlled
 
 # Norms for which one sample serves at most: energy, the two sides of ABP, the drift of each.
 NORMS_OF_A_SAMPLE = 5
@@ -74,7 +79,10 @@ AnyCoverage = ControlCoverage | ContinuumCoverage
 
 
 def certify_hjb(
-    problem: HJB, candidate: AbstractCandidate, singular: np.ndarray, confidence: float = 0.99
+    problem: AbstractControlled,
+    candidate: AbstractCandidate,
+    singular: np.ndarray,
+    confidence: float = 0.99,
 ) -> Certificate:
     """The best bounds that the theorems give. `singular` (K, d) are points around which the
     residual may be large."""
@@ -113,7 +121,7 @@ def certify_hjb(
     )
 
 
-def _enclosed(problem: HJB, candidate: AbstractCandidate) -> ControlMeasure | None:
+def _enclosed(problem: AbstractControlled, candidate: AbstractCandidate) -> ControlMeasure | None:
     """Cells from which nothing can hide, where the controls are few, the formulas have enclosures
     and cells do not run out."""
     if problem.domain.dimension > 3:
@@ -169,9 +177,11 @@ def maximum_of(equation: AbstractControlEquation, coverage: AnyCoverage, cordes:
     limits = Limits(np.min(diagonal, axis=0), np.max(drift, axis=0), float(np.min(reaction)))
     worst = Operators(root, ratio, limits, partial(equation.pairs.lowest_operator, points))
     given = equation.domain, equation.measure, evaluated, equation.problem.has_drift
-    # For one sign the equation is known; for the other the worst one of all controls counts.
+    # For one sign the equation is known; for the other the worst one of all controls counts, and
+    # for both in a game, where nobody knows the opponent of the solution.
+    known = worst if equation.problem.rivals > 1 else None
     sides = (
-        MaximumPrinciple(*given, below, coverage=coverage),
+        MaximumPrinciple(*given, below, known, coverage),
         MaximumPrinciple(*given, above, worst, coverage),
     )
     # Barriers need min -L^a w over the controls: of a continuum only ABP is left.

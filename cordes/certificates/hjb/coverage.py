@@ -33,7 +33,7 @@ from cordes.certificates.theorems.energy import (
 )
 from cordes.domains import Box
 from cordes.problems.coefficients import at_points
-from cordes.problems.hjb import HJB
+from cordes.problems.controls.controlled import AbstractControlled
 from cordes.runtime.blocks import in_blocks
 
 # Up to this number of controls each gets an enclosure; the searches over cells get less of a budget
@@ -66,18 +66,18 @@ def depends_on_place(
     return depends_on(lambda x, a: [function(x, a) for function in functions], places, 0)
 
 
-def varies_in_space(problem: HJB, *functions: Callable) -> bool:
+def varies_in_space(problem: AbstractControlled, *functions: Callable) -> bool:
     """Whether the functions, all coefficients if none is named, depend on x."""
     given = functions or (problem.A, problem.b, problem.c)
     return depends_on_place(given, problem.domain.dimension, problem.controls.shape[1:])
 
 
-def _coefficients(problem: HJB, a: Any, x: Any) -> tuple:
+def _coefficients(problem: AbstractControlled, a: Any, x: Any) -> tuple:
     """A, b, c without the right-hand side, which may be long."""
     return problem.A(x, a), problem.b(x, a), problem.c(x, a)
 
 
-def local_of(problem: HJB, points: np.ndarray, controls: np.ndarray) -> Local:
+def local_of(problem: AbstractControlled, points: np.ndarray, controls: np.ndarray) -> Local:
     """The equations of pairs of points and controls."""
     return Local(*(np.asarray(part) for part in problem.pairs(points, controls)[:3]))
 
@@ -91,7 +91,7 @@ class ControlCoverage(AbstractCoverage):
 
     def __init__(
         self,
-        problem: HJB,
+        problem: AbstractControlled,
         points: np.ndarray,
         local: Local,
         pairs: Pairs,
@@ -139,7 +139,7 @@ class ContinuumCoverage(AbstractCoverage):
 
     def __init__(
         self,
-        problem: HJB,
+        problem: AbstractControlled,
         points: np.ndarray,
         controls: np.ndarray,
         pairs: Pairs,
@@ -183,7 +183,7 @@ class ContinuumCoverage(AbstractCoverage):
         )
 
     @staticmethod
-    def split(problem: HJB, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def split(problem: AbstractControlled, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """x and the varying entries of the control of one z, for messages; the centre of the domain
         where z holds no x."""
         inside = problem.domain.dimension if varies_in_space(problem) else 0

@@ -24,7 +24,7 @@ from cordes.certificates.residual.candidate import EPSILON, ROUNDING_OF_TERMS, A
 from cordes.certificates.theorems.energy import Invariants, Scheme, inverse_root
 from cordes.certificates.theorems.maximum import Profile
 from cordes.jet import Jet
-from cordes.problems.hjb import HJB
+from cordes.problems.controls.controlled import AbstractControlled
 from cordes.runtime.blocks import in_blocks
 
 # Controls that are compared at once.
@@ -168,19 +168,31 @@ def _compiled(A: Callable, b: Callable, c: Callable, f: Callable) -> dict[str, C
     return {each.__name__: compiled(each) for each in (equation, matrices, operator)}
 
 
+def _least(against: list[Best]) -> Best:
+    """What is left where the opponent chooses whom the controls play against."""
+    if len(against) == 1:
+        return against[0]
+    lower, upper, index = (np.stack(part) for part in zip(*against, strict=True))
+    chosen, rows = np.argmin(lower, axis=0), np.arange(lower.shape[1])
+    return Best(lower[chosen, rows], np.min(upper, axis=0), index[chosen, rows])
+
+
 class Pairs:
     """The sampled controls of a problem, in blocks of one size with which the compiled functions
     are called."""
 
-    def __init__(self, problem: HJB):
+    def __init__(self, problem: AbstractControlled):
         self.problem, controls = problem, problem.controls
         # A power of two: few sizes are compiled.
-        size = min(1 << (len(controls) - 1).bit_length(), TOGETHER)
-        last = len(controls) - 1
-        self._blocks = [
-            (k, min(size, last + 1 - k), controls[np.minimum(np.arange(k, k + size), last)])
-            for k in range(0, len(controls), size)
-        ]
+        # No block holds the controls against two opponents.
+        self.against = len(controls) // problem.rivals
+        size = min(1 << (self.against - 1).bit_length(), TOGETHER)
+        self._blocks = []
+        for first in range(0, len(controls), self.against):
+            last = first + self.against - 1
+            for k in range(first, last + 1, size):
+                chosen = controls[np.minimum(np.arange(k, k + size), last)]
+                self._blocks.append((k, min(size, last + 1 - k), chosen))
         self._compiled = _compiled(problem.A, problem.b, problem.c, problem.f)
 
     def _over_blocks(
@@ -220,15 +232,17 @@ class Pairs:
         multipliers: list[Multiplier],
         matrix: np.ndarray | None = None,
     ) -> list[Best]:
-        """sup_a g^a (L^a u - f^a) for each of several multipliers. What is not a number stays so,
-        and is not hidden by other controls."""
+        """sup_a g^a (L^a u - f^a) for each of several multipliers, in a game the smallest of these
+        over the opponents. What is not a number stays so, and is not hidden by other controls."""
         matrix = np.eye(x.shape[1]) if matrix is None else matrix
         nothing = np.full(len(x), -np.inf)
-        found = [Best(nothing, nothing, np.zeros(len(x), int)) for _ in multipliers]
+        rivals = self.problem.rivals
+        none = Best(nothing, nothing, np.zeros(len(x), int))
+        against = [[none for _ in range(rivals)] for _ in multipliers]
         rows = np.arange(len(x))
         for first, at, defect, rounding in self.equations(x, seen, matrix):
-            for k, multiplier in enumerate(multipliers):
-                g = multiplier(at).reshape(defect.shape)
+            for multiplier, each in zip(multipliers, against, strict=True):
+                g, k, found = multiplier(at).reshape(defect.shape), first // self.against, each
                 # The control is the best one of the lower limits, so that the lower limit holds for
                 # its equation.
                 value = g * (defect - rounding)
@@ -239,7 +253,7 @@ class Pairs:
                     np.maximum(found[k].upper, np.max(g * (defect + rounding), axis=1)),
                     np.where(better, first + index, found[k].index),
                 )
-        return found
+        return [_least(each) for each in against]
 
     def largest_rounding(self, x: np.ndarray, seen: SeenControls) -> np.ndarray:
         blocks = self.equations(x, seen, np.eye(x.shape[1]))

@@ -50,7 +50,7 @@ from cordes.certificates.theorems.energy_bounds import (
 from cordes.certificates.theorems.exponential import Transform
 from cordes.formulas.intervals import UnsupportedOperation
 from cordes.jet import Jet
-from cordes.problems.hjb import HJB
+from cordes.problems.controls.controlled import AbstractControlled
 from cordes.runtime.plain import show
 
 # Up to this number of controls each is applied to the answer on its own; its derivatives cost about
@@ -83,7 +83,9 @@ class ComparedControls:
     """An answer to which all controls are applied: few of them one by one, many by its derivatives,
     whose rounding is measured at the pilot points."""
 
-    def __init__(self, problem: HJB, candidate: AbstractCandidate, pilot_points: np.ndarray):
+    def __init__(
+        self, problem: AbstractControlled, candidate: AbstractCandidate, pilot_points: np.ndarray
+    ):
         self.problem, self.candidate, self.pairs = problem, candidate, Pairs(problem)
         direct = problem.maximiser is None and len(problem.controls) <= DIRECT
         self.rounding = None if direct else rounding_of(candidate, pilot_points)
@@ -145,7 +147,7 @@ class ComparedControls:
             return np.stack([state.scaled.size**2, (state.plain.size / state.root) ** d], axis=1)
 
 
-def unusable(problem: HJB, state: ControlState, points: np.ndarray) -> Reason | None:
+def unusable(problem: AbstractControlled, state: ControlState, points: np.ndarray) -> Reason | None:
     """What is not a number, and a maximiser that is none."""
 
     def reason(kind: Why, k: int, sentence: str) -> Reason:
@@ -174,7 +176,7 @@ def unusable(problem: HJB, state: ControlState, points: np.ndarray) -> Reason | 
 class AbstractControlEquation(AbstractEquation):
     """An answer compared with all controls, at the points of a measure and at pilot points."""
 
-    problem: HJB
+    problem: AbstractControlled
     compared: ComparedControls
     measure: Measure
     evaluated: ControlState

@@ -30,6 +30,7 @@ from cordes.certificates.theorems.stopping import (
 from cordes.domains.constants import circumscribed
 from cordes.formulas.regularity import jump
 from cordes.problems.coefficients import sample
+from cordes.problems.controls.controlled import played
 from cordes.problems.obstacle import Obstacle
 from cordes.runtime.plain import show
 
@@ -169,8 +170,8 @@ def _seen(
     problem: Obstacle, looked: LookedInTime, candidate: AbstractCandidate, x: np.ndarray
 ) -> SeenStopping:
     seen = looked.at(x)
-    low = np.max(seen.defect - seen.rounding, axis=1)
-    high = np.max(seen.defect + seen.rounding, axis=1)
+    low = played(seen.defect - seen.rounding, problem.rivals)
+    high = played(seen.defect + seen.rounding, problem.rivals)
     if problem.sign < 0:
         # The operators were turned round with the infimum.
         low, high = -high, -low

@@ -19,7 +19,7 @@ from cordes.certificates.theorems.contraction import AbstractCoverage
 from cordes.certificates.theorems.energy import Local
 from cordes.jet import Jet
 from cordes.problems.coefficients import at_points
-from cordes.problems.hjb import HJB
+from cordes.problems.controls.controlled import AbstractControlled
 from cordes.problems.problem import AbstractProblem, Coefficients
 
 # Up to this number of controls each is applied to the answer on its own, with the rounding of its
@@ -49,6 +49,7 @@ class OperatorsInTime:
         self.problem, self.domain = problem, problem.domain
         self.interfaces, self.data = problem.interfaces, problem.data
         self.maximiser, self.sign = problem.maximiser, problem.sign
+        self.rivals = problem.rivals
         given = problem.controls
         self.controls = np.zeros((1, 0)) if given is None else given
         self._single = given is None
@@ -91,7 +92,7 @@ class OperatorsInTime:
         """Whether no coefficient depends on the point."""
         if self._single:
             return self.problem.constant_coefficients
-        controlled = cast(HJB, self.problem)
+        controlled = cast(AbstractControlled, self.problem)
         given = controlled.A, controlled.b, controlled.c
         return not depends_on_place(given, self.domain.dimension, self.controls.shape[1:])
 

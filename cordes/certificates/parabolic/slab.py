@@ -40,6 +40,7 @@ from cordes.domains.cylinder import Cylinder
 from cordes.domains.walls import walled_part
 from cordes.errors import DomainError
 from cordes.formulas.intervals import UnsupportedOperation
+from cordes.problems.controls.controlled import played
 from cordes.problems.problem import AbstractProblem
 from cordes.runtime.plain import show
 
@@ -281,11 +282,12 @@ def _state(looked: LookedInTime, trial: TrialInTime | None, start: float, x: np.
         g = trial.scheme.multiplier(flat.invariants(trial.matrix)).reshape(-1, count)
         g = g * np.exp(-trial.scheme.shift * time)[:, None]
     low, high = seen.defect - seen.rounding, seen.defect + seen.rounding
+    rivals = looked.operators.rivals
     return State(
-        np.max(g * low, axis=1),
-        np.max(g * high, axis=1),
-        np.max(low, axis=1),
-        np.max(high, axis=1),
+        played(g * low, rivals),
+        played(g * high, rivals),
+        played(low, rivals),
+        played(high, rivals),
         time,
     )
 

@@ -15,7 +15,7 @@ from cordes.formulas.intervals import UnsupportedOperation
 from cordes.formulas.regularity import jump
 from cordes.formulas.regularity.search import suspected
 from cordes.formulas.trace import asks_for_equality
-from cordes.problems.hjb import HJB
+from cordes.problems.controls.controlled import AbstractControlled
 from cordes.problems.kinks.jumps import Jump, find_jumps
 from cordes.problems.problem import AbstractProblem
 from cordes.runtime.plain import show
@@ -103,7 +103,7 @@ def all_data(problem: AbstractProblem) -> Iterator[tuple[str, Callable | Reason]
 
 
 @all_data.register
-def _of_controls(problem: HJB) -> Iterator[tuple[str, Callable | Reason]]:
+def _of_controls(problem: AbstractControlled) -> Iterator[tuple[str, Callable | Reason]]:
     """None for data that are continuous in x and the control together, else one for each block of
     the controls, unless these are too many."""
     controls = problem.controls
@@ -122,7 +122,7 @@ def _of_controls(problem: HJB) -> Iterator[tuple[str, Callable | Reason]]:
             yield name, problem.data(controls[first : first + BLOCK_OF_CONTROLS])[name]
 
 
-def _continuous_together(problem: HJB, function: Callable) -> bool:
+def _continuous_together(problem: AbstractControlled, function: Callable) -> bool:
     """Whether a function of (x, a) is proved to be continuous over the boxes of the domain and of
     the controls, away from the interfaces."""
     d, shape = problem.domain.dimension, problem.controls.shape[1:]

@@ -36,7 +36,7 @@ def lines_of(problem: AbstractProblem) -> list[Array]:
 def _places(phi: object, domain: AbstractDomain) -> list[float]:
     """Where an interface on a line changes its sign, which may be in several places."""
     values: Any = jax.vmap(lambda x: jnp.asarray(phi(x[None]), float))  # pyright: ignore
-    (lower,), (upper,) = np.asarray(domain.bounding_box)
+    lower, upper = np.ravel(np.asarray(domain.bounding_box, float))
     # No sensible place is a node of this lattice.
     nodes = np.linspace(lower, upper, LATTICE) + 1e-7 * (upper - lower) / np.pi
     signs = np.sign(np.asarray(values(nodes)))

@@ -23,13 +23,22 @@ from cordes.errors import CordesError, FileError, shown, unknown
 from cordes.formulas.written.toml import Expression, is_reserved, parse
 from cordes.natural_names import missing
 from cordes.problems.hjb import HJB
+from cordes.problems.isaacs import Isaacs
 from cordes.problems.linear import Linear
 from cordes.problems.monge_ampere import MongeAmpere
 from cordes.problems.obstacle import Obstacle
 from cordes.problems.parabolic import Parabolic
 from cordes.problems.problem import AbstractProblem
-from cordes.problems.toml_boundary import boundary_of
-from cordes.problems.written.toml_time import OBSTACLES, TIME, TIMES, check_times, timed, with_time
+from cordes.problems.written.toml_boundary import boundary_of
+from cordes.problems.written.toml_time import (
+    OBSTACLES,
+    TIME,
+    TIMES,
+    check_times,
+    timed,
+    with_opponent,
+    with_time,
+)
 from cordes.readers.toml_text import check_operations, read_toml
 from cordes.tables.interpolate import interpolate
 
@@ -50,6 +59,7 @@ def stopped(domain: AbstractDomain, name: str, below: Any = None, above: Any = N
 _EQUATIONS: dict[str, tuple[Callable[..., AbstractProblem], tuple[str, ...], tuple[str, ...]]] = {
     "linear": (Linear, ("A", "f"), ("b", "c", "g", "interfaces", "epsilon", "exact")),
     "hjb": (HJB, ("controls", "A", "f"), (*_COMMON, "sense", *TIMES)),
+    "isaacs": (Isaacs, ("controls", "opponents", "A", "f"), (*_COMMON, *TIMES)),
     "monge-ampere": (MongeAmpere, ("f",), ("g", "interfaces", "exact")),
     "parabolic": (Parabolic, ("horizon", "A", "f"), (*_COMMON, "initial", "terminal")),
     "obstacle": (stopped, ("A", "f"), (*_COMMON, "controls", "sense", *TIMES, *OBSTACLES)),
@@ -95,6 +105,10 @@ def problem_from_toml(text: str, name: str = "problem") -> AbstractProblem:
     reader, arguments = _Reader(domain.dimension), {}
     if "controls" in equation:
         arguments["controls"], names = _controls(equation["controls"], f"{label}.controls")
+        if "opponents" in equation:
+            given = equation["opponents"], f"{label}.opponents", "o"
+            arguments["opponents"], others = _controls(*given)
+            names = (*names, *others)
         reader = dataclasses.replace(reader, controls=names)
     check_times(equation, label)
     if timed(equation):
@@ -378,12 +392,14 @@ def _equation(table: dict[str, Any], reader: _Reader, label: str) -> dict[str, A
                 arguments[key] = with_time(arguments[key], own)
         if "interfaces" in arguments:
             arguments["interfaces"] = [with_time(phi, count) for phi in arguments["interfaces"]]
+    elif "opponents" in table:
+        arguments |= {key: with_opponent(arguments[key]) for key in "Abcf" if key in arguments}
     return arguments
 
 
-def _controls(value: Any, label: str) -> tuple[np.ndarray, tuple[str, ...]]:
+def _controls(value: Any, label: str, letter: str = "a") -> tuple[np.ndarray, tuple[str, ...]]:
     """The controls, one in each row, and the names of their components: a for numbers, a1, a2, …
-    for lists of numbers.
+    for lists of numbers; o, o1, … for opponents.
 
     A table stands for an axis of equally spaced numbers, and a list of tables for all combinations
     of such axes.
@@ -403,22 +419,22 @@ def _controls(value: Any, label: str) -> tuple[np.ndarray, tuple[str, ...]]:
         raise FileError(f"{label} has {len(entries)} entries, {MAX_CONTROLS} are allowed.")
     if kinds == {list}:
         rows = reader.matrix(value, label, max(1, len(value[0])))
-        return np.array(rows, dtype=float), _components(len(rows[0]))
+        return np.array(rows, dtype=float), _components(len(rows[0]), letter)
     if kinds == {float}:
-        return np.array(reader.vector(value, label), dtype=float), ("a",)
+        return np.array(reader.vector(value, label), dtype=float), (letter,)
     if isinstance(value, dict):
-        return _axis(value, label), ("a",)
+        return _axis(value, label), (letter,)
     axes = [_axis(entry, f"{label}[{i + 1}]") for i, entry in enumerate(value)]
     count = math.prod(len(axis) for axis in axes)
     if count > MAX_CONTROLS:
         most = f"at most {MAX_CONTROLS} are allowed. Lower the counts."
         raise FileError(f"{label} are {count} combinations; {most}")
     grid = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1)
-    return grid.reshape(count, len(axes)), _components(len(axes))
+    return grid.reshape(count, len(axes)), _components(len(axes), letter)
 
 
-def _components(count: int) -> tuple[str, ...]:
-    return tuple(f"a{i + 1}" for i in range(count))
+def _components(count: int, letter: str) -> tuple[str, ...]:
+    return tuple(f"{letter}{i + 1}" for i in range(count))
 
 
 def _axis(table: dict[str, Any], label: str) -> np.ndarray:

@@ -40,6 +40,14 @@ def with_time(function: Any, components: int = 0) -> Any:
     return called
 
 
+def with_opponent(function: Any) -> Any:
+    """What was read with the opponent behind the control, as a function of (x, a, o)."""
+    if not callable(function):
+        return function
+    read: Callable[..., Any] = function
+    return lambda x, a, o: read(x, jnp.concatenate([jnp.ravel(a), jnp.ravel(o)]))
+
+
 def check_times(equation: Mapping[str, Any], label: str) -> None:
     """Values at a time need a horizon."""
     for key in TIMES[1:]:

@@ -12,7 +12,7 @@ from cordes.domains.domain import AbstractDomain
 from cordes.domains.plane.sides import fluxes
 from cordes.domains.walls import Walled
 from cordes.errors import OptionError
-from cordes.problems.hjb import HJB
+from cordes.problems.controls.controlled import AbstractControlled
 from cordes.problems.linear import Linear
 from cordes.problems.monge_ampere import MongeAmpere
 from cordes.problems.problem import AbstractProblem
@@ -112,7 +112,9 @@ def _on_plane(made: Claims, certificate: Certificate, domain: AbstractDomain) ->
 
 
 @rests_on.register
-def _hjb(problem: HJB, certificate: Certificate, made: Claims, facts: Mapping[str, Any]) -> None:
+def _hjb(
+    problem: AbstractControlled, certificate: Certificate, made: Claims, facts: Mapping[str, Any]
+) -> None:
     if problem.clock is not None:
         in_time_claims(problem, certificate, made, ", for all controls")
         return

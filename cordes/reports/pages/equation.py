@@ -18,7 +18,7 @@ from cordes.domains.plane.sides import SideData
 from cordes.domains.walls import walled_part
 from cordes.formulas.written.mathml import brackets, constant, formula, relation, row, words
 from cordes.formulas.written.toml import parse
-from cordes.problems.hjb import HJB
+from cordes.problems.controls.controlled import AbstractControlled
 from cordes.problems.linear import Linear
 from cordes.problems.monge_ampere import MongeAmpere
 from cordes.problems.obstacle import Obstacle, arguments
@@ -68,6 +68,7 @@ class EquationShape(NamedTuple):
     headline: Callable[[Parts], list[str]]
     controls: np.ndarray | None = None
     continuum: bool = False
+    rivals: int = 1
     elsewhere: Mapping[str, AbstractDomain] = {}
     notes: Mapping[str, str] = {}
 
@@ -114,11 +115,10 @@ def _(problem: Linear) -> EquationShape:
 
 
 @shape_of.register
-def _(problem: HJB) -> EquationShape:
+def _(problem: AbstractControlled) -> EquationShape:
     def headline(parts: Parts) -> list[str]:
         inner = f"{_operator(problem, parts, _SECOND_ORDER)}{_minus_source(parts)}"
-        below = row("<mi>a</mi><mo>∈</mo><mi>𝒜</mi>")
-        extreme = f"<munder><mi>{problem.sense}</mi>{below}</munder>"
+        extreme = _extreme(problem.sense.split())
         whole = f"{extreme}{row(f'<mo>(</mo>{inner}<mo>)</mo>')}"
         if problem.clock is not None:
             return in_time(problem, whole, "0", parts)
@@ -130,6 +130,17 @@ def _(problem: HJB) -> EquationShape:
         headline,
         np.asarray(problem.controls),
         problem.maximiser is not None,
+        problem.rivals,
+    )
+
+
+def _extreme(words_of: list[str]) -> str:
+    """The supremum over the controls; in a game the infimum over the opponents before it."""
+    players = [("o", "𝒪"), ("a", "𝒜")][-len(words_of) :]
+    unders = [row(f"<mi>{one}</mi><mo>∈</mo><mi>{all_}</mi>") for one, all_ in players]
+    return "".join(
+        f"<munder><mi>{word}</mi>{below}</munder>"
+        for word, below in zip(words_of, unders, strict=True)
     )
 
 
@@ -423,12 +434,15 @@ def _domains(shape: EquationShape) -> list[str]:
     shown = {letter: domain_formula(domain) for letter, domain in shape.sets.items()}
     lines = [f"<mi>{letter}</mi>{relation(each)}{each}" for letter, each in shown.items()]
     if shape.controls is not None:
-        lines.append(_controls(shape.controls, shape.continuum))
+        lines.append(_controls(shape.controls, shape.continuum, shape.rivals))
     return lines
 
 
-def _controls(controls: np.ndarray, continuum: bool) -> str:
+def _controls(controls: np.ndarray, continuum: bool, rivals: int) -> str:
     letter, count = "<mi>𝒜</mi>", len(controls)
+    if rivals > 1:
+        many = f"{count // rivals} controls play against {rivals} opponents; below, a is the pair "
+        return words(f"{many}of both, the control before the opponent")
     if continuum:
         return letter + words(
             " is a continuum of controls; the best is given in closed form. "

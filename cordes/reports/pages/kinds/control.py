@@ -4,7 +4,7 @@ import numpy as np
 
 from cordes.jet import Jet
 from cordes.problems.condition import cordes_multiplier, epsilon_at
-from cordes.problems.hjb import HJB
+from cordes.problems.controls.controlled import AbstractControlled
 from cordes.reports.pages.fields import (
     DERIVATIVES,
     Quantity,
@@ -22,9 +22,9 @@ from cordes.solutions.solution import Solution
 CONTROLS = 8
 
 
-@quantities_of.register(HJB)
+@quantities_of.register(AbstractControlled)
 def _control(
-    problem: HJB, solution: Solution, points: np.ndarray, lambda_: float | None
+    problem: AbstractControlled, solution: Solution, points: np.ndarray, lambda_: float | None
 ) -> list[Quantity | None]:
     if problem.domain.dimension > DERIVATIVES:
         return answer_and_error(solution, solution.values(points), points)
@@ -52,7 +52,7 @@ def _control(
 
 
 def _smallest_pair(
-    problem: HJB,
+    problem: AbstractControlled,
     points: np.ndarray,
     lambda_: float | None,
     whose: str,
@@ -73,7 +73,7 @@ def _smallest_pair(
     return [first._replace(caption=meaning), second._replace(caption=scaling)]
 
 
-def _policy(problem: HJB, points: np.ndarray, jet: Jet) -> list[Quantity | None]:
+def _policy(problem: AbstractControlled, points: np.ndarray, jet: Jet) -> list[Quantity | None]:
     """Which control is best where: its number where there are few, else each of its components."""
     chosen = np.asarray(problem.policy(points, jet)).reshape(len(points), -1)
     caption = (
@@ -96,8 +96,8 @@ def _policy(problem: HJB, points: np.ndarray, jet: Jet) -> list[Quantity | None]
     ]
 
 
-@condition_of.register(HJB)
-def _(problem: HJB, points: np.ndarray, lambda_: float | None) -> list[Quantity]:
+@condition_of.register(AbstractControlled)
+def _(problem: AbstractControlled, points: np.ndarray, lambda_: float | None) -> list[Quantity]:
     count = len(problem.controls)
     whose = "over all controls" if count <= CONTROLS else f"over {CONTROLS} of {count} controls"
     return _smallest_pair(problem, points, lambda_, whose)

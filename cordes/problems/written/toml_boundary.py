@@ -16,7 +16,7 @@ TYPES: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     "periodic": (Periodic, ()),
 }
 # Kinds of problems that have it.
-KINDS = ("linear", "hjb", "parabolic")
+KINDS = ("linear", "hjb", "isaacs", "parabolic")
 Read = Callable[[Any, str], Any]
 
 
