@@ -60,3 +60,26 @@ def test_a_tiny_inclusion_is_no_useless_interface():
         cordes.Linear(
             SQUARE, np.eye(2), 1.0, interfaces=[lambda x: jnp.sum((x - place) ** 2) + 1e-6]
         )
+
+
+def test_what_no_enclosure_reads_is_known_at_points_only():
+    """A source behind a loop lies between all points; nothing can look for it."""
+    planted = bump([0.3713, 0.6127], 0.0015)
+
+    def hidden(x):
+        source = jnp.trace(jax.hessian(planted)(x))
+        return jax.lax.while_loop(lambda s: s[1] < 1, lambda s: (s[0], s[1] + 1), (source, 0))[0]
+
+    def smooth(x):
+        return jnp.prod(jnp.sin(jnp.pi * x))
+
+    problem = cordes.Linear(
+        SQUARE, np.eye(2), lambda x: -2 * jnp.pi**2 * smooth(x) + 0.05 * hidden(x)
+    )
+    solution = cordes.solve(problem)
+    assert solution.result == "converged_uncertified"
+    certificate = cordes.certify(problem, smooth)
+    for each in (solution.certificate, certificate):
+        assert set(each.levels.values()) == {"sampled"}
+        assert "f has no enclosure" in each.reason
+        assert "'while'" in each.reason
