@@ -1,6 +1,7 @@
 """Formulas that no enclosure reads: between the points of the norms they may hide anything, so that
 bounds which rest on these points are known there only."""
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -20,8 +21,7 @@ def with_opaque_formulas(
     cells of the norms could not look for small features of a formula."""
     if ENOUGH not in certificate.levels.values():
         return certificate
-    named = _formulas(problem, candidate)
-    found = {name: why_opaque(each, problem.domain) for name, each in named.items()}
+    found = _opaque(problem, candidate)
     reasons = [
         Reason(
             Why.unseen,
@@ -29,7 +29,6 @@ def with_opaque_formulas(
             "points of the norms is not known",
         )
         for name, why in found.items()
-        if why is not None
     ]
     if not reasons:
         return certificate
@@ -43,11 +42,13 @@ def with_opaque_formulas(
     )
 
 
-def _formulas(
-    problem: AbstractProblem, candidate: AbstractCandidate
-) -> dict[str, Callable[..., Any]]:
-    """What the residual is made of, but for the features of answers of ours: they hide nothing."""
-    found: dict[str, Callable[..., Any]] = dict(problem.data())
+def _opaque(problem: AbstractProblem, candidate: AbstractCandidate) -> dict[str, str]:
+    """By their names, formulas that the residual is made of and why they can hide something.
+    Features of answers of ours cannot, nor long formulas of answers: they are networks."""
+    data: dict[str, Callable[..., Any]] = dict(problem.data())
     if problem.takes_boundary_values:
-        found["g"] = problem.g
-    return found | dict.fromkeys(["the answer"][: len(candidate.formulas)], *candidate.formulas)
+        data["g"] = problem.g
+    found = {name: why_opaque(each, problem.domain) for name, each in data.items()}
+    for each in candidate.formulas:
+        found["the answer"] = why_opaque(each, problem.domain, most=math.inf)
+    return {name: why for name, why in found.items() if why is not None}

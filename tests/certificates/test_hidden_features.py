@@ -83,3 +83,20 @@ def test_what_no_enclosure_reads_is_known_at_points_only():
         assert set(each.levels.values()) == {"sampled"}
         assert "f has no enclosure" in each.reason
         assert "'while'" in each.reason
+
+
+def test_a_bump_of_what_is_given_on_a_face_is_followed():
+    """The lift carries it through the domain, where its second derivatives are 1e7 times as large;
+    the bound was 4e-11."""
+
+    def given(x):
+        return jnp.maximum(1 - ((x[1] - 0.3711) / 2e-4) ** 2, 0) ** 4
+
+    sides = {"right": cordes.Neumann(given), "outer": cordes.Dirichlet(0.0)}
+    problem = cordes.Linear(SQUARE, np.eye(2), 1.0, boundary=sides)
+    solution = cordes.solve(problem, "least-squares", features=40)
+    # The lift is about as large as the slope, the solution no more than the width of the bump.
+    error = float(np.abs(solution([0.95, 0.3711])))
+    assert error > 0.1
+    assert solution.result != "converged"
+    assert solution.certificate.Linf is None or solution.certificate.Linf > error - 0.1
