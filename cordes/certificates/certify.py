@@ -15,6 +15,7 @@ from cordes.certificates.hjb.certify import certify_hjb
 from cordes.certificates.linear import certify_linear
 from cordes.certificates.monge_ampere.certify import certify_monge_ampere
 from cordes.certificates.obstacle.certify import certify_obstacle
+from cordes.certificates.opaque import with_opaque_formulas
 from cordes.certificates.parabolic.certify import certify_in_time
 from cordes.certificates.plane.certify import certify_on_plane, singular_places
 from cordes.certificates.reason import NoBoundError, Reason, Why
@@ -145,6 +146,7 @@ def certify(
     request = Request(candidate, singular, confidence, residual_bound, barrier)
     try:
         certificate = without_useless(problem, candidate, certified(problem, request))
+        certificate = with_opaque_formulas(problem, candidate, certificate)
     except TooFineError as error:
         reason = Reason(Why.unseen, str(error), {"point": error.point, "size": error.size})
         certificate = Certificate(reasons=(reason,))

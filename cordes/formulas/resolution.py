@@ -200,6 +200,20 @@ def more_halvings(widths: Array) -> Array:
     return np.where(ratio >= ELONGATED, np.floor(np.log2(ratio)), 0.0)
 
 
+def why_opaque(
+    function: Callable, domain: AbstractDomain, most: float = LARGEST_FORMULA
+) -> str | None:
+    """Why a function can hide what it wants from `resolved_boxes`: an operation without enclosure,
+    or more numbers than `most`; None where it cannot."""
+    try:
+        formula = Formula(function, domain)
+    except UnsupportedOperation as error:
+        return str(error).rstrip(".")
+    if formula.constant or formula.size <= most:
+        return None
+    return f"its formula has {formula.size:,} numbers"
+
+
 def _formula(function: Callable, domain: AbstractDomain) -> Formula | None:
     try:
         formula = Formula(function, domain)

@@ -60,3 +60,43 @@ def test_a_tiny_inclusion_is_no_useless_interface():
         cordes.Linear(
             SQUARE, np.eye(2), 1.0, interfaces=[lambda x: jnp.sum((x - place) ** 2) + 1e-6]
         )
+
+
+def test_what_no_enclosure_reads_is_known_at_points_only():
+    """A source behind a loop lies between all points; nothing can look for it."""
+    planted = bump([0.3713, 0.6127], 0.0015)
+
+    def hidden(x):
+        source = jnp.trace(jax.hessian(planted)(x))
+        return jax.lax.while_loop(lambda s: s[1] < 1, lambda s: (s[0], s[1] + 1), (source, 0))[0]
+
+    def smooth(x):
+        return jnp.prod(jnp.sin(jnp.pi * x))
+
+    problem = cordes.Linear(
+        SQUARE, np.eye(2), lambda x: -2 * jnp.pi**2 * smooth(x) + 0.05 * hidden(x)
+    )
+    solution = cordes.solve(problem)
+    assert solution.result == "converged_uncertified"
+    certificate = cordes.certify(problem, smooth)
+    for each in (solution.certificate, certificate):
+        assert set(each.levels.values()) == {"sampled"}
+        assert "f has no enclosure" in each.reason
+        assert "'while'" in each.reason
+
+
+def test_a_bump_of_what_is_given_on_a_face_is_followed():
+    """The lift carries it through the domain, where its second derivatives are 1e7 times as large;
+    the bound was 4e-11."""
+
+    def given(x):
+        return jnp.maximum(1 - ((x[1] - 0.3711) / 2e-4) ** 2, 0) ** 4
+
+    sides = {"right": cordes.Neumann(given), "outer": cordes.Dirichlet(0.0)}
+    problem = cordes.Linear(SQUARE, np.eye(2), 1.0, boundary=sides)
+    solution = cordes.solve(problem, "least-squares", features=40)
+    # The lift is about as large as the slope, the solution no more than the width of the bump.
+    error = float(np.abs(solution([0.95, 0.3711])))
+    assert error > 0.1
+    assert solution.result != "converged"
+    assert solution.certificate.Linf is None or solution.certificate.Linf > error - 0.1

@@ -99,3 +99,9 @@ def test_max_is_the_operand_that_wins():
     (found,) = enclose(lambda x: slope(x)[0])(lower, lower + 0.01)
     assert np.all(found.upper < [0, 1e-300])
     assert found.lower[1] == 0
+
+
+def test_a_constant_that_is_no_number_makes_nothing_zero():
+    program = RectangleProgram(lambda x: jnp.arcsin(2.0) * x[0], 1)
+    around = Neighbourhoods(np.zeros((1, 1)), np.ones((1, 1)), np.array([1.5]))
+    assert np.all(np.isinf(program.run(around).complex[0].size()))

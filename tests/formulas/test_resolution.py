@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import cordes
-from cordes.formulas.resolution import resolved_boxes
+from cordes.formulas.resolution import resolved_boxes, why_opaque
 
 SQUARE = cordes.Box([0, 0], [1, 1])
 
@@ -75,3 +75,15 @@ def test_formulas_without_enclosure_are_left_out():
         return jax.pure_callback(lambda y: np.float64(np.sum(y)), shape, x)
 
     assert len(resolved_boxes([called], SQUARE).lower) == 16
+    assert "pure_callback" in str(why_opaque(called, SQUARE))
+    assert why_opaque(bump([0.4, 0.6], 0.01), SQUARE) is None
+
+
+def test_formulas_of_thousands_of_numbers_are_left_out_and_said_to_be():
+    places = jnp.asarray(np.random.default_rng(0).uniform(size=(2000, 2)))
+
+    def sources(x):
+        return jnp.sum(jnp.exp(-jnp.sum((x - places) ** 2, axis=1)))
+
+    assert len(resolved_boxes([sources], SQUARE).lower) == 16
+    assert "numbers" in str(why_opaque(sources, SQUARE))

@@ -18,6 +18,7 @@ from cordes.certificates.theorems.energy import Local
 from cordes.domains import Ball, Box, Ellipsoid, Polygon
 from cordes.domains.cylinder import Cylinder
 from cordes.domains.domain import AbstractDomain
+from cordes.domains.walls import Walled
 from cordes.formulas.intervals import UnsupportedOperation, enclose
 from cordes.formulas.regularity import kink
 from cordes.jet import Jet, jet_of
@@ -136,7 +137,10 @@ class AnswerCandidate(AbstractCandidate):
         self.problem, self.solution, self.answer = problem, solution, solution
         network = solution.network
         self.scales = network.boxes if isinstance(network, AbstractHostNetwork) else None
-        if problem.domain.dimension == CARRIED and is_lifted(problem):
+        if isinstance(problem.domain, Walled) and is_lifted(problem):
+            # What is given on a face is carried through the domain, and bends there.
+            self.formulas = (lambda x: jet_of(solution.ansatz.lift)(x).hessian,)
+        elif problem.domain.dimension == CARRIED and is_lifted(problem):
             self.formulas = (lambda x: jet_of(problem.g)(x).hessian,)
 
     def jet(self, x: np.ndarray) -> Jet:

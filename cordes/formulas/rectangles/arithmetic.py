@@ -273,7 +273,13 @@ class Rectangle:
 
 
 def as_rectangle(value: Any) -> Rectangle:
-    return value if isinstance(value, Rectangle) else Rectangle(value, value)
+    """Of a constant; of one that is no number nothing is known, and no product may make it zero."""
+    if isinstance(value, Rectangle):
+        return value
+    unknown = np.isnan(value)
+    if np.any(unknown):
+        return Rectangle(np.where(unknown, -np.inf, value), np.where(unknown, np.inf, value))
+    return Rectangle(value, value)
 
 
 def _at_least(z: Rectangle, least: Rectangle) -> Rectangle:

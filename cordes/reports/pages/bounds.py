@@ -12,6 +12,7 @@ LEVELS = {
     "proved": "a theorem, confirmed in ball arithmetic by a program of its own",
     "enclosed": "nothing can hide between points; rounding is estimated",
     "quadrature": "the integrals have converged numerically",
+    "sampled": "true at the points that were looked at",
     "statistical (asymptotic)": "from independent points, by the normal approximation",
     "statistical": (
         "from independent points, guaranteed at the stated confidence if your bound of the "
