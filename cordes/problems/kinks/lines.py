@@ -42,7 +42,9 @@ def _places(phi: object, domain: AbstractDomain) -> list[float]:
     signs = np.sign(np.asarray(values(nodes)))
     changes = np.flatnonzero(signs[1:] * signs[:-1] < 0)
     ends = [(nodes[k], nodes[k + 1]) for k in changes]
-    found = [brentq(lambda y: float(values(np.array([y]))[0]), *each, xtol=1e-15) for each in ends]
+    found: list[Any] = [
+        brentq(lambda y: float(values(np.array([y]))[0]), *each, xtol=1e-15) for each in ends
+    ]
     return [float(np.round(each, 14)) for each in found]
 
 
