@@ -134,7 +134,7 @@ class Vanishing(NamedTuple):
 class Case:
     """A solution u and an answer w = u + t v, as a problem and a candidate."""
 
-    formulas = ()
+    formulas, scales = (), None
 
     def __init__(self, domain, kind: str, solution, error, size: float):
         self.domain, self.kind, self.solution, self.error, self.size = (

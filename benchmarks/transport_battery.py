@@ -116,7 +116,7 @@ class Case:
     """A potential u and a computed one φ, as a problem and a candidate."""
 
     # Nothing is known of the computed potential but its values.
-    formulas = ()
+    formulas, scales = (), None
 
     def __init__(
         self, domain: Any, target: Any, kind: str, solution: Any, answer: Any, density: Density

@@ -173,6 +173,11 @@ CELLS = [
 ]
 
 
+def options(method, problem):
+    """In space a polynomial is enough for these problems."""
+    return {} if (method, problem.domain.dimension) == ("cells", 3) else METHODS[method]
+
+
 def test_the_quick_part_has_everything_in_it():
     methods, kinds, _ = zip(*QUICK, strict=True)
     assert (set(METHODS), set(KINDS)) == (set(methods), set(kinds))
@@ -181,7 +186,7 @@ def test_the_quick_part_has_everything_in_it():
 @pytest.mark.parametrize(("method", "kind", "domain"), CELLS)
 def test_a_cell(method, kind, domain):
     problem = KINDS[kind](DOMAINS[domain])
-    solution = cordes.solve(problem, method=method, progress=False, **METHODS[method])
+    solution = cordes.solve(problem, method=method, progress=False, **options(method, problem))
     error, certificate = solution.error(), solution.certificate
     ends = ["finished"] if method == "adam" else ["converged", "converged_uncertified", "stagnated"]
     assert solution.result in ends

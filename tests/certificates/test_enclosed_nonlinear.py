@@ -251,7 +251,8 @@ def test_a_solved_answer_is_convex_and_its_bound_enclosed():
     assert set(certificate.levels.values()) == {"enclosed"}
     x = SQUARE.interior_points(2000, 3)
     error = solution(x) - jax.vmap(solution.problem.exact)(x)
-    assert np.max(np.abs(error)) <= certificate.Linf <= 1.6e-13
+    # Half of the bound is the rounding of the answer's second derivatives.
+    assert np.max(np.abs(error)) <= certificate.Linf <= 3e-13
 
 
 @pytest.mark.long

@@ -38,7 +38,7 @@ def test_known_solutions(m, sense, drift, reaction):
     candidate = answer(problem, wave, bump)
     certificate = certify_hjb(problem, candidate, NOWHERE)
     check_all(certificate, SQUARE, bump)
-    assert certificate.level == "quadrature"
+    assert certificate.level in ("quadrature", "enclosed")
     assert certificate.epsilon_source == "interval"
     assert certificate.reason is None
     # More than one control is best somewhere: the case is no linear equation in disguise.
@@ -82,8 +82,9 @@ def test_four_dimensions_by_a_sample():
 
 @pytest.mark.parametrize("terms", [False, True])
 def test_one_control_is_the_linear_equation(terms, monkeypatch):
-    # By quadrature both: norms of controls are not enclosed.
-    monkeypatch.setattr(linear_certify, "_enclosed", lambda *_: None)
+    # By quadrature both: one enclosed norm is wider than the other.
+    for module in (linear_certify, hjb_certify):
+        monkeypatch.setattr(module, "_enclosed", lambda *_: None)
 
     def A(x):
         return jnp.array([[2 + jnp.sin(3 * x[0]), 0.3], [0.3, 1 + x[1]]])
@@ -153,7 +154,9 @@ def test_the_multiplier_belongs_inside(sense):
     assert np.sqrt(weight @ naive**2) < 0.2 * real["energy"]
     certificate = certify_hjb(problem, candidate, NOWHERE)
     assert certificate.epsilon_source == "analytic"
-    assert certificate.energy == pytest.approx((real["energy"], real["energy"]), rel=1e-4)
+    assert certificate.energy[1] == pytest.approx(real["energy"], rel=1e-4)
+    # From below less is proved: what cells may leave out is taken off.
+    assert 0.9 * real["energy"] <= certificate.energy[0] <= real["energy"]
     check_all(certificate, SQUARE, v)
 
 

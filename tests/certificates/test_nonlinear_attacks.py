@@ -9,6 +9,7 @@ import pytest
 import cordes
 from cordes.certificates.hjb.energy import Pairs, SeenControls
 from cordes.formulas.regularity import kink
+from cordes.problems.checks import fingerprints
 
 SQUARE = cordes.Box([0, 0], [1, 1])
 PLACE = jnp.array([0.3713, 0.6127])
@@ -420,6 +421,7 @@ def test_a_sample_of_a_continuum_without_its_ends():
     # What the states tried at first do not show, those of the answer may.
     narrow = problem(np.linspace(0, 1, 11), clipped)
     vars(narrow)["controls"] = np.linspace(0.2, 0.8, 7)
+    vars(narrow)["marks"] = fingerprints(narrow)
     certificate = cordes.certify(narrow, lambda x: 1e-3 * x[0] * (50 - x[0]) * x[1] * (1 - x[1]))
     assert certificate.Linf is None
     assert "leaves the control set" in certificate.reason

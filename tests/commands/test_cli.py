@@ -31,6 +31,7 @@ KEYS = {
     "reference",
     "condition",
     "certificate",
+    "proof",
     "residual",
     "seed",
 }

@@ -44,7 +44,10 @@ CLASSES = {
 EXAMPLES = ("american-put", "insulated-box", "l-shape", "plate-with-holes")
 # Those that are a tour of all options of their kind; one that begins at the end has no beginning.
 TOURS = [template for template in TEMPLATES if template[0] not in EXAMPLES]
-NOT_BOTH = {"heat": {"terminal", "boundary"}}
+NOT_BOTH = {
+    "heat": {"terminal", "boundary"},
+    "hjb": {"boundary", "horizon", "initial", "terminal"},
+}
 every_template = pytest.mark.parametrize(
     ("kind", "ending"), TOURS, ids=lambda value: str(value).strip(".")
 )
