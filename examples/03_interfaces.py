@@ -3,9 +3,8 @@
 Where coefficients jump, second derivatives of u jump too, and a smooth network follows slowly.
 Declare such a curve as a function that vanishes on it: there the answer may bend, and integrals are
 cut along it. Here a material four times as stiff surrounds a disk of radius 1/2: a(x)Δu = 1 in the
-unit disk. Where a comparison in a formula makes the jump, it is found and need not be declared.
-Elsewhere, as behind `floor`, it is warned about; the answer is then poor, and the certificate says
-so or refuses a bound.
+unit disk. A jump that a comparison in a formula makes is found and need not be declared. Others,
+as behind `floor`, are warned about; the answer is then poor, and the certificate refuses a bound.
 """
 
 import sys

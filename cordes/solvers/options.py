@@ -2,6 +2,7 @@
 is wrong with the ones given, before any work."""
 
 import dataclasses
+import inspect
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -231,6 +232,12 @@ def _refuse_twice(solver: AbstractSolver, names: set[str]) -> None:
         )
 
 
+def _concrete(kind: type[AbstractProblem]) -> set[type[AbstractProblem]]:
+    """The kinds of problems that can be made."""
+    found = set() if inspect.isabstract(kind) else {kind}
+    return found.union(*map(_concrete, kind.__subclasses__()))
+
+
 def _check_names(
     problem: AbstractProblem, kind: type[AbstractSolver], options: Mapping[str, Any]
 ) -> None:
@@ -245,7 +252,7 @@ def _check_names(
                 f"method='{others[0]}' or leave it out."
             )
         kinds = sorted(
-            each.__name__ for each in AbstractProblem.__subclasses__() if name in each.outer_options
+            each.__name__ for each in _concrete(AbstractProblem) if name in each.outer_options
         )
         if kinds:
             raise OptionError(

@@ -269,7 +269,7 @@ def test_all_keys_of_an_equation():
             "schema = 3, but this version of cordes reads schema = 1 to 2",
         ),
         (toml(head='schema = true\nkind = "linear"'), "schema = True"),
-        (toml(head='schema = 1\nkind = "isaacs"'), "'isaacs' is not for files.*'linear'"),
+        (toml(head='schema = 1\nkind = "games"'), "'games' is not for files.*'linear'"),
         (toml(head="schema = 1\nkind = [1]"), r"kind = \[1\]"),
         (toml(head='schema = 1\nkind = "linear"\nnmae = "a"'), "no key 'nmae'. Did you mean name"),
         (toml(head='schema = 1\nkind = "linear"\nf = 2'), r"f belongs into the table \[equation\]"),
