@@ -353,7 +353,11 @@ def test_vector_controls(solved, tmp_path):
         ("ex4.6-monge-ampere", {"outer": "picard"}, "no outer loop 'picard'"),
         ("ex4.6-monge-ampere", {"outer": "fixed-point"}, "exists for HJB problems"),
         ("ex4.6-monge-ampere", {"outer": "direct"}, "method='adam'"),
-        ("ex4.6-monge-ampere", {"argmax": "unscaled"}, "option for HJB and Isaacs, not for MongeAmpere"),
+        (
+            "ex4.6-monge-ampere",
+            {"argmax": "unscaled"},
+            "option for HJB and Isaacs, not for MongeAmpere",
+        ),
         ("switching-control", {"form": "convex"}, "option for MongeAmpere, not for HJB"),
         ("switching-control", {"argmax": "other"}, "no argmax 'other'. Known: scaled, unscaled"),
         ("smears-suli-2014", {"argmax": "scaled"}, "maximiser"),
