@@ -118,7 +118,7 @@ def _turned(domain: Walled, center: np.ndarray, p: np.ndarray, S: np.ndarray) ->
         for end in (0, 1):
             kappa = each.kappa(end)
             place = (domain.lower, domain.upper)[end][axis] - center[axis]
-            outer = (1.0 if end else -1.0) * (p[axis] + place * S[axis, axis])
+            outer = (1.0 if end else -1.0) * float(p[axis] + place * S[axis, axis])
             if kappa is not None:
                 # Rounded down: a smaller κ has smaller eigenvalues.
                 kappa = (kappa - outer / 2) * (1 - 1e-12) if outer != 0 else kappa
