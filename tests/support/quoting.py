@@ -4,12 +4,12 @@ machine changes."""
 import re
 
 NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
-# Seconds; hashes of answers; and what a certificate chooses among near equals: points, parameters, λ,
-# contraction, and the theorem that happens to give the smallest bound.
+# Seconds; hashes of answers; and what a certificate chooses among near equals: points, parameters,
+# λ, contraction, and the theorem that happens to give the smallest bound.
 CHOSEN = re.compile(
     r"(?:import|prepare|compile|solve|certify|files|total) [\d.]+|[\d,]+ (?:points|parameters)"
     r"|agree to [\d.e+-]+ %|Δv - [\d.]+ v"
-    r"|\(SHA256 [0-9a-f]+…\)"
+    r"|SHA-256 [0-9a-f]+…"
     r"|contraction:? +[\d.e+-]+ \(\w+\) in [^\n│]+|theorem:? +[^\n│]+|largest error by:? +[^\n│]+"
 )
 # A row that goes on below its second column.
