@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from cordes.ansatz.build import NOTHING, Earlier
+from cordes.ansatz.build import NOTHING, Earlier, prepared
 from cordes.arguments import check_arguments
 from cordes.errors import CoefficientError
 from cordes.gallery.names import as_problem
@@ -218,7 +218,8 @@ def _refuse_tiny(problem: AbstractProblem) -> None:
     if problem.linear:
         center = problem.domain.center
         # Nothing but A is compiled; operations one by one, those of f too, take half a second.
-        A = np.asarray(jax.jit(lambda x: problem.at(x).A)(jnp.asarray(center)))
+        place = jnp.asarray(center)
+        A = prepared(problem, "A", lambda: np.asarray(jax.jit(lambda x: problem.at(x).A)(place)))
         if np.max(np.abs(A)) < SMALLEST_SOLVED:
             raise CoefficientError(
                 f"A({show(center)}) = {show(A)} is so small that its square is zero: multiply the "

@@ -418,8 +418,8 @@ def test_a_second_solve_prepares_nothing_again():
     first, second = (
         cordes.solve(problem, features=60, progress=False, certify=False) for _ in range(2)
     )
-    assert first.seconds["compile"] > 0
-    assert second.seconds["compile"] == 0
+    # Nothing is compiled again; the data are traced to see that they are what they were.
+    assert second.seconds["compile"] < 0.05 * first.seconds["compile"]
     points = problem.domain.interior_points(50, seed=1)
     assert np.array_equal(first(points), second(points))
 
