@@ -30,6 +30,9 @@ CHORDS, CHORD_NUMBERS, LEAST_CHORDS = 256, 1 << 19, 32
 # Distances from a singular point, in units of the domain, at which its rays are crossed, and the
 # step across relative to them.
 RAY_RADII, RAY_STEP = np.array([1e-3, 1e-2, 0.1, 0.3]), 1e-5
+# The difference of quadratic extrapolations from both sides, by weight and number of steps: what a
+# gradient does smoothly on either side cancels up to the cube of a step.
+ONE_SIDED = ((3, 1), (-3, 2), (1, 3), (-3, -1), (3, -2), (-1, -3))
 EPSILON = float(np.finfo(np.float64).eps)
 # What is left out along the sides of a box, as a share of it.
 HAIR = 1e-6
@@ -155,8 +158,8 @@ def kink_across_rays(solution: Solution) -> float:
     zero by construction, measured all the same, because large amplitudes magnify the smallest fault
     of an angle.
 
-    Differences at distances h and 2h are combined so that a smooth function leaves a term of the
-    second order in h.
+    Values at distances h, 2h and 3h are combined so that a function which is smooth on both sides
+    leaves a term of the third order in h: one of the second order was taken for a jump.
     """
     singular, amplitudes = solution.singular_functions
     lower, upper = solution.problem.domain.bounding_box
@@ -176,7 +179,7 @@ def kink_across_rays(solution: Solution) -> float:
         if not len(x):
             continue
         change, rounding = np.zeros(x.shape), np.zeros(x.shape)
-        for weight, distance in ((2, 1), (-2, -1), (-1, 2), (1, -2)):
+        for weight, distance in ONE_SIDED:
             gradient, terms = _singular_gradient(singular, amplitudes, x + distance * step * across)
             change = change + weight * gradient
             rounding = rounding + abs(weight) * 8 * EPSILON * terms
