@@ -367,6 +367,9 @@ def test_vector_controls(solved, tmp_path):
     ],
 )
 def test_wrong_options(name, options, message):
+    class Derived(cordes.MongeAmpere):
+        """What a person derives is not named."""
+
     with pytest.raises(OptionError, match=message):
         cordes.solve(cordes.gallery[name], **options)
 

@@ -195,29 +195,38 @@ class AbstractControlEquation(AbstractEquation):
         points first, then others."""
 
     def proved(self, energies: list[EnergyBound]) -> list[EnergyBound]:
-        found = [energy._replace(norm=self._proved(energy)) for energy in energies]
+        if self.enclosed is None:
+            return energies
+        weights = [multiplier(energy.scheme, energy.matrix) for energy in energies]
+        norms = [self.enclosed.norm_of(weight) for weight in weights]
+        # New cells where those for another multiplier do not serve.
+        far = [
+            k
+            for k, (norm, energy) in enumerate(zip(norms, energies, strict=True))
+            if not norm.upper <= CLOSE * energy.norm.upper
+        ]
+        for k, norm in zip(far, self._anew([weights[k] for k in far]), strict=True):
+            norms[k] = min(norms[k], norm, key=lambda each: each.upper)
+        pairs = zip(energies, norms, strict=True)
+        found = [energy._replace(norm=self._sooner(norm, energy.norm)) for energy, norm in pairs]
         return [energy for energy in found if energy.norm.enclosed or not self.missed]
 
-    def _proved(self, energy: EnergyBound) -> Norm:
-        """The norm that is enclosed, unless points show much less and miss nothing; with new cells
-        where those for another multiplier do not serve."""
-        if self.enclosed is None:
-            return energy.norm
-        weight = multiplier(energy.scheme, energy.matrix)
-        norm = self.enclosed.norm_of(weight)
-        if not norm.upper <= CLOSE * energy.norm.upper:
-            norm = min(norm, self._anew(weight), key=lambda each: each.upper)
-        good = self.missed or norm.upper <= UNENCLOSED * energy.norm.upper
-        return norm if norm.enclosed and good else energy.norm
+    def _sooner(self, norm: Norm, seen: Norm) -> Norm:
+        """The norm that is enclosed, unless points show much less and miss nothing."""
+        good = self.missed or norm.upper <= UNENCLOSED * seen.upper
+        return norm if norm.enclosed and good else seen
 
-    def _anew(self, weight: Weight) -> Norm:
+    def _anew(self, weights: list[Weight]) -> list[Norm]:
+        """By cells for these multipliers, all at once."""
+        if not weights:
+            return []
         try:
             formula = isinstance(self.compared.candidate, FunctionCandidate)
             limits = CHEAP if formula else FEW
-            given = self.problem, self.compared.candidate, [weight], limits
-            return controlled_measure(*given).norm_of(weight)
+            measure = controlled_measure(self.problem, self.compared.candidate, weights, limits)
+            return [measure.norm_of(weight) for weight in weights]
         except UnsupportedOperation:
-            return Norm(0.0, np.inf)
+            return [Norm(0.0, np.inf)] * len(weights)
 
     @functools.cached_property
     def missed(self) -> bool:
