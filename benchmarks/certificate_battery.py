@@ -19,12 +19,12 @@ import numpy as np
 from scipy.special import roots_gegenbauer, roots_jacobi
 
 from cordes.certificates.certificate import Certificate
+from cordes.certificates.equation import LinearEquation
 from cordes.certificates.linear import bounds
 from cordes.certificates.residual.candidate import Evaluated
 from cordes.certificates.residual.norms import fixed_rule
 from cordes.certificates.theorems.contraction import Coverage
 from cordes.certificates.theorems.energy import Local
-from cordes.certificates.theorems.energy_bounds import LinearEquation
 from cordes.domains import Ball, Box, Ellipsoid, Polygon
 from cordes.domains.constants import first_eigenvalue
 

@@ -52,20 +52,21 @@ class Ansatz:
         domain: AbstractDomain,
         g: Callable | None,
         interfaces: Sequence[Callable] = (),
-        shown: Sequence[Callable] = (),
-        powers: tuple[float, ...] = (),
+        inputs: Inputs | None = None,
         hard: bool = True,
         base: Callable | None = None,
         fit: Fit | None = None,
         kinks: Callable | None = None,
     ):
-        """`interfaces` shape the lift, `shown` are those that the network sees, with `powers`; g =
-        None means zero boundary values. `base` takes the place of the lift where boundary values
-        are not exact (`hard=False`). `fit` is that of the lift of an earlier ansatz. `kinks` is
-        a function with the kinks of g: what is left of it is smooth along the boundary."""
+        """`interfaces` shape the lift, `inputs` are what the network sees, by default coordinates
+        alone; g = None means zero boundary values. `base` takes the place of the lift where
+        boundary values are not exact (`hard=False`). `fit` is that of the lift of an earlier
+        ansatz. `kinks` is a function with the kinks of g: what is left of it is smooth along the
+        boundary."""
         self.domain = domain
         self.hard = hard
-        self.inputs = Inputs(domain, shown, powers, domain.coordinates if hard else None)
+        plain = Inputs(domain, coordinates=domain.coordinates if hard else None)
+        self.inputs = plain if inputs is None else inputs
         self.singular = SingularFunctions(domain)
         self._lift = base if not hard else _lift(domain, g, interfaces, fit, kinks)
         # Whether networks vanish on the boundary by themselves, and have all singular functions.

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cordes.ansatz.ansatz import Ansatz
+from cordes.ansatz.networks.inputs import Inputs
 from cordes.ansatz.singular import SingularFunctions, SingularPoint, curves, find_singular_points
 from cordes.ansatz.singular.curves_in_time import Curve, bent
 from cordes.ansatz.singular.kinks import KinkPart, kink_parts, kinked
@@ -111,8 +112,12 @@ def _made(problem: AbstractProblem, hard: bool, inputs: str, fit: Fit | None) ->
         problem.domain,
         _boundary_values(problem),
         problem.interfaces,
-        shown,
-        powers=POWERS if shown and inputs == "powers" else (),
+        Inputs(
+            problem.domain,
+            shown,
+            POWERS if shown and inputs == "powers" else (),
+            problem.domain.coordinates if hard else None,
+        ),
         hard=hard,
         fit=fit,
         kinks=kinked(parts, _size(problem)) if hard and (parts := kinks_of(problem)) else None,

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from cordes.certificates.certificate import Certificate, Picture
+from cordes.certificates.equation import AbstractEquation, EnergyBound
 from cordes.certificates.reason import Reason, Why
 from cordes.certificates.residual.hypotheses import Gap
 from cordes.certificates.residual.norms import (
@@ -21,10 +22,10 @@ from cordes.certificates.residual.norms import (
 )
 from cordes.certificates.theorem import Citation, Theorem
 from cordes.certificates.theorems.contraction import AbstractCoverage
-from cordes.certificates.theorems.energy_bounds import AbstractEquation, EnergyBound, energy_bounds
+from cordes.certificates.theorems.energy_bounds import energy_bounds
 from cordes.certificates.theorems.maximum import ABP, LIKE_A_POLE, Maximum
-from cordes.domains.constants import polar_factor
 from cordes.domains.domain import AbstractDomain
+from cordes.domains.polar import polar_factor
 
 # A bound whose contraction is only sampled must be this much smaller to be preferred.
 PREFERENCE = 1.5

@@ -22,6 +22,7 @@ from cordes.certificates.theorems.energy import Local, TraceSplit, Weighted
 from cordes.domains.domain import AbstractDomain
 from cordes.errors import OptionError
 from cordes.gallery.names import as_problem
+from cordes.problems.coefficients import Coefficients
 from cordes.problems.condition import (
     NegativeReaction,
     best_lambda,
@@ -34,7 +35,7 @@ from cordes.problems.linear import Linear
 from cordes.problems.monge_ampere import MongeAmpere
 from cordes.problems.obstacle import Obstacle
 from cordes.problems.parabolic import Parabolic
-from cordes.problems.problem import AbstractProblem, Coefficients
+from cordes.problems.problem import AbstractProblem
 from cordes.problems.transport import Transport
 from cordes.runtime.blocks import with_matrices
 from cordes.solutions.solution import Solution

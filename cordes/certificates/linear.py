@@ -23,6 +23,7 @@ from cordes.certificates.enclosed.refinement import (
 )
 from cordes.certificates.enclosed.residual import enclosed_measure
 from cordes.certificates.enclosed.weights import multiplier, over_root
+from cordes.certificates.equation import EnergyBound, LinearEquation
 from cordes.certificates.reason import Reason, Why, contraction_too_large
 from cordes.certificates.residual.candidate import (
     AbstractCandidate,
@@ -45,7 +46,6 @@ from cordes.certificates.theorems.contraction import AbstractCoverage, Coverage
 from cordes.certificates.theorems.derivatives import derivatives
 from cordes.certificates.theorems.drift import drift_bounds
 from cordes.certificates.theorems.energy import Local, TraceSplit
-from cordes.certificates.theorems.energy_bounds import EnergyBound, LinearEquation
 from cordes.certificates.theorems.maximum import (
     Maximum,
     MaximumPrinciple,

@@ -4,7 +4,7 @@ and matrices with a structure that saves work in many dimensions."""
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,6 +13,7 @@ from jax import Array
 
 from cordes.domains.domain import LARGEST_VALUE
 from cordes.errors import CoefficientError
+from cordes.jet import Jet, contract
 from cordes.runtime.blocks import BLOCK, in_blocks, is_traced, with_matrices
 from cordes.runtime.plain import show
 
@@ -224,6 +225,21 @@ def checked_sample(
     return values
 
 
+class Coefficients(NamedTuple):
+    """A linear equation at one point (or, with leading axes, at many): arrays of JAX inside a
+    trace, of NumPy outside."""
+
+    A: Any
+    b: Any
+    c: Any
+    f: Any
+
+    def defect(self, jet: Jet) -> Any:
+        """A:D²u + b·∇u - cu - f."""
+        first = (self.b * jet.gradient).sum(axis=-1)
+        return contract(self.A, jet.hessian) + first - self.c * jet.value - self.f
+
+
 def at_points(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of one point (and of more) as one of arrays of them, compiled once for all
     lengths."""
@@ -254,3 +270,14 @@ class DiagonalPlusRank:
     def __call__(self, *arguments: Any) -> Array:
         diagonal, columns = self.parts(*arguments)
         return jnp.diag(diagonal) + columns @ columns.T
+
+
+def at_states(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of one point, a state there and more as one of many points, their jet and arrays,
+    compiled once."""
+
+    def at(x: Array, value: Array, gradient: Array, hessian: Array, *more: Array) -> Any:
+        return function(x, Jet(value, gradient, hessian), *more)
+
+    compiled = at_points(at)
+    return lambda points, jet, *more: compiled(points, *jet, *more)

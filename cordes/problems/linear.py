@@ -14,13 +14,14 @@ from cordes.errors import CoefficientError, shown
 from cordes.jet import Jet
 from cordes.problems.checks import CHECK_POINTS, CHECKED_NUMBERS, warn_about_jumps
 from cordes.problems.coefficients import (
+    Coefficients,
     at_points,
     check_elliptic,
     checked_sample,
     coefficient_functions,
 )
 from cordes.problems.conditions import refuse_unknown_constant
-from cordes.problems.problem import AbstractProblem, Coefficients
+from cordes.problems.problem import AbstractProblem
 from cordes.runtime.blocks import with_matrices
 
 # Of which the eigenvalues are looked at, however many dimensions there are.

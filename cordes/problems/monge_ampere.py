@@ -27,9 +27,16 @@ from cordes.domains.domain import AbstractDomain
 from cordes.errors import CoefficientError, OptionError, unknown
 from cordes.jet import Jet
 from cordes.problems.checks import CHECK_POINTS, warn_about_jumps
-from cordes.problems.coefficients import as_function, at_points, checked_sample, sample
+from cordes.problems.coefficients import (
+    Coefficients,
+    as_function,
+    at_points,
+    at_states,
+    checked_sample,
+    sample,
+)
 from cordes.problems.kinks.boundary_curvature import Rough, rough_point
-from cordes.problems.problem import AbstractProblem, Coefficients, at_states
+from cordes.problems.problem import AbstractProblem
 from cordes.runtime.plain import show
 
 FORMS = ("determinant", "convex", "plain")

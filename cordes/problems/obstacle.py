@@ -19,12 +19,19 @@ from cordes.domains.walls import walled_part
 from cordes.errors import CoefficientError, shown
 from cordes.jet import Jet
 from cordes.problems.checks import CHECK_POINTS, check_domain
-from cordes.problems.coefficients import as_function, check_finite, check_shape, sample
+from cordes.problems.coefficients import (
+    Coefficients,
+    as_function,
+    at_states,
+    check_finite,
+    check_shape,
+    sample,
+)
 from cordes.problems.condition import cordes_multiplier
 from cordes.problems.controls.controlled import AbstractControlled
 from cordes.problems.linear import Linear
 from cordes.problems.parabolic import Parabolic
-from cordes.problems.problem import AbstractProblem, Coefficients, at_states
+from cordes.problems.problem import AbstractProblem
 from cordes.runtime.plain import show
 
 # How much a unit of u - ψ counts beside the scaled equation, in units of the time that diffusion

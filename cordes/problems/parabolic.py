@@ -10,8 +10,8 @@ from jax import Array
 from cordes.domains.domain import AbstractDomain
 from cordes.jet import Jet
 from cordes.problems.checks import CHECK_POINTS, warn_about_jumps
-from cordes.problems.coefficients import at_points, check_elliptic, checked_sample
-from cordes.problems.problem import AbstractProblem, Coefficients
+from cordes.problems.coefficients import Coefficients, at_points, check_elliptic, checked_sample
+from cordes.problems.problem import AbstractProblem
 from cordes.runtime.blocks import with_matrices
 
 

@@ -6,14 +6,11 @@ its words in a report (`cordes.reports.pages.equation`), each registered for its
 """
 
 import abc
-import functools
-import inspect
 import math
-import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import jax.numpy as jnp
 import numpy as np
@@ -21,21 +18,23 @@ from jax import Array
 
 from cordes.domains.domain import AbstractDomain
 from cordes.errors import (
-    ArgumentError,
     CoefficientError,
-    FrozenError,
-    NotPickledError,
     shown,
 )
-from cordes.jet import Jet, contract
-from cordes.natural_names import missing
+from cordes.immutable import Immutable
+from cordes.jet import Jet
 from cordes.problems.checks import (
     check_boundary_data,
     check_domain,
     check_interfaces,
     fingerprints,
 )
-from cordes.problems.coefficients import DiagonalPlusRank, as_function, at_points, check_exact
+from cordes.problems.coefficients import (
+    Coefficients,
+    DiagonalPlusRank,
+    as_function,
+    check_exact,
+)
 from cordes.problems.conditions import check_data, placed
 from cordes.problems.evolution import Clockwork, Values, best_rate, clockwork, values_of
 from cordes.problems.kinks.boundary_kinks import BoundaryShape, KinkWarning
@@ -43,22 +42,6 @@ from cordes.problems.kinks.found_interfaces import found_interfaces
 from cordes.problems.kinks.initial_kinks import SMOOTH, InitialKink, Start, start_of
 from cordes.runtime.memory import largest_that_fits, require_memory
 from cordes.runtime.plain import show
-
-
-class Coefficients(NamedTuple):
-    """A linear equation at one point (or, with leading axes, at many): arrays of JAX inside a
-    trace, of NumPy outside."""
-
-    A: Any
-    b: Any
-    c: Any
-    f: Any
-
-    def defect(self, jet: Jet) -> Any:
-        """A:D²u + b·∇u - cu - f."""
-        first = (self.b * jet.gradient).sum(axis=-1)
-        return contract(self.A, jet.hessian) + first - self.c * jet.value - self.f
-
 
 # Points from which the weight of the derivative by time is chosen.
 RATE_POINTS = 256
@@ -75,18 +58,7 @@ def _check_matrices(dimension: int) -> None:
     )
 
 
-def at_states(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of one point, a state there and more as one of many points, their jet and arrays,
-    compiled once."""
-
-    def at(x: Array, value: Array, gradient: Array, hessian: Array, *more: Array) -> Any:
-        return function(x, Jet(value, gradient, hessian), *more)
-
-    compiled = at_points(at)
-    return lambda points, jet, *more: compiled(points, *jet, *more)
-
-
-class AbstractProblem(abc.ABC):
+class AbstractProblem(Immutable):
     """An equation for u on `domain`. Fields are facts; what is not said here is said by the kind.
 
     `exact`, if known, serves to measure errors and for nothing else. `source` says where the
@@ -163,8 +135,6 @@ class AbstractProblem(abc.ABC):
     base: Callable[[Array], Array] | None = None
     # How far the data span, where a solve may have to approach them in stages.
     spread: float = 1.0
-    arguments: dict[str, Any]
-    made: bool = False
 
     def _place(
         self,
@@ -277,8 +247,7 @@ class AbstractProblem(abc.ABC):
 
     def smoothing(self, kink: InitialKink) -> Callable[[Array], Array]:
         """The matrix A(x) that smooths a kink of the initial values first."""
-        start = self.values.start
-        return lambda x: self.of_space(self.A(jnp.append(x, start)))
+        return self.matrix_at_start(kink)
 
     def matrix_at_start(self, face: Any) -> Callable[[Array], Array]:
         """The matrix A(x) that carries inside what happens on a face at the start."""
@@ -379,49 +348,13 @@ class AbstractProblem(abc.ABC):
     # A value that does not change: an answer, its certificate and what is compiled for them speak
     # of the data as they were.
 
-    def __init_subclass__(cls) -> None:
-        """Every kind keeps the arguments it was made of, and is closed once it is made."""
-        initialise = cls.__init__
-        known = inspect.signature(initialise).parameters
-
-        @functools.wraps(initialise)
-        def made(self: Any, *given: Any, **named: Any) -> None:
-            for name in named.keys() - known.keys():
-                what = missing(name) or f"Known: {', '.join(list(known)[1:])}."
-                raise ArgumentError(f"{cls.__name__} has no argument {name!r}. {what}")
-            initialise(self, *given, **named)
-            if type(self) is not cls:
-                return  # Of a subclass, which is not yet made.
-            arguments = inspect.signature(initialise).bind(self, *given, **named).arguments
-            self.arguments = {name: arguments[name] for name in list(arguments)[1:]}
-            self.marks = fingerprints(self)
-            self.made = True
-
-        cls.__init__ = made
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if self.made:
-            raise FrozenError(
-                f"{name} of {self!r} cannot be changed: answers and certificates speak of the "
-                f"problem as it was made. Make another one: problem.replace({name}=…)."
-            )
-        super().__setattr__(name, value)
-
-    def replace(self, **changes: Any) -> Self:
-        """The same problem with other arguments, made and checked anew; it belongs to no gallery
-        and no file any more."""
-        return type(self)(**(self.arguments | changes))
+    def _closed(self) -> None:
+        self.marks = fingerprints(self)
 
     def labelled(self, name: str | None = None, source: dict[str, Any] | None = None) -> Self:
         """The same problem under another name, or one that says where it can be had again."""
         other = self.__copy__()
         vars(other).update({"name": name or self.name, "source": source or self.source})
-        return other
-
-    def __copy__(self) -> Self:
-        """Nothing is checked or compiled twice."""
-        other = object.__new__(type(self))
-        vars(other).update(vars(self))
         return other
 
     def _repr_html_(self) -> str:
@@ -431,32 +364,10 @@ class AbstractProblem(abc.ABC):
         return notebook_html(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """For Python's own pickle, which takes functions by name: a problem of the gallery or of
-        TOML goes by its source, any other by its arguments."""
+        """A problem of the gallery or of TOML goes by its source, any other by its arguments."""
         # Files and galleries are made of problems.
         from cordes.gallery.names import from_source
 
         if self.source is not None:
             return from_source, (self.source, self.name)
-        for name, value in self.arguments.items():
-            for function in value if isinstance(value, (list, tuple)) else (value,):
-                if inspect.isfunction(function) and not _has_a_name(function):
-                    raise NotPickledError(
-                        f"{self!r} cannot be pickled: {name} is a function without a name in a "
-                        "module, and pickles take functions by name. Define it with `def` at the "
-                        "top of a module, or write the problem as a TOML file and use "
-                        "cordes.problem(path)."
-                    )
-        return _from_arguments, (type(self), self.arguments)
-
-
-def _has_a_name(function: Callable[..., Any]) -> bool:
-    """Whether a module has the function under its own name."""
-    found: Any = sys.modules.get(function.__module__)
-    for part in function.__qualname__.split("."):
-        found = getattr(found, part, None)
-    return found is function
-
-
-def _from_arguments(kind: type[AbstractProblem], arguments: dict[str, Any]) -> AbstractProblem:
-    return kind(**arguments)
+        return super().__reduce__()

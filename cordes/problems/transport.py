@@ -26,9 +26,16 @@ from cordes.errors import CoefficientError, CordesError
 from cordes.formulas.lookups.lines import grid_lines
 from cordes.jet import Jet, jet_of
 from cordes.problems.checks import CHECK_POINTS, check_domain, warn_about_jumps
-from cordes.problems.coefficients import as_function, at_points, check_shape, checked_sample
+from cordes.problems.coefficients import (
+    Coefficients,
+    as_function,
+    at_points,
+    at_states,
+    check_shape,
+    checked_sample,
+)
 from cordes.problems.monge_ampere import tangent_of_determinant
-from cordes.problems.problem import AbstractProblem, Coefficients, at_states
+from cordes.problems.problem import AbstractProblem
 from cordes.runtime.plain import show
 
 # Gauss points per direction for the masses.

@@ -1,7 +1,8 @@
 """Numbers as Python has them: users and programs pass on NumPy's, which JSON does not know."""
 
 import math
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -38,3 +39,11 @@ def as_json(value: Any) -> Any:
 def show(value: Any) -> str:
     """A value as it appears in a message."""
     return np.array2string(np.asarray(value), precision=6, separator=", ").replace("\n", "")
+
+
+def has_a_name(function: Callable[..., Any]) -> bool:
+    """Whether a module has the function under its own name."""
+    found: Any = sys.modules.get(function.__module__)
+    for part in function.__qualname__.split("."):
+        found = getattr(found, part, None)
+    return found is function

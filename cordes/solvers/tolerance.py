@@ -8,7 +8,8 @@ import numpy as np
 from cordes.certificates.parabolic.promise import promised_rms
 from cordes.certificates.theorems.energy import Local, Pilot, TraceSplit, choose_weighted
 from cordes.certificates.theorems.preconditioner import preconditioners
-from cordes.domains.constants import first_eigenvalue, largest_polar_factor
+from cordes.domains.constants import first_eigenvalue
+from cordes.domains.polar import largest_polar_factor
 from cordes.domains.walls import Walled
 from cordes.domains.walls.constants import second_eigenvalue
 from cordes.problems.condition import cordes_multiplier

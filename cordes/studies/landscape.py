@@ -92,18 +92,27 @@ class Landscape:
         return {"radius": float(self.coordinates[-1]), "resolution": len(self.coordinates), **data}
 
 
+class LossSquare(NamedTuple):
+    """So many points along each side of the square of side 2·radius."""
+
+    resolution: int = 41
+    radius: float = 1.0
+
+
+WHOLE = LossSquare()
+
+
 def landscape(
     problem: AbstractProblem,
     solution: Solution,
     multiplier: bool,
     seed: int = 0,
-    resolution: int = 41,
-    radius: float = 1.0,
+    window: LossSquare = WHOLE,
     points: int = 10_000,
     form: str = "frozen",
     choices: dict[str, Any] | None = None,
 ) -> Landscape:
-    """The mean square of the residual on the square of side 2·radius around the network; one pass
+    """The mean square of the residual on a square around the network; one pass
     of `points` collocation points for each loss, in float32.
 
     `seed` draws the directions and the points: solutions with networks of the same shape get the
@@ -112,6 +121,7 @@ def landscape(
     multiplier of the perturbed network (`form="direct"`). `choices` go to the problem when it is
     frozen.
     """
+    resolution, radius = window
     _check(resolution, radius, points, form)
     state = state_of(solution)
     system = system_at(problem, solution, multiplier, choices)

@@ -33,7 +33,7 @@ from cordes.studies.bench import bench
 from cordes.studies.conditioning import multiplier_spread, spectra
 from cordes.studies.ensemble import EVERY, choices_of, methods_of
 from cordes.studies.kept import judged, studied
-from cordes.studies.landscape import Landscape, Measures, landscape
+from cordes.studies.landscape import Landscape, LossSquare, Measures, landscape
 from cordes.studies.pages.plots import plot_landscape, plot_spectra
 from cordes.studies.runs import Run, TrainingRun, device_name, probe, same_equation
 from cordes.studies.time_to_accuracy import (
@@ -215,7 +215,9 @@ class Study:
         form, state = self._form(method), self.settled(method)
         choices = choices_of(self.problem) if form == "frozen" else None
         options = {"points": points, "form": form, "choices": choices}
-        return landscape(self.problem, state, method == "C-PINN", seed, resolution, **options)
+        return landscape(
+            self.problem, state, method == "C-PINN", seed, LossSquare(resolution), **options
+        )
 
     def _conditioning(self) -> dict[str, Any]:
         problem, choices = self.problem, choices_of(self.problem)

@@ -12,6 +12,7 @@ import pytest
 
 import cordes
 from cordes.certificates import linear as linear_certify
+from cordes.certificates.equation import EnergyBound
 from cordes.certificates.hjb import certify as hjb_certify
 from cordes.certificates.hjb import energy as hjb_energy
 from cordes.certificates.hjb import equation as hjb_equation
@@ -20,9 +21,8 @@ from cordes.certificates.linear import certify_linear
 from cordes.certificates.residual.candidate import FunctionCandidate
 from cordes.certificates.residual.norms import fixed_rule
 from cordes.certificates.theorems.energy import Invariants
-from cordes.certificates.theorems.energy_bounds import EnergyBound
 from cordes.certificates.theorems.maximum import determinant_root
-from cordes.domains.constants import largest_polar_factor
+from cordes.domains.polar import largest_polar_factor
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import hjb_battery as battery

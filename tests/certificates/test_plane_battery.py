@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import cordes
-from cordes.domains.constants import first_eigenvalue, largest_polar_factor, polar_factor
+from cordes.domains.constants import first_eigenvalue
+from cordes.domains.polar import largest_polar_factor, polar_factor
 from cordes.reports.pages.claims import claims
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))

@@ -20,7 +20,8 @@ from cordes.certificates.theorems.pointwise import (
     green_constant,
 )
 from cordes.domains import Ball, Box, Polygon
-from cordes.domains.constants import circumscribed, largest_polar_factor, polar_factor
+from cordes.domains.constants import circumscribed
+from cordes.domains.polar import largest_polar_factor, polar_factor
 from cordes.errors import OptionError
 
 # Domains with the coefficients of a polynomial that is positive inside and zero on the boundary.

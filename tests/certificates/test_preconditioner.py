@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
+from cordes.certificates.equation import EnergyBound
 from cordes.certificates.residual.norms import Norm
 from cordes.certificates.theorems.contraction import Contraction
 from cordes.certificates.theorems.energy import Local, TraceSplit, Triangle
-from cordes.certificates.theorems.energy_bounds import EnergyBound
 from cordes.certificates.theorems.preconditioner import anisotropy, preconditioners
 from cordes.domains import Box
 from cordes.domains.constants import first_eigenvalue

@@ -11,12 +11,8 @@ from polygons import PENTAGON, regular_polygon
 from scipy.spatial import ConvexHull
 
 from cordes.domains import AbstractDomain, Ball, Box, Ellipsoid, Polygon
-from cordes.domains.constants import (
-    circumscribed,
-    first_eigenvalue,
-    largest_polar_factor,
-    polar_factor,
-)
+from cordes.domains.constants import circumscribed, first_eigenvalue
+from cordes.domains.polar import largest_polar_factor, polar_factor
 from cordes.domains.polygon_shape import second_moment_axes
 from cordes.errors import OptionError
 

@@ -9,7 +9,8 @@ from polygons import PENTAGON, regular_polygon
 from scipy.spatial import ConvexHull
 
 from cordes.domains import Ball, Box, Ellipsoid, Polygon
-from cordes.domains.constants import circumscribed, largest_polar_factor, polar_factor
+from cordes.domains.constants import circumscribed
+from cordes.domains.polar import largest_polar_factor, polar_factor
 
 
 def test_polar_factor_of_the_unit_cube():

@@ -12,7 +12,8 @@ import scipy.linalg
 from cordes.ansatz.cells.axis import Axis, axes_of
 from cordes.ansatz.networks.inputs import Inputs
 from cordes.domains import Box
-from cordes.domains.constants import first_eigenvalue, largest_polar_factor, polar_factor
+from cordes.domains.constants import first_eigenvalue
+from cordes.domains.polar import largest_polar_factor, polar_factor
 from cordes.domains.walls import Direction, FaceData, Walled
 from cordes.domains.walls.constants import modes_constant, second_eigenvalue
 

@@ -12,7 +12,7 @@ import cordes
 from cordes.ansatz.networks.mlp import MLP
 from cordes.errors import FileError, OptionError
 from cordes.problems.condition import cordes_multiplier
-from cordes.studies.landscape import Landscape, filter_normalised, landscape
+from cordes.studies.landscape import Landscape, LossSquare, filter_normalised, landscape
 from cordes.studies.pages.plots import plot_landscape
 from cordes.studies.trained import initial_solution, state_of
 
@@ -180,7 +180,7 @@ def test_losses_are_those_of_moved_solutions(solutions, multiplier, form):
     solution = solutions["varying"]
     problem = solution.problem
     surface = landscape(
-        problem, solution, multiplier, seed=2, resolution=9, radius=0.5, points=300, form=form
+        problem, solution, multiplier, seed=2, window=LossSquare(9, 0.5), points=300, form=form
     )
     x = problem.domain.interior_points(300, 2, "sobol")
     gamma = cordes_multiplier(np.asarray(problem.coefficients(x).A)) if multiplier else 1.0
@@ -198,7 +198,7 @@ def test_nonlinear_forms(solutions):
     solution = solutions["hjb"]
     problem, options = (
         solution.problem,
-        {"seed": 1, "resolution": 9, "points": 500, "choices": {"scaled": False}},
+        {"seed": 1, "window": LossSquare(9), "points": 500, "choices": {"scaled": False}},
     )
     frozen = landscape(problem, solution, True, **options)
     direct = landscape(problem, solution, True, form="direct", **options)
@@ -221,7 +221,7 @@ def test_nonlinear_forms(solutions):
 def test_constant_multiplier_changes_no_shape(solutions):
     solution = solutions["constant"]
     plain, scaled = (
-        landscape(solution.problem, solution, multiplier, resolution=9, points=500)
+        landscape(solution.problem, solution, multiplier, window=LossSquare(9), points=500)
         for multiplier in (False, True)
     )
     assert scaled.losses == pytest.approx(0.36 * plain.losses, rel=1e-5)
@@ -232,9 +232,9 @@ def test_refusals(solutions):
     solution = solutions["constant"]
     problem = solution.problem
     with pytest.raises(OptionError, match="resolution = 10"):
-        landscape(problem, solution, True, resolution=10)
+        landscape(problem, solution, True, window=LossSquare(10))
     with pytest.raises(OptionError, match="radius = -1"):
-        landscape(problem, solution, True, radius=-1.0)
+        landscape(problem, solution, True, window=LossSquare(radius=-1.0))
     with pytest.raises(OptionError, match="points = 0"):
         landscape(problem, solution, True, points=0)
     with pytest.raises(OptionError, match="Did you mean frozen"):

@@ -14,7 +14,7 @@ import numpy as np
 from jax import Array
 
 from cordes.domains.cylinder import Cylinder
-from cordes.problems.problem import Coefficients
+from cordes.problems.coefficients import Coefficients
 
 # Times, and points at each of them; halvings of what lies between two points.
 TIMES, PLACES, HALVINGS = 33, 801, 45

@@ -31,7 +31,8 @@ from cordes.ansatz.singular.exponents import complex_roots
 from cordes.ansatz.singular.points import SingularPoint
 from cordes.domains.domain import AbstractDomain
 from cordes.errors import CoefficientError
-from cordes.problems.kinks.boundary_kinks import BoundaryKink, one_sided
+from cordes.problems.kinks.boundary_kinks import BoundaryKink
+from cordes.problems.kinks.panels import one_sided
 from cordes.problems.problem import AbstractProblem
 from cordes.runtime.plain import show
 

@@ -22,7 +22,8 @@ from cordes.certificates.residual.candidate import (
 from cordes.formulas.intervals import Interval, UnsupportedOperation, enclose
 from cordes.formulas.rectangles import Neighbourhoods, Rectangle, RectangleProgram
 from cordes.jet import contract, jet_of
-from cordes.problems.problem import AbstractProblem, Coefficients
+from cordes.problems.coefficients import Coefficients
+from cordes.problems.problem import AbstractProblem
 
 Array = np.ndarray
 # Coefficients with an axis of K operators in front, and what else belongs to them.

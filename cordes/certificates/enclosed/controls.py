@@ -55,9 +55,9 @@ from cordes.certificates.residual.candidate import CHUNK, EPSILON, AbstractCandi
 from cordes.certificates.residual.norms import Norm
 from cordes.certificates.theorems.energy import Local
 from cordes.formulas.intervals import UnsupportedOperation
+from cordes.problems.coefficients import Coefficients
 from cordes.problems.controls.controlled import AbstractControlled, played
 from cordes.problems.kinks.lines import lines_of
-from cordes.problems.problem import Coefficients
 
 Array = np.ndarray
 # More controls cost more than their bounds are worth.

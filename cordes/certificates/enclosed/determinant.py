@@ -47,10 +47,9 @@ from cordes.certificates.residual.convexity import (
 from cordes.certificates.residual.norms import Norm
 from cordes.formulas.intervals import Interval
 from cordes.formulas.rectangles import Rectangle
-from cordes.problems.coefficients import at_points
+from cordes.problems.coefficients import Coefficients, at_points
 from cordes.problems.kinks.lines import lines_of
 from cordes.problems.monge_ampere import MongeAmpere
-from cordes.problems.problem import Coefficients
 
 Array = np.ndarray
 # An eigenvalue at a point is positive beyond doubt if it is this share of the largest one.

@@ -14,6 +14,7 @@ from cordes.certificates.enclosed.abstract import Weight
 from cordes.certificates.enclosed.controls import ControlMeasure, controlled_measure
 from cordes.certificates.enclosed.refinement import CHEAP
 from cordes.certificates.enclosed.weights import multiplier
+from cordes.certificates.equation import FEW, SEEN, AbstractEquation, EnergyBound, Trial
 from cordes.certificates.hjb.coverage import (
     ENCLOSED,
     ContinuumCoverage,
@@ -40,13 +41,6 @@ from cordes.certificates.residual.candidate import (
 from cordes.certificates.residual.norms import UNENCLOSED, Measure, Norm, Quadrature
 from cordes.certificates.theorems.contraction import AbstractCoverage, Contraction
 from cordes.certificates.theorems.energy import Local, Pilot, Scheme, TraceSplit
-from cordes.certificates.theorems.energy_bounds import (
-    FEW,
-    SEEN,
-    AbstractEquation,
-    EnergyBound,
-    Trial,
-)
 from cordes.certificates.theorems.exponential import Transform
 from cordes.formulas.intervals import UnsupportedOperation
 from cordes.jet import Jet

@@ -30,6 +30,7 @@ import numpy as np
 from cordes.certificates.certificate import Certificate, Picture
 from cordes.certificates.enclosed.determinant import ConvexMeasure, convex_measure
 from cordes.certificates.enclosed.refinement import CHEAP, TIGHT, CellBudget
+from cordes.certificates.equation import SEEN
 from cordes.certificates.monge_ampere.sides import (
     SEARCH_SEED,
     Densities,
@@ -63,8 +64,8 @@ from cordes.certificates.residual.norms import (
     Quadrature,
 )
 from cordes.certificates.theorem import Citation, Modifier, Theorem
-from cordes.certificates.theorems.energy_bounds import SEEN
-from cordes.domains.constants import circumscribed, largest_polar_factor
+from cordes.domains.constants import circumscribed
+from cordes.domains.polar import largest_polar_factor
 from cordes.errors import DomainError
 from cordes.formulas.intervals import UnsupportedOperation
 from cordes.problems.monge_ampere import MongeAmpere

@@ -8,8 +8,8 @@ import numpy as np
 from cordes.certificates.reason import NoBoundError, Why
 from cordes.certificates.residual.convexity import descend, inside
 from cordes.certificates.residual.norms import Measure, Norm
-from cordes.domains.constants import largest_polar_factor, polar_factor
 from cordes.domains.domain import AbstractDomain
+from cordes.domains.polar import largest_polar_factor, polar_factor
 from cordes.problems.monge_ampere import MongeAmpere
 from cordes.runtime.plain import show
 

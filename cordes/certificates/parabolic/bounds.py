@@ -9,41 +9,32 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cordes.certificates.level import LEVELS, enough
+from cordes.certificates.parabolic.largest import class_of, largest_errors, reaction_of
+from cordes.certificates.parabolic.parts import (
+    BoundInTime,
+    SlabPart,
+    citation,
+    energy_level,
+    rank,
+    width_of,
+)
 from cordes.certificates.parabolic.slab import Energy, Slab
 from cordes.certificates.reason import Reason, Why
 from cordes.certificates.residual.hypotheses import Gap
-from cordes.certificates.theorem import Citation, Modifier, Theorem
+from cordes.certificates.theorem import Citation, Theorem
 from cordes.certificates.theorems.comparison import (
     Comparison,
-    CourseInTime,
     course,
-    krylov_tso_constant,
 )
-from cordes.certificates.theorems.energy import is_identity
 from cordes.certificates.theorems.energy_in_time import Consequences
 from cordes.domains.walls import walled_part
-from cordes.formulas.regularity import jump
 from cordes.problems.problem import AbstractProblem
 
-# A bound whose level is not enough must be so many times smaller to be preferred.
-HANDICAP = 10.0
 GLOSSES = {
     "V": "u is the continuous viscosity solution",
     "S": "u is a strong solution (one dimension, and TP holds)",
     "C": "TP holds; for almost every x",
 }
-
-
-class BoundInTime(NamedTuple):
-    """A bound, by which theorem, and how it is known."""
-
-    value: float
-    by: Citation
-    level: str
-
-    def weighed(self, dimension: int) -> float:
-        return self.value * (1.0 if enough(self.level, dimension) else HANDICAP)
 
 
 class AtTime(NamedTuple):
@@ -53,19 +44,6 @@ class AtTime(NamedTuple):
     L2: float | None
     H1: float | None
     Linf: float | None
-
-
-class SlabPart(NamedTuple):
-    """A slab with the theorems that are applied to it."""
-
-    slab: Slab
-    consequences: Consequences | None
-    course: CourseInTime | None
-
-    @property
-    def norm(self) -> float:
-        assert self.slab.energy is not None
-        return self.slab.energy.norm.upper
 
 
 @dataclass(frozen=True)
@@ -100,7 +78,7 @@ class InTimeBounds:
             slope = known.H1_at_end(norm) if self.exact else None
             values = walled_part(self.problem.domain) is None
             if self.problem.space.dimension == 1 and values:
-                largest.append(known.largest(known.at_end(norm), _width(self.problem)))
+                largest.append(known.largest(known.at_end(norm), width_of(self.problem)))
         volume = math.sqrt(self.problem.space.volume)
         top = min(largest, default=None)
         squares = [value for value in (square, top and top * volume) if value is not None]
@@ -142,11 +120,11 @@ class BoundsInTime(NamedTuple):
 
 def bounds_of(problem: AbstractProblem, slabs: Sequence[Slab], gap: Gap) -> BoundsInTime:
     """The smallest bound of each norm."""
-    reaction, reaction_level = _reaction(slabs)
+    reaction, reaction_level = reaction_of(slabs)
     class_, why = class_of(problem, slabs)
     parts = _parts(slabs, None if class_ is None else reaction)
     more = gap.addition * math.exp(max(-reaction, 0.0) * problem.domain.length)  # pyright: ignore
-    tops, reasons = _tops(problem, parts, class_, (reaction, reaction_level))
+    tops, reasons = largest_errors(problem, parts, class_, (reaction, reaction_level))
     if why is not None:
         reasons.append(why)
     dimension = problem.domain.dimension
@@ -170,7 +148,7 @@ def bounds_of(problem: AbstractProblem, slabs: Sequence[Slab], gap: Gap) -> Boun
     levels = _levels(energies, square, top, whole, gap.proved)
     cited = {"L2": square and square.by, "Linf": top and top.by}
     if whole and first is not None:
-        cited |= {"H1": _citation(first), "H2": _citation(first), "energy": _citation(first)}
+        cited |= {"H1": citation(first), "H2": citation(first), "energy": citation(first)}
     kt = next((each.value for each in tops if each.by.theorem is Theorem.KT), None)
     return BoundsInTime(
         _raised(square, more * math.sqrt(problem.domain.volume)),
@@ -179,7 +157,7 @@ def bounds_of(problem: AbstractProblem, slabs: Sequence[Slab], gap: Gap) -> Boun
         _raised(top, more),
         bracket,
         None if bracket is None or first is None else first.scheme.lambda_,
-        min(levels.values(), key=_rank, default=slabs[0].measure.level),
+        min(levels.values(), key=rank, default=slabs[0].measure.level),
         levels,
         {name: by for name, by in cited.items() if by is not None},
         {str(each.by): each.value + more for each in tops},
@@ -239,29 +217,7 @@ def _square(energies: Sequence[SlabPart]) -> BoundInTime:
     first = energies[0].slab.energy
     assert first is not None
     value = _sum([part.consequences.L2(part.norm) for part in energies])  # pyright: ignore
-    return BoundInTime(value, _citation(first), _energy_level(energies))
-
-
-def _energy_level(energies: Sequence[SlabPart]) -> str:
-    return min((_level_of(part.slab) for part in energies), key=_rank)
-
-
-def _level_of(slab: Slab) -> str:
-    assert slab.energy is not None
-    if slab.energy.contraction.source == "sampled":
-        return "sampled"
-    return slab.level
-
-
-def _rank(level: str) -> int:
-    return LEVELS.index(level.partition(" ")[0])
-
-
-def _citation(energy: Energy) -> Citation:
-    cited = energy.scheme.theorem
-    if not is_identity(energy.trial.matrix):
-        cited = cited.with_(Modifier.preconditioned)
-    return cited if energy.scheme.shift == 0 else cited.with_(Modifier.growing)
+    return BoundInTime(value, citation(first), energy_level(energies))
 
 
 def _bracket(parts: Sequence[SlabPart]) -> tuple[float, float] | None:
@@ -279,103 +235,7 @@ def _raised(bound: BoundInTime | None, more: float) -> BoundInTime | None:
     return None if bound is None else bound._replace(value=bound.value + more)
 
 
-def _width(problem: AbstractProblem) -> float:
-    lower, upper = problem.space.bounding_box
-    return float(upper[0] - lower[0])
-
-
 # The largest error --------------------------------------------------------------------------------
-
-
-def _reaction(slabs: Sequence[Slab]) -> tuple[float, str]:
-    found = [slab.coverage.smallest_reaction() for slab in slabs]
-    sampled = any(source == "sampled" for _, source in found)
-    return min(value for value, _ in found), "sampled" if sampled else "enclosed"
-
-
-def class_of(problem: AbstractProblem, slabs: Sequence[Slab]) -> tuple[str | None, Reason | None]:
-    """In which class of solutions comparison holds: with TP strong solutions, else viscosity
-    solutions, which need continuous coefficients; where a flux is given neither is shown."""
-    if walled_part(problem.domain) is not None:
-        sentence = "no bound of the largest error: comparison is not shown where a flux is given"
-        return None, Reason(Why.no_theorem, sentence)
-    if all(slab.energy is not None for slab in slabs):
-        return ("S" if problem.space.dimension == 1 else "C"), None
-    for name, function in problem.data().items():
-        found = jump(function, problem.domain)
-        if found is not None:
-            sentence = (
-                "no bound of the largest error: TP does not hold, and comparison of viscosity"
-            )
-            sentence += f" solutions needs continuous coefficients; {name}: {found}"
-            return None, Reason(Why.jump, sentence)
-    return "V", None
-
-
-def _tops(
-    problem: AbstractProblem,
-    parts: Sequence[SlabPart],
-    class_: str | None,
-    reaction: tuple[float, str],
-) -> tuple[list[BoundInTime], list[Reason]]:
-    """All bounds of the largest error."""
-    found: list[BoundInTime] = []
-    d = problem.space.dimension
-    energies = [part for part in parts if part.consequences is not None]
-    if class_ is not None:
-        levels = [part.slab.profile_level for part in parts] + [reaction[1]]
-        if class_ in "SC":
-            levels.append(_contraction_level(energies))
-        value = max(part.course.largest for part in parts if part.course is not None)
-        by = Citation(Theorem.M1, f"class {class_}")
-        found.append(BoundInTime(value, by, min(levels, key=_rank)))
-    if len(energies) == len(parts) and d == 1 and walled_part(problem.domain) is None:
-        width = _width(problem)
-        each = [(part.consequences, part.norm) for part in energies if part.consequences]
-        value = max(found.largest(found.highest(norm), width) for found, norm in each)
-        first = energies[0].slab.energy
-        assert first is not None
-        found.append(BoundInTime(value, _citation(first), _energy_level(energies)))
-    reasons = []
-    if class_ is not None and class_ in "SC":
-        kt = _krylov_tso(problem, parts, energies, class_, reaction)
-        if isinstance(kt, BoundInTime):
-            found.append(kt)
-        elif kt is not None:
-            reasons.append(kt)
-    return [bound for bound in found if math.isfinite(bound.value)], reasons
-
-
-def _contraction_level(energies: Sequence[SlabPart]) -> str:
-    sources = [part.slab.energy.contraction.source for part in energies]  # pyright: ignore
-    return "sampled" if "sampled" in sources else "enclosed"
-
-
-def _krylov_tso(
-    problem: AbstractProblem,
-    parts: Sequence[SlabPart],
-    energies: Sequence[SlabPart],
-    class_: str,
-    reaction: tuple[float, str],
-) -> BoundInTime | Reason | None:
-    if reaction[0] < 0:
-        sentence = f"KT needs c ≥ 0, and c may be {reaction[0]:.4g}"
-        return Reason(Why.negative_reaction, sentence, {"smallest": reaction[0]})
-    determinants = [part.slab.coverage.smallest_determinant() for part in parts]
-    least = min(value for value, _ in determinants)
-    if not least > 0:
-        return None
-    norms = [part.slab.power for part in parts]
-    if not all(norm.converged for norm in norms):
-        return None
-    p = problem.domain.dimension
-    total = sum(norm.upper**p for norm in norms) ** (1 / p)
-    value = krylov_tso_constant(problem.space) * total / least ** (1 / p) * (1 + 1e-12)
-    value += sum(part.slab.step for part in parts)
-    levels = ["enclosed" if part.slab.power.enclosed else part.slab.measure.level for part in parts]
-    levels += [reaction[1], _contraction_level(energies)]
-    levels += ["sampled" for _, source in determinants if source == "sampled"]
-    return BoundInTime(value, Citation(Theorem.KT, f"class {class_}"), min(levels, key=_rank))
 
 
 def _levels(
@@ -393,9 +253,9 @@ def _levels(
     if top is not None:
         found["Linf"] = top.level
     if whole:
-        level = _energy_level(energies)
+        level = energy_level(energies)
         found |= {"H1": level, "H2": level, "energy": level}
     if proved:
         return found
-    least = functools.partial(min, "quadrature", key=_rank)
+    least = functools.partial(min, "quadrature", key=rank)
     return {name: least(level) for name, level in found.items()}

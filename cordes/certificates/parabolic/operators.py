@@ -18,9 +18,9 @@ from cordes.certificates.residual.candidate import CHUNK, EPSILON, AbstractCandi
 from cordes.certificates.theorems.contraction import AbstractCoverage
 from cordes.certificates.theorems.energy import Local
 from cordes.jet import Jet
-from cordes.problems.coefficients import at_points
+from cordes.problems.coefficients import Coefficients, at_points
 from cordes.problems.controls.controlled import AbstractControlled
-from cordes.problems.problem import AbstractProblem, Coefficients
+from cordes.problems.problem import AbstractProblem
 
 # Up to this number of controls each is applied to the answer on its own, with the rounding of its
 # own terms; its derivatives cost about as much as three of them.

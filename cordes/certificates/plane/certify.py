@@ -61,9 +61,10 @@ from cordes.certificates.theorems.maximum import (
     unbounded_drift,
 )
 from cordes.certificates.theorems.pointwise import green_constant
-from cordes.domains.constants import first_eigenvalue, polar_factor
+from cordes.domains.constants import first_eigenvalue
 from cordes.domains.plane.region import Region
 from cordes.domains.plane.sides import SideConditions, SideData, SidePoints, fluxes
+from cordes.domains.polar import polar_factor
 from cordes.problems.linear import Linear
 from cordes.problems.problem import AbstractProblem
 

@@ -29,8 +29,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cordes.domains.constants import largest_polar_factor
 from cordes.domains.domain import AbstractDomain
+from cordes.domains.polar import largest_polar_factor
 
 SLACK = 1e-12
 

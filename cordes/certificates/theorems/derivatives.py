@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from cordes.certificates.enclosed.weights import multiplier as energy_weight
+from cordes.certificates.equation import LinearEquation
 from cordes.certificates.theorems.barriers.traversal import field_of
 from cordes.certificates.theorems.contraction import AbstractCoverage
 from cordes.certificates.theorems.energy import TraceSplit
-from cordes.certificates.theorems.energy_bounds import LinearEquation
 from cordes.certificates.theorems.preconditioner import preconditioners
 from cordes.domains.walls import walled_part
 

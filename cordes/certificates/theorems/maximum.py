@@ -21,8 +21,9 @@ from cordes.certificates.theorems.barriers.traversal import Traversal, local_fac
 from cordes.certificates.theorems.contraction import AbstractCoverage
 from cordes.certificates.theorems.energy import Local
 from cordes.certificates.theorems.pointwise import drift_factor, exponential_barrier
-from cordes.domains.constants import circumscribed, largest_polar_factor, polar_factor
+from cordes.domains.constants import circumscribed
 from cordes.domains.domain import AbstractDomain
+from cordes.domains.polar import largest_polar_factor, polar_factor
 from cordes.domains.walls import Walled
 from cordes.formulas.regularity import jump
 from cordes.problems.problem import AbstractProblem

@@ -11,14 +11,8 @@ import math
 
 import numpy as np
 
-from cordes.domains.constants import (
-    SLACK,
-    circumscribed,
-    first_eigenvalue,
-    largest_polar_factor,
-    polar_factor,
-    positive_definite,
-)
+from cordes.domains.constants import SLACK, circumscribed, first_eigenvalue, positive_definite
+from cordes.domains.polar import largest_polar_factor, polar_factor
 from cordes.domains.walls.direction import Direction
 from cordes.domains.walls.walled import Walled
 

@@ -8,8 +8,7 @@ from jax import Array
 
 from cordes.errors import CoefficientError
 from cordes.jet import Jet
-from cordes.problems.coefficients import check_elliptic, check_finite, check_shape
-from cordes.problems.problem import at_states
+from cordes.problems.coefficients import at_states, check_elliptic, check_finite, check_shape
 from cordes.runtime.plain import show
 
 if TYPE_CHECKING:

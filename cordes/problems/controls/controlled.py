@@ -19,7 +19,13 @@ from jax import Array
 
 from cordes.jet import Jet, jet_of
 from cordes.problems.checks import CHECK_POINTS, CHECKED_NUMBERS, warn_about_jumps
-from cordes.problems.coefficients import at_points, check_shape, coefficient_functions
+from cordes.problems.coefficients import (
+    Coefficients,
+    at_points,
+    at_states,
+    check_shape,
+    coefficient_functions,
+)
 from cordes.problems.condition import best_lambda, cordes_multiplier, epsilon_at
 from cordes.problems.conditions import refuse_free
 from cordes.problems.controls.checked import (
@@ -30,7 +36,7 @@ from cordes.problems.controls.checked import (
     checked_controls,
 )
 from cordes.problems.kinks.initial_kinks import InitialKink, sharpened
-from cordes.problems.problem import AbstractProblem, Coefficients, at_states
+from cordes.problems.problem import AbstractProblem
 from cordes.runtime.blocks import BLOCK
 
 # Numbers that may be held at once while controls are compared: blocks of controls are made small

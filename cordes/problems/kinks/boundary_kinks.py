@@ -29,6 +29,7 @@ from cordes.domains.plane.region import Region
 from cordes.errors import CoefficientError
 from cordes.formulas.intervals import UnsupportedOperation, enclose
 from cordes.problems.kinks.jumps import kink_in_space
+from cordes.problems.kinks.panels import EPSILON, NODES, error_of, one_sided, slopes_of
 from cordes.runtime.blocks import in_blocks
 from cordes.runtime.plain import show
 
@@ -50,10 +51,7 @@ CLOSE = 0.01
 JOINED = 2.0**-9 / PANELS
 # How far from a kink a curved boundary is used: farther, its tangent is no good coordinate.
 CURVED = 0.08
-NODES = (1 - np.cos(np.pi * np.arange(33) / 32)) / 2
 FIRST_ANGLE = 0.0917
-DEGREES = (1, 2, 3, 4, 6, 8, 12, 16, 20, 24)
-EPSILON = float(np.finfo(np.float64).eps)
 # Differences below this are rounding, as for jumps.
 FLOOR = 1e-12
 
@@ -197,13 +195,13 @@ class _KinkSearch:
             table = self.values(piece.curve((low[:, None] + (high - low)[:, None] * NODES).ravel()))
             table = table.reshape(len(low), -1)
             variation = np.ptp(table, axis=1)
-            seen = _error(table) <= RESOLVED * variation + self.noise
+            seen = error_of(table) <= RESOLVED * variation + self.noise
             proved = self._enclosed(enclosure, low, high, variation)
             enclosure = enclosure if proved is not None else None
             smooth = seen if proved is None or depth == DEPTH else seen & proved
             kept.append(
                 np.column_stack(
-                    [low, high, _slopes(table, high - low), variation, cut & (depth >= NARROW)]
+                    [low, high, slopes_of(table, high - low), variation, cut & (depth >= NARROW)]
                 )[smooth]
             )
             low, high, cut = low[~smooth], high[~smooth], np.tile(~seen[~smooth], 2)
@@ -338,7 +336,7 @@ class _KinkSearch:
         while length > 16 * margin:
             s = place + sign * (margin + (length - margin) * NODES)
             table = self.values(piece.curve(s))[None]
-            if _error(table)[0] <= SMOOTH * np.ptp(table) + self.noise:
+            if error_of(table)[0] <= SMOOTH * np.ptp(table) + self.noise:
                 return length
             length /= 2
         return 0.0
@@ -354,40 +352,6 @@ class _KinkSearch:
             f"g changes near x = {show(here)} within a length of about "
             f"{np.linalg.norm(there - here):.1g}, which is too narrow for the features"
         )
-
-
-def one_sided(s: np.ndarray, values: np.ndarray, scale: float) -> Chebyshev:
-    """The polynomial of the lowest degree that follows values to rounding, or the best one."""
-    best, smallest = None, np.inf
-    for degree in (degree for degree in DEGREES if 2 * degree < len(s)):
-        fit = Chebyshev.fit(s, values, degree)
-        error = float(np.max(np.abs(fit(s) - values)))
-        if error < 0.1 * smallest or best is None:
-            best, smallest = fit, error
-        if smallest <= 64 * EPSILON * scale:
-            break
-    assert best is not None
-    return best
-
-
-def _interpolation() -> tuple[np.ndarray, np.ndarray]:
-    """From values at every second node to those between them, and to the slopes at both ends."""
-    t = 2 * NODES - 1
-    coarse, fine = (np.polynomial.chebyshev.chebvander(part, 16) for part in (t[::2], t[1::2]))
-    slopes = np.array([Chebyshev(row).deriv()(np.array([-1.0, 1.0])) * 2 for row in np.eye(17)]).T
-    inverse = np.linalg.inv(coarse)
-    return fine @ inverse, slopes @ inverse
-
-
-BETWEEN, AT_ENDS = _interpolation()
-
-
-def _error(table: np.ndarray) -> np.ndarray:
-    return np.max(np.abs(table[:, ::2] @ BETWEEN.T - table[:, 1::2]), axis=1)
-
-
-def _slopes(table: np.ndarray, widths: np.ndarray) -> np.ndarray:
-    return table[:, ::2] @ AT_ENDS.T / widths[:, None]
 
 
 def _joined(places: list[float]) -> list[float]:

@@ -4,23 +4,19 @@ The TOML schema is described in docs/toml.md. Every message names the file and t
 what is allowed there.
 """
 
-import contextlib
 import dataclasses
-import functools
 import keyword
 import math
-import operator
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from cordes.domains import Ball, Box, Ellipsoid, Polygon
 from cordes.domains.domain import AbstractDomain
-from cordes.errors import CordesError, FileError, shown, unknown
-from cordes.formulas.written.toml import Expression, is_reserved, parse
+from cordes.errors import FileError, shown
+from cordes.formulas.written.toml import Expression, is_reserved
 from cordes.natural_names import missing
 from cordes.problems.hjb import HJB
 from cordes.problems.isaacs import Isaacs
@@ -30,6 +26,7 @@ from cordes.problems.obstacle import Obstacle
 from cordes.problems.parabolic import Parabolic
 from cordes.problems.problem import AbstractProblem
 from cordes.problems.written.toml_boundary import boundary_of
+from cordes.problems.written.toml_domain import domain_of
 from cordes.problems.written.toml_time import (
     OBSTACLES,
     TIME,
@@ -38,6 +35,13 @@ from cordes.problems.written.toml_time import (
     timed,
     with_opponent,
     with_time,
+)
+from cordes.problems.written.toml_values import (
+    MAX_INTERFACES,
+    MAX_NAME,
+    TomlReader,
+    check_keys,
+    located,
 )
 from cordes.readers.toml_text import check_operations, read_toml
 from cordes.tables.interpolate import interpolate
@@ -68,11 +72,6 @@ KINDS = tuple(_EQUATIONS)
 NOT_IN_FILES = "Write it in Python: cordes.Transport(…)."
 _EQUATION = {key for _, required, optional in _EQUATIONS.values() for key in (*required, *optional)}
 MAX_CONTROLS = 100_000
-# Domains made of several others, and how many these may be.
-COMBINED = {"union": operator.or_, "intersection": operator.and_, "difference": operator.sub}
-MOST_PARTS = 50
-# What one file may ask for: a line of it must not fill the memory, or compile for an hour.
-MAX_NAME, MAX_DIMENSION, MAX_INTERFACES = 200, 200, 100
 
 
 def problem_from_toml(text: str, name: str = "problem") -> AbstractProblem:
@@ -84,12 +83,12 @@ def problem_from_toml(text: str, name: str = "problem") -> AbstractProblem:
     """
     table = read_toml(text, name)
     _check_kind(table.get("kind", KINDS[0]), name)
-    _check_keys(table, name, _TABLES, ("schema",))
+    check_keys(table, name, _TABLES, ("schema",), _EQUATION)
     # The version comes first: a file of another version may well have other keys.
     if type(table["schema"]) is not int or not OLDEST <= table["schema"] <= SCHEMA:
         read = f"this version of cordes reads schema = {OLDEST} to {SCHEMA}"
         raise FileError(f"{name}: schema = {shown(table['schema'])}, but {read}.")
-    _check_keys(table, name, _TABLES, ("kind", "domain", "equation"))
+    check_keys(table, name, _TABLES, ("kind", "domain", "equation"), _EQUATION)
     title = table.get("name", "")
     if not isinstance(title, str) or len(title) > MAX_NAME:
         most = f"a text in quotes of at most {MAX_NAME} characters"
@@ -97,12 +96,12 @@ def problem_from_toml(text: str, name: str = "problem") -> AbstractProblem:
     for key in ("domain", "equation", "definitions"):
         if not isinstance(table.get(key, {}), dict):
             raise FileError(f"{name}: {key} must be a table [{key}], not {shown(table[key])}.")
-    domain = _domain(table["domain"], f"{name}: domain")
+    domain = domain_of(table["domain"], f"{name}: domain")
     make, required, optional = _EQUATIONS[table["kind"]]
     label, equation = f"{name}: equation", table["equation"]
-    _check_keys(equation, label, (*required, *optional), required)
+    check_keys(equation, label, (*required, *optional), required)
     check_operations(table, domain.dimension, name)
-    reader, arguments = _Reader(domain.dimension), {}
+    reader, arguments = TomlReader(domain.dimension), {}
     if "controls" in equation:
         arguments["controls"], names = _controls(equation["controls"], f"{label}.controls")
         if "opponents" in equation:
@@ -122,9 +121,9 @@ def problem_from_toml(text: str, name: str = "problem") -> AbstractProblem:
             sides = dataclasses.replace(reader, controls=(TIME,)).scalar
             scalar = lambda value, at: with_time(sides(value, at))  # noqa: E731
         given = table["boundary"], table["kind"], domain, scalar, reader.constant
-        with _located(name):
+        with located(name):
             arguments["boundary"] = boundary_of(*given, f"{name}: boundary")
-    with _located(label):
+    with located(label):
         made = make(domain, **arguments, name=table.get("name") or name.removesuffix(".toml"))
     return made.labelled(source={"toml": text})
 
@@ -139,177 +138,8 @@ def _check_kind(kind: Any, label: str) -> None:
         raise FileError(f"{label}: kind = {shown(kind)} is not for files. {what} Allowed: {known}.")
 
 
-def _check_keys(
-    table: dict[str, Any], label: str, known: Iterable[str], required: Iterable[str]
-) -> None:
-    known = tuple(known)
-    for key in table:
-        if key in known:
-            continue
-        if known == _TABLES and key in _EQUATION:
-            raise FileError(f"{label}: {key} belongs into the table [equation].")
-        hint = missing(key) or str(unknown("key", key, known)).partition(" Known:")[0]
-        raise FileError(f"{label}.{key}: {hint} Allowed: {', '.join(known)}.")
-    absent = [key for key in required if key not in table]
-    if absent:
-        are = "is" if len(absent) == 1 else "are"
-        raise FileError(f"{label}: {', '.join(absent)} {are} missing. Allowed: {', '.join(known)}.")
-
-
-@contextlib.contextmanager
-def _located(label: str) -> Iterator[None]:
-    """Names the file in errors that a domain or a problem raises; they stay what they are."""
-    try:
-        yield
-    except CordesError as error:
-        raise type(error)(f"{label}: {error}") from error
-
-
-@dataclasses.dataclass(frozen=True)
-class _Reader:
-    """Reads numbers and expressions in `dimension` coordinates with the given definitions; without
-    coordinates only constants pass.
-
-    `controls` are the names of the control's components, `fixed` says that what is read may not
-    depend on them.
-    """
-
-    dimension: int = 0
-    definitions: dict[str, float | Expression] = dataclasses.field(default_factory=dict)
-    controls: tuple[str, ...] = ()
-    fixed: bool = False
-
-    def scalar(self, value: Any, label: str) -> float | Expression:
-        if isinstance(value, str):
-            return parse(value, self.dimension, self.definitions, label, self.controls, self.fixed)
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise FileError(
-                f"{label} must be a number or an expression in quotes, not {shown(value)}."
-            )
-        try:
-            number = float(value)
-        except OverflowError:
-            number = math.inf
-        if not math.isfinite(number):
-            raise FileError(f"{label} = {shown(value)} is not a finite number.")
-        return number
-
-    def constant(self, value: Any, label: str) -> float:
-        number = _Reader(
-            0, {key: entry for key, entry in self.definitions.items() if isinstance(entry, float)}
-        ).scalar(value, label)
-        assert isinstance(number, float)
-        return number
-
-    def vector(self, value: Any, label: str, length: int | None = None) -> list[float | Expression]:
-        if not isinstance(value, list) or not value:
-            raise FileError(
-                f"{label} must be a list of "
-                f"numbers{' or expressions' if self.dimension else ''}, not {shown(value)}."
-            )
-        if length is not None and len(value) != length:
-            raise FileError(f"{label} has {len(value)} entries, but {length} are needed.")
-        return [self.scalar(entry, f"{label}[{i + 1}]") for i, entry in enumerate(value)]
-
-    def matrix(self, value: Any, label: str, width: int) -> list[list[float | Expression]]:
-        if not isinstance(value, list) or not value:
-            raise FileError(f"{label} must be a list of rows, not {shown(value)}.")
-        return [self.vector(row, f"{label}, row {i + 1}", width) for i, row in enumerate(value)]
-
-
-def _domain(table: dict[str, Any], label: str) -> AbstractDomain:
-    """The domain; its numbers may be constant expressions such as "sqrt(2)"."""
-    makers: dict[str, tuple[Callable[..., AbstractDomain], tuple[str, ...], tuple[str, ...]]] = {
-        "box": (Box, ("lower", "upper"), ()),
-        "ball": (Ball, ("center", "radius"), ()),
-        "ellipsoid": (Ellipsoid, ("center", "axes"), ()),
-        "polygon": (Polygon, ("vertices",), ("holes",)),
-        "regular-polygon": (_regular_polygon, ("sides", "radius"), ("center", "angle")),
-    }
-    kind = table.get("type")
-    if isinstance(kind, str) and kind in COMBINED:
-        return _combined(table, kind, label)
-    if kind is None:
-        raise FileError(f"{label}: type is missing. Allowed: {', '.join([*makers, *COMBINED])}.")
-    if not isinstance(kind, str) or kind not in makers:
-        raise FileError(
-            f"{label}: {unknown('type of domain', kind, [*makers, *COMBINED])} Allowed: "
-            f"{', '.join([*makers, *COMBINED])}."
-        )
-    maker, required, optional = makers[kind]
-    _check_keys(table, label, ("type", *required, *optional), required)
-    reader = _Reader()
-    values: dict[str, Any] = {}
-    # The first list of a box, a ball or an ellipsoid sets the dimension of the others.
-    dimension = 2 if "polygon" in kind else None
-    for key in (*required, *optional):
-        if key not in table:
-            continue
-        place = f"{label}.{key}"
-        if key in ("radius", "sides", "angle"):
-            values[key] = reader.scalar(table[key], place)
-        elif key == "holes":
-            values[key] = _holes(table[key], reader, place)
-        elif key == "vertices" or (
-            key == "axes"
-            and isinstance(table[key], list)
-            and any(isinstance(row, list) for row in table[key])
-        ):
-            assert dimension is not None
-            values[key] = np.array(reader.matrix(table[key], place, dimension))
-            if key == "axes" and len(table[key]) != dimension:
-                raise FileError(f"{place} has {len(table[key])} rows, but {dimension} are needed.")
-        else:
-            if isinstance(table[key], list) and len(table[key]) > MAX_DIMENSION:
-                raise FileError(
-                    f"{place} has {len(table[key])} entries: files are for up to {MAX_DIMENSION} "
-                    "dimensions. Write the problem in Python, where A may have a structure."
-                )
-            values[key] = np.array(reader.vector(table[key], place, dimension))
-            dimension = len(values[key])
-    with _located(label):
-        return maker(**values)
-
-
-def _combined(table: dict[str, Any], kind: str, label: str) -> AbstractDomain:
-    """The union or the intersection of several domains, or the first one without the others."""
-    _check_keys(table, label, ("type", "of"), ("of",))
-    parts = table["of"]
-    if not isinstance(parts, list) or not 2 <= len(parts) <= MOST_PARTS:
-        raise FileError(f"{label}.of must be a list of 2 to {MOST_PARTS} domains.")
-    made = []
-    for k, part in enumerate(parts):
-        place = f"{label}.of[{k + 1}]"
-        if not isinstance(part, dict) or part.get("type") in tuple(COMBINED):
-            raise FileError(f"{place} must be a table with the type of a single domain.")
-        made.append(_domain(part, place))
-    with _located(label):
-        return functools.reduce(COMBINED[kind], made)
-
-
-def _holes(value: Any, reader: _Reader, label: str) -> list[np.ndarray]:
-    """Lists of vertices."""
-    if not isinstance(value, list):
-        raise FileError(f"{label} must be a list of lists of vertices, not {shown(value)}.")
-    return [np.array(reader.matrix(hole, f"{label}[{k + 1}]", 2)) for k, hole in enumerate(value)]
-
-
-def _regular_polygon(
-    sides: float, radius: float, center: np.ndarray | None = None, angle: float = math.pi / 2
-) -> Polygon:
-    """The polygon with equal sides whose corners have distance `radius` from the center, the first
-    of them in the direction `angle`."""
-    if not (sides.is_integer() and 3 <= sides <= 1000):
-        raise FileError(f"sides = {sides:g} must be a whole number from 3 to 1000.")
-    if radius <= 0:
-        raise FileError(f"radius = {radius:g} must be positive.")
-    angles = angle + 2 * math.pi * np.arange(int(sides)) / sides
-    corners = radius * np.stack([np.cos(angles), np.sin(angles)], axis=1)
-    return Polygon(corners if center is None else corners + center)
-
-
 def _definitions(
-    table: dict[str, Any], reader: _Reader, domain: AbstractDomain, label: str
+    table: dict[str, Any], reader: TomlReader, domain: AbstractDomain, label: str
 ) -> dict[str, float | Expression]:
     """Named expressions; each may use those above it. A table of values is interpolated."""
     definitions: dict[str, float | Expression] = {}
@@ -334,13 +164,13 @@ def _definitions(
 
 def _interpolated(table: dict[str, Any], domain: AbstractDomain, label: str) -> Expression:
     """A table of numbers over the domain as a function of the point."""
-    _check_keys(table, label, ("values", "order", "image"), ("values",))
-    with _located(label):
+    check_keys(table, label, ("values", "order", "image"), ("values",))
+    with located(label):
         made = interpolate(**table, domain=domain)
     return Expression(repr(made), {}, lambda scope: made(scope.x))
 
 
-def _equation(table: dict[str, Any], reader: _Reader, label: str) -> dict[str, Any]:
+def _equation(table: dict[str, Any], reader: TomlReader, label: str) -> dict[str, Any]:
     """The arguments of the problem but for its controls. What is constant stays a constant, so that
     the problem knows it."""
     d, arguments = reader.dimension, {}
@@ -414,7 +244,7 @@ def _controls(value: Any, label: str, letter: str = "a") -> tuple[np.ndarray, tu
             f"{label} must be a list of numbers, a list of lists of numbers, a table {{from, "
             f"to, count}} or a list of such tables, not {shown(value)}."
         )
-    reader = _Reader()
+    reader = TomlReader()
     if len(entries) > MAX_CONTROLS:
         raise FileError(f"{label} has {len(entries)} entries, {MAX_CONTROLS} are allowed.")
     if kinds == {list}:
@@ -439,19 +269,19 @@ def _components(count: int, letter: str) -> tuple[str, ...]:
 
 def _axis(table: dict[str, Any], label: str) -> np.ndarray:
     """`count` equally spaced numbers, both ends included."""
-    _check_keys(table, label, ("from", "to", "count"), ("from", "to", "count"))
+    check_keys(table, label, ("from", "to", "count"), ("from", "to", "count"))
     count = table["count"]
     if type(count) is not int or not 2 <= count <= MAX_CONTROLS:
         raise FileError(
             f"{label}.count = {shown(count)} must be a whole number from 2 to {MAX_CONTROLS}."
         )
-    start, end = (_Reader().constant(table[key], f"{label}.{key}") for key in ("from", "to"))
+    start, end = (TomlReader().constant(table[key], f"{label}.{key}") for key in ("from", "to"))
     if start == end:
         raise FileError(f"{label}: from and to are both {start:g}; they must differ.")
     return np.linspace(start, end, count)
 
 
-def _leading(value: Any, reader: _Reader, label: str) -> Any:
+def _leading(value: Any, reader: TomlReader, label: str) -> Any:
     """A: d rows of d entries, or one expression for a multiple of the identity."""
     d = reader.dimension
     if not isinstance(value, list):

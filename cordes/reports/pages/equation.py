@@ -5,19 +5,15 @@ Each kind of problem says once, in `shape_of`, what its equation looks like and 
 """
 
 import html
-import inspect
-import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import singledispatch
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from cordes.domains.domain import AbstractDomain
 from cordes.domains.plane.sides import SideData
 from cordes.domains.walls import walled_part
 from cordes.formulas.written.mathml import brackets, constant, formula, relation, row, words
-from cordes.formulas.written.toml import parse
 from cordes.problems.controls.controlled import AbstractControlled
 from cordes.problems.linear import Linear
 from cordes.problems.monge_ampere import MongeAmpere
@@ -28,26 +24,18 @@ from cordes.problems.transport import Transport
 from cordes.reports.kit.page import code_box
 from cordes.reports.pages.coefficients import (
     LETTERS,
-    LISTED,
     WHERE,
     Coefficient,
     FormulaReader,
-    Names,
-    coefficient,
 )
 from cordes.reports.pages.conditions import conditions
 from cordes.reports.pages.domains import domain_formula
+from cordes.reports.pages.parts import EquationShape, Parts, parts_of, reader_of, toml_of
 
 UNKNOWN, GRADIENT = "<mi>u</mi>", "<mrow><mo>∇</mo><mi>u</mi></mrow>"
 HESSIAN = "<mrow><msup><mi>D</mi><mn>2</mn></msup><mi>u</mi></mrow>"
 EQUALS, COLON, DOT = "<mo>=</mo>", '<mo rspace="0.2em" lspace="0.2em">:</mo>', "<mo>·</mo>"
 DETERMINANT = f"<mi>det</mi><mspace width='0.2em'/>{HESSIAN}"
-# Source terms that the gallery makes from a known solution.
-MANUFACTURED = {
-    ("cordes.gallery.paper_linear", "manufactured.<locals>.f"),
-    ("cordes.gallery.transport_problems", "manufactured.<locals>.source"),
-}
-Parts = Mapping[str, Coefficient]
 
 
 class EquationHtml(NamedTuple):
@@ -57,28 +45,12 @@ class EquationHtml(NamedTuple):
     parts: str
 
 
-class EquationShape(NamedTuple):
-    """What an equation is made of: its coefficients in the order in which they are read, its
-    domains by their letters, and how it is written with its coefficients: several formulas, so that
-    a narrow page can break between them. `elsewhere` are the domains of coefficients that do not
-    live in the first; `notes` are the lines of those that need no formula."""
-
-    given: dict[str, Any]
-    sets: dict[str, AbstractDomain]
-    headline: Callable[[Parts], list[str]]
-    controls: np.ndarray | None = None
-    continuum: bool = False
-    rivals: int = 1
-    elsewhere: Mapping[str, AbstractDomain] = {}
-    notes: Mapping[str, str] = {}
-
-
 def equation(problem: AbstractProblem) -> EquationHtml:
     """Never fails: what is not understood is not in the formulas, but shown as it was written."""
     try:
         shape = shape_of(problem)
-        reader = _reader(problem, shape)
-        parts = _parts(problem, shape, reader)
+        reader = reader_of(problem, shape)
+        parts = parts_of(problem, shape, reader)
         headline = " ".join(formula(line) for line in shape.headline(parts))
         return EquationHtml(
             f'<div class="equation main">{headline}</div>',
@@ -330,67 +302,6 @@ def _minus_source(parts: Parts) -> str:
 # The parts ----------------------------------------------------------------------------------------
 
 
-def _reader(problem: AbstractProblem, shape: EquationShape) -> FormulaReader:
-    controls, in_file = shape.controls, _toml_of(problem) is not None
-    few = controls is not None and len(controls) <= LISTED and controls.ndim == 1
-    listed = few and not (in_file or shape.continuum)
-    definitions = _definitions(problem, controls)
-    timed = problem.clock is not None
-    given = problem.domain, shape.elsewhere, controls, listed, definitions, Names(), timed
-    return FormulaReader(*given)
-
-
-def _definitions(
-    problem: AbstractProblem, controls: np.ndarray | None
-) -> dict[str, Callable[..., Any]]:
-    """The formulas that a problem file gives names to."""
-    names: list[str] = []
-    if problem.clock is not None:
-        return {}
-    if controls is not None:
-        size = int(np.prod(controls.shape[1:]))
-        names = ["a"] if controls.ndim == 1 else [f"a{i + 1}" for i in range(size)]
-    found: dict[str, Any] = {}
-    for key, given in (_toml_of(problem) or {}).get("definitions", {}).items():
-        found[key] = parse(str(given), problem.domain.dimension, found, key, names)
-    return {key: each for key, each in found.items() if callable(each)}
-
-
-def _parts(
-    problem: AbstractProblem, shape: EquationShape, reader: FormulaReader
-) -> dict[str, Coefficient]:
-    """The coefficients that are given."""
-    made: dict[str, Coefficient] = {}
-    for name, function in shape.given.items():
-        if name in shape.notes:
-            made[name] = Coefficient(name, None, (shape.notes[name],))
-        elif function is not None and _is_manufactured(problem, function):
-            made[name] = Coefficient(name, None, (_manufactured(reader, name),))
-        elif function is not None:
-            made[name] = coefficient(reader, name, function)
-    if problem.interfaces:
-        made["interfaces"] = reader.interfaces(list(problem.interfaces))
-    return made
-
-
-def _is_manufactured(problem: AbstractProblem, function: Any) -> bool:
-    """Whether the gallery made this from the solution that the problem knows."""
-    place = (getattr(function, "__module__", ""), getattr(function, "__qualname__", ""))
-    if problem.exact is None or place not in MANUFACTURED:
-        return False
-    known = (problem.exact, getattr(problem.exact, "__wrapped__", problem.exact))
-    closed = inspect.getclosurevars(function).nonlocals
-    return any(closed.get(name) in known for name in ("exact", "potential"))
-
-
-def _manufactured(reader: FormulaReader, name: str) -> str:
-    """f is made so that a known function solves the equation."""
-    if name == "source":
-        carried = f"{words(' is what ')}{LETTERS['map']}{words(' carries to ')}{LETTERS['target']}"
-        return f"{LETTERS['source']}{carried}"
-    return f"{reader.of(name)}{words(' makes ')}{LETTERS['exact']}{words(' the solution')}"
-
-
 def _details(
     problem: AbstractProblem, shape: EquationShape, reader: FormulaReader, parts: list[Coefficient]
 ) -> str:
@@ -402,7 +313,7 @@ def _details(
             name = "Interfaces" if part.name == "interfaces" else formula(reader.of(part.name))
             shown.append(f'<p class="note">{name} as written:</p>{code_box(part.source)}')
     written = [part.source for part in parts if part.source is not None and part.lines]
-    if _toml_of(problem) is not None:
+    if toml_of(problem) is not None:
         shown.append(_toml_source(problem))
     elif written:
         boxes = "".join(code_box(source) for source in dict.fromkeys(written))
@@ -413,11 +324,6 @@ def _details(
 def _line(line: str) -> str:
     kind = "equation where" if line.startswith(WHERE) else "equation"
     return f'<div class="{kind}">{formula(line)}</div>'
-
-
-def _toml_of(problem: AbstractProblem) -> dict[str, Any] | None:
-    text = (problem.source or {}).get("toml")
-    return tomllib.loads(text) if text is not None else None
 
 
 def _toml_source(problem: AbstractProblem) -> str:

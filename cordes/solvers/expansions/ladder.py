@@ -9,9 +9,9 @@ import scipy.linalg
 
 from cordes.ansatz.plane.network import Expansion, Functions
 from cordes.certificates.residual.cells import CellMesh
-from cordes.domains.constants import largest_polar_factor
 from cordes.domains.plane.region import Region
 from cordes.domains.plane.sides import SideConditions, SideData, SidePoints, graded_sides
+from cordes.domains.polar import largest_polar_factor
 from cordes.results import Result
 from cordes.runtime.memory import require_memory
 from cordes.solutions.answer import Answer

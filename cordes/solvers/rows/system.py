@@ -32,9 +32,10 @@ from cordes.domains.domain import AbstractDomain
 from cordes.domains.walls import FaceData, walled_part
 from cordes.errors import OptionError
 from cordes.jet import Jet
+from cordes.problems.coefficients import Coefficients
 from cordes.problems.condition import cordes_multiplier
 from cordes.problems.features import hidden_features
-from cordes.problems.problem import AbstractProblem, Coefficients
+from cordes.problems.problem import AbstractProblem
 from cordes.solutions.answer import Answer, Weights
 
 JetAt = Callable[[np.ndarray], Jet]

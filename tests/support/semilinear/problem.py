@@ -10,8 +10,9 @@ from jax import Array
 
 from cordes.domains.domain import AbstractDomain
 from cordes.jet import Jet, contract
+from cordes.problems.coefficients import Coefficients
 from cordes.problems.linear import Linear
-from cordes.problems.problem import AbstractProblem, Coefficients
+from cordes.problems.problem import AbstractProblem
 from cordes.runtime.blocks import in_blocks
 
 
