@@ -22,9 +22,9 @@ from cordes.errors import (
 )
 from cordes.gallery import gallery
 from cordes.gallery.names import problem
+from cordes.problems.boundary_conditions import Dirichlet, Neumann, Periodic, Robin
 from cordes.problems.checks import UndeclaredJumpWarning
 from cordes.problems.condition import CordesConditionWarning
-from cordes.problems.conditions import Dirichlet, Neumann, Periodic, Robin
 from cordes.problems.hjb import HJB
 from cordes.problems.isaacs import Isaacs
 from cordes.problems.kinks.boundary_kinks import KinkWarning

@@ -23,8 +23,8 @@ from cordes.domains.domain import AbstractDomain
 from cordes.domains.walls import FaceData, FaceDataInTime
 from cordes.errors import CoefficientError, shown
 from cordes.jet import Jet
+from cordes.problems.boundary_conditions import check_data
 from cordes.problems.coefficients import as_function, check_finite, check_shape, sample
-from cordes.problems.conditions import check_data
 from cordes.runtime.plain import show
 
 # Points at which values are compared where the bottom meets the sides, and the difference that

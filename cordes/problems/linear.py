@@ -12,6 +12,7 @@ from cordes.domains.domain import AbstractDomain
 from cordes.domains.walls import Walled
 from cordes.errors import CoefficientError, shown
 from cordes.jet import Jet
+from cordes.problems.boundary_conditions import refuse_unknown_constant
 from cordes.problems.checks import CHECK_POINTS, CHECKED_NUMBERS, warn_about_jumps
 from cordes.problems.coefficients import (
     Coefficients,
@@ -20,7 +21,6 @@ from cordes.problems.coefficients import (
     checked_sample,
     coefficient_functions,
 )
-from cordes.problems.conditions import refuse_unknown_constant
 from cordes.problems.problem import AbstractProblem
 from cordes.runtime.blocks import with_matrices
 

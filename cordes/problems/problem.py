@@ -23,6 +23,7 @@ from cordes.errors import (
 )
 from cordes.immutable import Immutable
 from cordes.jet import Jet
+from cordes.problems.boundary_conditions import check_data, placed
 from cordes.problems.checks import (
     check_boundary_data,
     check_domain,
@@ -35,7 +36,6 @@ from cordes.problems.coefficients import (
     as_function,
     check_exact,
 )
-from cordes.problems.conditions import check_data, placed
 from cordes.problems.evolution import Clockwork, Values, best_rate, clockwork, values_of
 from cordes.problems.kinks.boundary_kinks import BoundaryShape, KinkWarning
 from cordes.problems.kinks.found_interfaces import found_interfaces

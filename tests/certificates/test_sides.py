@@ -10,7 +10,7 @@ import cordes
 from cordes.ansatz.plane.centers import Exponents, inverse_root
 from cordes.domains.plane.loops import Corner
 from cordes.domains.plane.sides import SidePoints
-from cordes.problems.conditions import by_piece, piece_names
+from cordes.problems.boundary_conditions import by_piece, piece_names
 from cordes.problems.written.toml_file import problem_from_toml
 from cordes.reports.pages.equation import equation
 

@@ -18,6 +18,7 @@ import numpy as np
 from jax import Array
 
 from cordes.jet import Jet, jet_of
+from cordes.problems.boundary_conditions import refuse_free
 from cordes.problems.checks import CHECK_POINTS, CHECKED_NUMBERS, warn_about_jumps
 from cordes.problems.coefficients import (
     Coefficients,
@@ -27,7 +28,6 @@ from cordes.problems.coefficients import (
     coefficient_functions,
 )
 from cordes.problems.condition import best_lambda, cordes_multiplier, epsilon_at
-from cordes.problems.conditions import refuse_free
 from cordes.problems.controls.checked import (
     CHECK_PAIRS,
     MARGIN,

@@ -6,7 +6,7 @@ from typing import Any
 
 from cordes.domains.domain import AbstractDomain
 from cordes.errors import FileError, shown
-from cordes.problems.conditions import Dirichlet, Neumann, Periodic, Robin, piece_names
+from cordes.problems.boundary_conditions import Dirichlet, Neumann, Periodic, Robin, piece_names
 
 # The class of each type, and its keys.
 TYPES: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {

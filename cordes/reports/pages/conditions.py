@@ -4,7 +4,7 @@ from numbers import Real
 from typing import Any
 
 from cordes.formulas.written.mathml import constant, words
-from cordes.problems.conditions import Condition, Dirichlet, Neumann, Robin, by_piece
+from cordes.problems.boundary_conditions import Condition, Dirichlet, Neumann, Robin, by_piece
 from cordes.problems.problem import AbstractProblem
 
 SLOPE = "<msub><mo>∂</mo><mi>n</mi></msub><mi>u</mi>"
