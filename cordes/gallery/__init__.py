@@ -15,7 +15,7 @@ LISTED = tomllib.loads((files(__name__) / "problems.toml").read_text(encoding="u
 
 
 class Gallery(Mapping[str, AbstractProblem]):
-    """A mapping from names to problems (`Linear`, `HJB`, `MongeAmpere`), made lazily;
+    """A mapping from names to problems (`Linear`, `HJB`, `Parabolic`, …), made lazily;
     `describe(name)` is a line about one: the first paragraph of what its maker says of itself."""
 
     def __init__(self, entries: Mapping[str, functools.partial[AbstractProblem]]):
@@ -41,7 +41,8 @@ class Gallery(Mapping[str, AbstractProblem]):
     def describe(self, name: str) -> str:
         entry = self._entries[name]
         line = " ".join((entry.func.__doc__ or "").split("\n\n")[0].split())
-        return f"{entry.args[0]} dimensions, {line}" if entry.args else line
+        plural = "" if entry.args == (1,) else "s"
+        return f"{entry.args[0]} dimension{plural}, {line}" if entry.args else line
 
 
 def _entries() -> Iterator[tuple[str, functools.partial[AbstractProblem]]]:

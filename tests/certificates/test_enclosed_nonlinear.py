@@ -98,7 +98,7 @@ def violated(seed):
     return not norm.lower * 0.99 <= truth <= norm.upper * 1.005
 
 
-@pytest.mark.parametrize("seed", [0, 1, pytest.param(range(2, 14), marks=pytest.mark.long)])
+@pytest.mark.parametrize("seed", [0, 1, pytest.param(range(2, 8), marks=pytest.mark.long)])
 def test_the_best_of_random_controls(seed):
     assert not any(violated(each) for each in ([seed] if isinstance(seed, int) else seed))
 
@@ -207,7 +207,7 @@ def outcome(seed):
     return "proved" if convex and good else "violated"
 
 
-@pytest.mark.parametrize("seed", [0, pytest.param(range(1, 13), marks=pytest.mark.long)])
+@pytest.mark.parametrize("seed", [0, pytest.param(range(1, 7), marks=pytest.mark.long)])
 def test_random_determinants(seed):
     found = [outcome(each) for each in ([seed] if isinstance(seed, int) else seed)]
     assert "violated" not in found
