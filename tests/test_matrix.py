@@ -20,7 +20,7 @@ from cordes.jet import jet_of
 
 DOMAINS = {
     "box": cordes.Box([0, 0], [1, 1]),
-    "ball": cordes.Ball([0, 0], 1.0),
+    # In the plane a ball is an ellipsoid of the same class; in space it is tried too.
     "ellipsoid": cordes.Ellipsoid([0, 0], [1.2, 0.8]),
     "polygon": cordes.Polygon([[0, 0], [1.1, 0], [1.3, 0.8], [0.5, 1.2], [-0.2, 0.7]]),
     "interval": cordes.Box([0], [1]),
