@@ -31,12 +31,9 @@ def widened(lower: Array, upper: Array) -> tuple[Array, Array]:
 
 def times(a: tuple[Array, Array], b: tuple[Array, Array]) -> tuple[Array, Array]:
     """The product of real intervals; zero times infinity is zero."""
-    if a[0] is a[1]:
-        a, b = b, a
-    if b[0] is b[1]:
-        products = [x * b[0] for x in a]
-    else:
-        products = [x * y for x in a for y in b]
+    # Points, such as constants, have one bound.
+    ends = [each[:1] if each[0] is each[1] else each for each in (a, b)]
+    products = [x * y for x in ends[0] for y in ends[1]]
     low = functools.reduce(np.minimum, products)
     if low.size and np.isnan(np.min(low)):
         products = [np.where(np.isnan(each), 0.0, each) for each in products]
