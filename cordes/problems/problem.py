@@ -42,6 +42,7 @@ from cordes.problems.kinks.found_interfaces import found_interfaces
 from cordes.problems.kinks.initial_kinks import SMOOTH, InitialKink, Start, start_of
 from cordes.runtime.memory import largest_that_fits, require_memory
 from cordes.runtime.plain import show
+from cordes.runtime.threads import refuse_forks
 
 # Points from which the weight of the derivative by time is chosen.
 RATE_POINTS = 256
@@ -146,6 +147,7 @@ class AbstractProblem(Immutable):
         boundary: Any = None,
     ) -> None:
         """Where the equation holds, what u is on the boundary, and what is known of it."""
+        refuse_forks()
         check_domain(domain, self.needs_convex)
         _check_matrices(domain.dimension)
         if not isinstance(name, str):
@@ -167,6 +169,7 @@ class AbstractProblem(Immutable):
         boundary: Any = None,
     ) -> Clockwork:
         """The same for an equation in time; `given` are g and the initial or terminal values."""
+        refuse_forks()
         check_domain(domain)
         _check_matrices(domain.dimension + 1)
         if not isinstance(name, str):

@@ -15,7 +15,8 @@ except ImportError:
 
 
 def share_cores() -> AbstractContextManager[Any]:
-    """Within this context BLAS uses at most half of the cores."""
+    """Within this context BLAS uses at most half of the cores. What computes asks for it first."""
+    refuse_forks()
     if threadpool_limits is None:
         return nullcontext()
     return threadpool_limits(max(1, (os.cpu_count() or 2) // 2), user_api="blas")

@@ -67,7 +67,10 @@ def test_example_runs_and_draws(script, tmp_path, monkeypatch, capsys):
         f"python docs/examples/make.py {script.stem}"
     )
     assert not blank(tmp_path / "figure.png")
-    assert {path.name for path in tmp_path.iterdir()} <= {"figure.png", "figure.cordes"}
+    # Nothing else is left than what the script names.
+    left = {path.name for path in tmp_path.iterdir()} - {"figure.png", "figure.cordes"}
+    text = script.read_text(encoding="utf-8")
+    assert all(Path(name).stem in text for name in left), left
 
 
 @each
