@@ -176,12 +176,12 @@ class Panels(NamedTuple):
         """s at times of panels, arrays of one shape."""
         low, high = (module.sqrt(module.asarray(self.edges)[panel + k]) for k in (0, 1))
         y = 2 * (module.sqrt(t) - low) / (high - low) - 1
-        rows = module.asarray(self.coefficients)[panel]
-        # Clenshaw's sum.
+        rows = module.asarray(self.coefficients.T)[:, panel]
+        # Clenshaw's sum, one coefficient of all times after another.
         one = two = 0.0 * y
         for k in range(self.coefficients.shape[1] - 1, 0, -1):
-            one, two = rows[..., k] + 2 * y * one - two, one
-        return rows[..., 0] + y * one - two
+            one, two = rows[k] + 2 * y * one - two, one
+        return rows[0] + y * one - two
 
 
 def integral(
@@ -198,13 +198,22 @@ def integral(
     share, weights = _rule(gauss, len(panels.edges))
     v = module.sqrt(t)[..., None] * share
     since = v * v
-    time = module.maximum(t[..., None] * ((1 - share) * (1 + share)), panels.edges[1] * 1e-30)
-    panel = module.searchsorted(module.asarray(panels.edges), time, side="right") - 1
-    panel = module.clip(panel, 0, len(panels.edges) - 2)
-    s = panels.place(panel, time, module)
+    s = _followed(panels, t, share, module)
     given = stopping.gain, x[..., None], since, s
     inner = stopping.kernel.below(*given, module) if inside is None else inside(*given)
     return module.sqrt(t) * module.sum(2 * v * inner * weights, axis=-1)
+
+
+def _followed(panels: Panels, t: Any, share: np.ndarray, module: Any) -> Any:
+    """s at the times t - τ, (…, N). Points of a picture have few times."""
+    if module is np:
+        times, where = np.unique(t, return_inverse=True)
+        if len(times) < np.size(t):
+            return _followed(panels, times, share, np)[where.reshape(np.shape(t))]
+    time = module.maximum(t[..., None] * ((1 - share) * (1 + share)), panels.edges[1] * 1e-30)
+    panel = module.searchsorted(module.asarray(panels.edges), time, side="right") - 1
+    panel = module.clip(panel, 0, len(panels.edges) - 2)
+    return panels.place(panel, time, module)
 
 
 @functools.lru_cache(maxsize=16)
