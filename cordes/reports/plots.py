@@ -23,6 +23,7 @@ from cordes.certificates.certificate import Certificate, Picture, directed
 from cordes.domains.cylinder import Cylinder
 from cordes.errors import FileError
 from cordes.problems.controls.controlled import AbstractControlled
+from cordes.problems.obstacle import Obstacle
 from cordes.reports.kit.pictures import saved
 from cordes.reports.kit.planes import (
     Cut,
@@ -49,13 +50,14 @@ LINES, POINTS_PER_LINE = 33, 400
 class Panel(NamedTuple):
     """A title, a function of points (n, d) -> (n,), and whether its size is shown on a logarithmic
     scale. Panels that are not `shared` have colours of their own; with `categories` the values are
-    the numbers of these names."""
+    the numbers of these names. The edge of the set where `inside` holds is drawn as a line."""
 
     title: str
     values: Callable[[np.ndarray], np.ndarray]
     logarithmic: bool
     shared: bool = True
     categories: tuple[str, ...] = ()
+    inside: Callable[[np.ndarray], np.ndarray] | None = None
 
 
 def plot_solution(solution: Solution, path: str | Path | None = None) -> Figure:
@@ -66,7 +68,9 @@ def plot_solution(solution: Solution, path: str | Path | None = None) -> Figure:
     drawn.
     """
     problem = solution.problem
-    computed = Panel("computed", solution.values, False)
+    # Where one stops, the free boundary belongs to the answer.
+    stops = solution.stops_at if isinstance(problem, Obstacle) else None
+    computed = Panel("computed", solution.values, False, inside=stops)
     panels = [computed, Panel("|residual|", solution.residual_at, True)]
     if problem.exact is not None:
         truth = jax.jit(jax.vmap(problem.exact))
@@ -229,12 +233,21 @@ def draw_row(figure: Figure, row: np.ndarray, panels: list[Panel], plane: Plane)
         mesh = axes.pcolormesh(*plane.edges, image.T, norm=norm, cmap=colours, rasterized=True)
         for line in plane.boundary:
             axes.plot(*line.T, color="black", linewidth=0.8)
+        if panel.inside is not None:
+            _draw_edge(axes, plane, panel.inside)
         title = f"{panel.title}, {plane.label}" if plane.label else panel.title
         axes.set(title=title, xlabel=first, ylabel=second)
         _frame(axes, plane, 0.02)
         bar = figure.colorbar(mesh, cax=axes.inset_axes((1.04, 0.0, 0.05, 1.0)))
         if panel.categories:
             bar.set_ticks(list(range(len(panel.categories))), labels=list(panel.categories))
+
+
+def _draw_edge(axes: Axes, plane: Plane, inside: Callable[[np.ndarray], np.ndarray]) -> None:
+    shares = plane.spread(np.asarray(inside(plane.points[plane.inside]), float))
+    if np.nanmin(shares) < np.nanmax(shares):
+        middles = [(edges[1:] + edges[:-1]) / 2 for edges in plane.edges]
+        axes.contour(*middles, shares.T, levels=[0.5], colors="white", linewidths=1.2)
 
 
 def _colours(
