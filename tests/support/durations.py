@@ -29,7 +29,7 @@ TESTS = Path(__file__).resolve().parents[1]
 RECORD = TESTS / "durations.json"
 # The largest part of a test in the quick tier, and the most that the tier may take together: four
 # minutes of two cores, less what lint, types and the start of three Python processes need.
-QUICK, BUDGET = 0.4, 240.0
+QUICK, BUDGET = 0.35, 210.0
 # What is shorter than this is not worth a line in the record.
 SHORTEST = 0.1
 
