@@ -59,6 +59,8 @@ class Expansions(AbstractSolver):
         late, failures = False, 0
         try:
             for level in range(self.levels or LEVELS):
+                if late := not budget.clock.allows(ladder.expected(level)):
+                    break
                 before = ladder.error
                 ladder.step(level)
                 failures = 0 if ladder.error < HELPS * before else failures + 1

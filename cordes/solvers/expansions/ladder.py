@@ -68,6 +68,8 @@ class ExpansionLadder:
         self.place = PlaneBasis.of(system, domain, self.right == 0)
         self.factor = largest_polar_factor(domain)
         self.best: FittedExpansion | None = None
+        # Seconds of the last step.
+        self.lasted = 0.0
         self.history: list[dict[str, Any]] = []
         self.data: Any = system.problem.g
         self.conditions = SideConditions.of(domain)
@@ -117,7 +119,16 @@ class ExpansionLadder:
         """Whether the basis of a level would be too large."""
         return self.place.functions(level).count > MOST_COLUMNS
 
+    def expected(self, level: int) -> float:
+        """Seconds of the step of a level, by those of the one before: least squares grow with the
+        cube of the columns."""
+        if not self.history:
+            return 0.0
+        growth = self.place.functions(level).count / self.history[-1]["columns"]
+        return self.lasted * growth**3
+
     def step(self, level: int) -> None:
+        start = self.budget.clock.seconds
         functions = self.place.functions(level)
         fitted = self.fit(functions)
         if fitted.error < self.error or self.best is None:
@@ -125,6 +136,7 @@ class ExpansionLadder:
         facts = {"columns": functions.count, "level": level, "rows": fitted.rows}
         facts |= {"residual": fitted.residual, "mismatch": fitted.mismatch}
         self.history.append(facts | {"seconds": self.budget.clock.seconds})
+        self.lasted = self.budget.clock.seconds - start
         self.budget.progress.update(columns=functions.count, residual=fitted.residual)
 
     def rows(self, functions: Functions) -> tuple[FitRows, FitRows]:
