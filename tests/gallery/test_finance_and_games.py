@@ -3,8 +3,7 @@ and differences."""
 
 import numpy as np
 import pytest
-from graded_differences import GradedGrid
-from scipy.sparse.linalg import spsolve
+from graded_differences import GradedGrid, value_of_game
 from scipy.special import ndtr
 
 import cordes
@@ -60,38 +59,17 @@ def test_stopping_on_the_disk(solved):
 
 
 def chased(nodes):
-    """The pursuit by central differences: better opponents outside, better controls inside."""
+    """The pursuit by central differences."""
     ways, line = [(1, 0), (-1, 0), (0, 1), (0, -1)], np.linspace(-1, 1, nodes)
     grid, shape = GradedGrid(line, line), (nodes - 2, nodes - 2)
     inner = np.zeros(grid.shape, bool)
     inner[1:-1, 1:-1] = True
-    count, A = (nodes - 2) ** 2, np.broadcast_to(np.eye(2), (*shape, 2, 2))
-    operators = []
+    A, operators = np.broadcast_to(np.eye(2), (*shape, 2, 2)), []
     for o in ways:
         for a in ways:
             drift = np.broadcast_to(np.array(a) + 1.5 * np.array(o), (*shape, 2))
             operators.append(grid.operator(A, drift, np.full(shape, 2.0))[:, inner.ravel()])
-    rows, opponent, control = np.arange(count), np.zeros(count, int), np.zeros(count, int)
-    while True:
-        while True:
-            pair = 4 * opponent + control
-            matrix = sum(
-                operator.multiply((pair == k).astype(float)[:, None])
-                for k, operator in enumerate(operators)
-            )
-            u = spsolve(matrix.tocsc(), -np.ones(count))
-            table = np.stack([operator @ u + 1 for operator in operators]).reshape(4, 4, count)
-            against = table[opponent, :, rows].T
-            gains = against.max(axis=0) > against[control, rows] + 1e-9
-            if not np.any(gains):
-                break
-            control = np.where(gains, np.argmax(against, axis=0), control)
-        left = table.max(axis=1)
-        gains = left.min(axis=0) < left[opponent, rows] - 1e-9
-        if not np.any(gains):
-            return u.reshape(shape)
-        opponent = np.where(gains, np.argmin(left, axis=0), opponent)
-        control = np.argmax(table[opponent, :, rows], axis=1)
+    return value_of_game(operators, -np.ones((16, (nodes - 2) ** 2)), 4).reshape(shape)
 
 
 def test_the_pursuit_against_differences(solved):

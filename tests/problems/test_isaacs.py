@@ -5,8 +5,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from graded_differences import GradedGrid
-from scipy.sparse.linalg import spsolve
+from graded_differences import GradedGrid, value_of_game
 
 import cordes
 from cordes.certificates.enclosed.controls import controlled_measure
@@ -81,12 +80,10 @@ def rough_costs(x, a, o):
 
 
 def differences(nodes):
-    """Policies of the opponents outside, of the controls inside: both get better in each step, with
-    monotone differences, until neither changes (Hoffman and Karp)."""
+    """The game by monotone differences."""
     line = np.linspace(0, 1, nodes)
     grid = GradedGrid(line, line)
     inside = grid.points[1:-1, 1:-1].reshape(-1, 2)
-    count = len(inside)
     inner = np.zeros(grid.shape, bool)
     inner[1:-1, 1:-1] = True
     inner = inner.ravel()
@@ -98,31 +95,8 @@ def differences(nodes):
             operator = grid.operator(matrix, np.zeros((*shape, 2)), np.zeros(shape))
             operators.append(operator.tocsr()[:, inner])
             sources.append(np.array([rough_costs(x, a, o) for x in inside], float))
-    rows, opponent, control = np.arange(count), np.zeros(count, int), np.zeros(count, int)
-    for _ in range(50):
-        for _ in range(50):
-            pair = 2 * opponent + control
-            matrix = sum(
-                operator.multiply((pair == k).astype(float)[:, None])
-                for k, operator in enumerate(operators)
-            )
-            u = spsolve(matrix.tocsc(), np.stack(sources)[pair, rows])
-            values = np.stack(
-                [operator @ u - f for operator, f in zip(operators, sources, strict=True)]
-            ).reshape(2, 2, count)
-            against = values[opponent, :, rows].T
-            gains = against.max(axis=0) > against[control, rows] + 1e-9
-            if not np.any(gains):
-                break
-            control = np.where(gains, np.argmax(against, axis=0), control)
-        left = values.max(axis=1)
-        gains = left.min(axis=0) < left[opponent, rows] - 1e-9
-        if not np.any(gains):
-            break
-        opponent = np.where(gains, np.argmin(left, axis=0), opponent)
-        control = np.argmax(values[opponent, :, rows], axis=1)
     whole = np.zeros(grid.shape)
-    whole[1:-1, 1:-1] = u.reshape(shape)
+    whole[1:-1, 1:-1] = value_of_game(operators, np.stack(sources), 2).reshape(shape)
     return whole
 
 

@@ -86,3 +86,31 @@ def solve_controlled(grid: GradedGrid, equations: list, g: np.ndarray, steps: in
             break
         best = now
     return u.reshape(n, m), best.reshape(n - 2, m - 2)
+
+
+def value_of_game(operators: list, sources: np.ndarray, controls: int) -> np.ndarray:
+    """u at the inner nodes with inf_o sup_a (L^ao u - f^ao) = 0 there and zero on the boundary:
+    better opponents outside, better controls inside, until neither changes (Hoffman and Karp).
+    Operators and sources (P, N) of all pairs, the controls of one opponent side by side."""
+    pairs, count = sources.shape
+    shape = (pairs // controls, controls, count)
+    rows, opponent, control = np.arange(count), np.zeros(count, int), np.zeros(count, int)
+    while True:
+        pair = controls * opponent + control
+        matrix = sum(
+            operator.multiply((pair == k).astype(float)[:, None])
+            for k, operator in enumerate(operators)
+        )
+        u = spsolve(matrix.tocsc(), sources[pair, rows])
+        values = (np.stack([operator @ u for operator in operators]) - sources).reshape(shape)
+        against = values[opponent, :, rows].T
+        gains = against.max(axis=0) > against[control, rows] + 1e-9
+        if np.any(gains):
+            control = np.where(gains, np.argmax(against, axis=0), control)
+            continue
+        left = values.max(axis=1)
+        gains = left.min(axis=0) < left[opponent, rows] - 1e-9
+        if not np.any(gains):
+            return u
+        opponent = np.where(gains, np.argmin(left, axis=0), opponent)
+        control = np.argmax(values[opponent, :, rows], axis=1)
